@@ -1,0 +1,74 @@
+# Needs python3 (3.11 or newer) with pip and venv. `make PYTHON=python3.13 test` chooses another one;
+# ARGS reaches the program that a target starts: `make test ARGS='-k keys'`.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+SOURCES := $(wildcard src tests benchmarks)
+PROVE_SECONDS := 3600
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_COMPILE_BYTECODE := 1
+# uv brings its own root certificates, which do not know the one of a company's proxy.
+export UV_SYSTEM_CERTS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format cover bench prove lock clean
+
+help: ## show the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+run: $(STAMP) ## start frontdesk
+	$(BIN)/frontdesk tour $(ARGS)
+
+test: $(STAMP) ## run all tests, the kill and fuzz tests with reduced counts
+	$(BIN)/python -m pytest -ra $(ARGS)
+
+check: $(STAMP) ## check format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## format the source and apply safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+cover: $(STAMP) ## run the tests and show which lines they miss
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -ra $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+bench: $(STAMP) ## measure; ARGS=--quick takes a minute
+	$(BIN)/python -m benchmarks $(ARGS)
+
+prove: $(STAMP) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
+	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -ra --timeout=$(PROVE_SECONDS) $(ARGS)
+
+lock: $(BIN)/python ## resolve requirements.lock anew; ARGS=--upgrade takes newer versions
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
+		--extra postgres --group dev $(ARGS) --output-file requirements.lock pyproject.toml
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "frontdesk needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+# uv where it can be had and reaches the packages, pip otherwise.
+install = { test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
+	|| $(BIN)/python -m pip install --quiet $(1)
+
+# Order-only: a newer interpreter file is no reason to install again.
+$(STAMP): pyproject.toml requirements.lock | $(BIN)/python
+	@echo 'Installing into $(VENV) ...'
+	@$(BIN)/python -m pip install --quiet uv || echo 'uv could not be had; pip takes longer'
+	@$(call install,--require-hashes -r requirements.lock)
+	@$(call install,--no-deps --no-build-isolation -e .)
+	@touch $@

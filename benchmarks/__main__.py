@@ -1,0 +1,55 @@
+"""``python -m benchmarks [--quick] [--only WORD] [--folder PATH]``"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from benchmarks import finds, postgres, turns
+from benchmarks.table import Result, show
+
+Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
+ALL: dict[str, Benchmark] = {
+    "turn": turns.one_client,
+    "long": turns.long_chat,
+    "many": turns.many_chats,
+    "syncs": turns.syncs,
+    "search": finds.search,
+    "lists": finds.lists,
+    "burst": turns.burst,
+    "postgres": postgres.turns,
+}
+
+
+def main() -> int:
+    options = _options()
+    results = asyncio.run(_run(options))
+    print("\n" + show(results))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure frontdesk's stores.")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller stores and fewer rounds; about a minute"
+    )
+    parser.add_argument("--only", choices=ALL, action="append", help="only this one; may be repeated")
+    parser.add_argument(
+        "--folder", type=Path, help="where to put the databases (default: the temporary folder)"
+    )
+    return parser.parse_args()
+
+
+async def _run(options: argparse.Namespace) -> list[Result]:
+    results = []
+    for name in options.only or ALL:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="frontdesk-bench-", dir=options.folder) as folder:
+            results += [result async for result in ALL[name](Path(folder), options.quick)]
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())

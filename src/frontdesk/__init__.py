@@ -1,0 +1,73 @@
+"""frontdesk: the session gateway for AI agents."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frontdesk.app import SessionStore as SessionStore
+    from frontdesk.contracts.clock import Clock as Clock
+    from frontdesk.contracts.clock import SystemClock as SystemClock
+    from frontdesk.errors import FrontdeskError as FrontdeskError
+    from frontdesk.flow.context import build_session_context as build_session_context
+    from frontdesk.flow.context import build_session_context_prompt as build_session_context_prompt
+    from frontdesk.model.contexts import SessionContext as SessionContext
+    from frontdesk.model.gateway import GatewayConfig as GatewayConfig
+    from frontdesk.model.keys import build_session_key as build_session_key
+    from frontdesk.model.keys import is_shared_multi_user_session as is_shared_multi_user_session
+    from frontdesk.model.messages import Role as Role
+    from frontdesk.model.people import Principal as Principal
+    from frontdesk.model.people import Viewer as Viewer
+    from frontdesk.model.platforms import HomeChannel as HomeChannel
+    from frontdesk.model.platforms import Platform as Platform
+    from frontdesk.model.platforms import PlatformConfig as PlatformConfig
+    from frontdesk.model.policies import EndReason as EndReason
+    from frontdesk.model.policies import ResetMode as ResetMode
+    from frontdesk.model.policies import SessionResetPolicy as SessionResetPolicy
+    from frontdesk.model.searches import Hit as Hit
+    from frontdesk.model.sessions import Session as Session
+    from frontdesk.model.sessions import SessionEntry as SessionEntry
+    from frontdesk.model.sessions import Usage as Usage
+    from frontdesk.model.sources import ChatType as ChatType
+    from frontdesk.model.sources import SessionSource as SessionSource
+    from frontdesk.model.whatsapp import canonical_whatsapp_identifier as canonical_whatsapp_identifier
+    from frontdesk.model.whatsapp import normalize_whatsapp_identifier as normalize_whatsapp_identifier
+
+_EXPORTS = {
+    "SessionStore": "frontdesk.app",
+    "Clock": "frontdesk.contracts.clock",
+    "SystemClock": "frontdesk.contracts.clock",
+    "FrontdeskError": "frontdesk.errors",
+    "build_session_context": "frontdesk.flow.context",
+    "build_session_context_prompt": "frontdesk.flow.context",
+    "SessionContext": "frontdesk.model.contexts",
+    "GatewayConfig": "frontdesk.model.gateway",
+    "build_session_key": "frontdesk.model.keys",
+    "is_shared_multi_user_session": "frontdesk.model.keys",
+    "Role": "frontdesk.model.messages",
+    "Principal": "frontdesk.model.people",
+    "Viewer": "frontdesk.model.people",
+    "HomeChannel": "frontdesk.model.platforms",
+    "Platform": "frontdesk.model.platforms",
+    "PlatformConfig": "frontdesk.model.platforms",
+    "EndReason": "frontdesk.model.policies",
+    "ResetMode": "frontdesk.model.policies",
+    "SessionResetPolicy": "frontdesk.model.policies",
+    "Hit": "frontdesk.model.searches",
+    "Session": "frontdesk.model.sessions",
+    "SessionEntry": "frontdesk.model.sessions",
+    "Usage": "frontdesk.model.sessions",
+    "ChatType": "frontdesk.model.sources",
+    "SessionSource": "frontdesk.model.sources",
+    "canonical_whatsapp_identifier": "frontdesk.model.whatsapp",
+    "normalize_whatsapp_identifier": "frontdesk.model.whatsapp",
+}
+__all__ = list(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that nothing is loaded for nothing."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'frontdesk' has no attribute {name!r}")
+    value = getattr(import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,82 @@
+"""Puts the parts together: opens in order, closes in reverse."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, tzinfo
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from frontdesk import plugins
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.store import Store
+from frontdesk.flow.finding import Finding
+from frontdesk.flow.service import HasActiveProcesses
+from frontdesk.flow.sessions import Sessions
+from frontdesk.flow.transcripts import Transcripts
+from frontdesk.model.gateway import GatewayConfig
+
+LOCAL_TIME = Path("/etc/localtime")
+
+
+class SessionStore(Sessions, Transcripts, Finding):
+    """The session service over a store: every operation on conversations, for any number of callers."""
+
+    _indexing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        config: GatewayConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        has_active_processes_fn: HasActiveProcesses | None = None,
+    ) -> Self:
+        """Open ``sqlite:///path/state.db`` or ``postgresql://user@host/database``."""
+        open_store: Callable[[str], Awaitable[Store]] = plugins.load_store(url)
+        service = cls(
+            await open_store(url),
+            config,
+            clock=clock or SystemClock(),
+            has_active_processes_fn=has_active_processes_fn,
+            machine_zone=machine_zone(),
+        )
+        service._indexing = asyncio.create_task(service.index_when_quiet(), name="frontdesk-indexing")
+        return service
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the store; closing twice is fine."""
+        if self._indexing:
+            self._indexing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._indexing
+            self._indexing = None
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def machine_zone() -> tzinfo:
+    """The machine's time zone, with its rules."""
+    with contextlib.suppress(OSError, ValueError):
+        if name := os.environ.get("TZ", "").removeprefix(":"):
+            return ZoneInfo(name)
+        with LOCAL_TIME.open("rb") as file:
+            return ZoneInfo.from_file(file, key=_zone_name())
+    return UTC
+
+
+def _zone_name() -> str:
+    """The zone's name, as far as the link to its file tells."""
+    target = str(LOCAL_TIME.resolve())
+    return target.partition("zoneinfo/")[2] or "localtime"

@@ -1,0 +1,58 @@
+"""The command line: one module for each command, loaded when it is called."""
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from frontdesk import errors
+
+COMMANDS = {
+    "tour": "Try conversations, resets, limits and search in the terminal.",
+    "explain": "Show which conversation a message belongs to, and why.",
+    "config": "Show and check the settings.",
+}
+
+
+class Commands(click.Group):
+    """Commands known by name; help about all of them loads none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"frontdesk.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except errors.FrontdeskError as error:
+            raise click.ClickException(one_line(error)) from error
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, with its notes."""
+    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Read this file instead of frontdesk.toml in the home folder.",
+)
+@click.version_option(package_name="frontdesk", message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context, config_file: Path | None) -> None:
+    """The session gateway for AI agents."""
+    context.obj = config_file

@@ -1,0 +1,108 @@
+"""``frontdesk explain``: which conversation a message belongs to, and why."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import click
+import msgspec
+
+from frontdesk import config, errors
+from frontdesk.app import SessionStore
+from frontdesk.cli import output
+from frontdesk.model.sources import ChatType, SessionSource
+
+SQLITE = "sqlite:///"
+IN_MEMORY = "sqlite:///:memory:"
+COLUMN = 9
+
+
+@click.command()
+@click.option("--platform", help="Such as telegram. Without it, the source is read as JSON from the input.")
+@click.option("--chat-id")
+@click.option("--chat-type", type=click.Choice([str(kind) for kind in ChatType]), help="dm, unless given.")
+@click.option("--chat-id-alt", help="A stable alternative id of the chat.")
+@click.option("--user-id")
+@click.option("--user-id-alt", help="A stable alternative id of the person.")
+@click.option("--thread-id")
+@click.option("--scope-id", help="The guild, workspace or server.")
+@click.option("--account", help="Which of our own accounts received the message.")
+@click.option("--profile", help="The agent profile the message is routed to.")
+@click.option("--store", "store_url", metavar="URL", help="Another store than the configured one.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.pass_obj
+def command(config_file: Path | None, /, store_url: str | None, as_json: bool, **fields: str | None) -> None:
+    """Show key, rule, policy and session for a message from there. Changes nothing.
+
+    Give the source with options, or as JSON on the input:
+
+    echo '{"platform": "slack", "chat_type": "group", "chat_id": "C1"}' | frontdesk explain
+    """
+    loaded = config.load(config_file)
+    source = SessionSource.from_dict(_given(fields))
+    explanation = asyncio.run(_explain(loaded, store_url or loaded.store_url, source))
+    if as_json:
+        output.show_json({"source": source.to_dict(), **explanation})
+    else:
+        output.show("\n".join([f"{'source':<{COLUMN}}{source.description}", *describe(explanation)]))
+
+
+def _given(fields: dict[str, str | None]) -> dict[str, Any]:
+    given = {name: value for name, value in fields.items() if value is not None}
+    if "platform" in given:
+        return given
+    if given or sys.stdin.isatty():
+        raise click.UsageError("Give --platform, or the source as JSON on the input.")
+    return _decoded(sys.stdin.buffer.read())
+
+
+def _decoded(text: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise errors.InvalidSource(why=f"the input is not a JSON object ({error})") from error
+
+
+async def _explain(loaded: config.Config, url: str, source: SessionSource) -> dict[str, Any]:
+    async with await SessionStore.open(_without_creating(url), loaded.gateway) as store:
+        return await store.explain(source)
+
+
+def _without_creating(url: str) -> str:
+    """An empty store in memory when there is no file yet: a question makes none."""
+    path = unquote(url.removeprefix(SQLITE).partition("?")[0])
+    return IN_MEMORY if url.startswith(SQLITE) and not Path(path).expanduser().exists() else url
+
+
+def describe(explanation: dict[str, Any]) -> list[str]:
+    """The explanation for people."""
+    facts = {
+        "key": explanation["session_key"],
+        "rule": explanation["rule"],
+        "shared": "yes" if explanation["shared"] else "no",
+        "policy": _policy(explanation["policy"]),
+        "session": _session(explanation["session"]),
+        "next": _next(explanation),
+    }
+    return [f"{name:<{COLUMN}}{fact}" for name, fact in facts.items()]
+
+
+def _policy(policy: dict[str, Any]) -> str:
+    daily = f"daily at {policy['at_hour']}:00 ({policy['timezone'] or 'local time'})"
+    idle = f"after {policy['idle_minutes']} idle minutes"
+    when = {"both": f"{daily}, {idle}", "daily": daily, "idle": idle, "none": "never by time"}
+    most = policy["max_messages"]
+    return f"{when[policy['mode']]}, {f'at {most} messages' if most else 'no message limit'}"
+
+
+def _session(session: dict[str, Any] | None) -> str:
+    return f"{session['session_id']}, {session['message_count']} messages" if session else "none yet"
+
+
+def _next(explanation: dict[str, Any]) -> str:
+    if explanation["session"] is None:
+        return "a message starts a session"
+    reason = explanation["reset_reason"]
+    return f"a message starts a new session ({reason})" if reason else "a message goes on in this session"

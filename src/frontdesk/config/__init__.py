@@ -1,0 +1,104 @@
+"""The configuration: one table of settings, read from ``frontdesk.toml`` and the environment.
+
+Nothing else reads the environment, except the machine's time zone.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.config.reading import FILE_VARIABLE, Reading
+from frontdesk.config.settings import Value
+from frontdesk.config.table import HOME, STORE
+from frontdesk.model.gateway import GatewayConfig
+
+FILE_NAME = "frontdesk.toml"
+HOME_VARIABLE = HOME.variable or ""
+
+_TOML_PLACE = re.compile(r" \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)$")
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The effective configuration."""
+
+    gateway: GatewayConfig
+    store_url: str
+    home: Path
+    file: Path
+    """Where the file is, or would be."""
+    values: tuple[Value, ...]
+    """Every effective value with where it came from."""
+    unknown_variables: tuple[str, ...] = ()
+    """Environment variables with our prefix that set nothing."""
+
+
+def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Config:
+    """Read the file, then the environment, which wins. A file that nobody named may be missing."""
+    named = path or environ.get(FILE_VARIABLE)
+    file = Path(named) if named else _usual_file(environ)
+    reading = Reading()
+    reading.read_file(file, _parse_file(file, must_exist=bool(named)))
+    reading.read_environment(environ)
+    home = _expanded(reading.get(HOME), environ)
+    default_store = sqlite_url(home / "state.db")
+    return Config(
+        gateway=reading.gateway(),
+        store_url=reading.get(STORE, default_store),
+        home=home,
+        file=file,
+        values=tuple(reading.effective({STORE.name: default_store})),
+        unknown_variables=tuple(sorted(reading.unknown_variables)),
+    )
+
+
+def _usual_file(environ: Mapping[str, str]) -> Path:
+    home = environ.get(HOME_VARIABLE, "").strip() or HOME.default
+    return _expanded(home, environ) / FILE_NAME
+
+
+def _expanded(path: str, environ: Mapping[str, str]) -> Path:
+    if not path.startswith("~/"):
+        return Path(path)
+    try:
+        return Path(environ.get("HOME") or Path.home()) / path.removeprefix("~/")
+    except RuntimeError:
+        allowed = "an absolute path: this account has no home folder that ~ could mean"
+        raise errors.InvalidSetting(key=HOME.name, value=path, allowed=allowed) from None
+
+
+def sqlite_url(file: Path) -> str:
+    """The URL of a store in this file."""
+    return f"sqlite:///{str(file).replace('%', '%25').replace('?', '%3F')}"
+
+
+def _parse_file(file: Path, *, must_exist: bool) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        if must_exist:
+            raise errors.UnreadableConfigFile(path=file, why="there is no such file") from error
+        return {}
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise errors.UnreadableConfigFile(path=file, why=why) from error
+    return _parse_toml(file, content)
+
+
+def _parse_toml(file: Path, content: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise errors.InvalidConfigFile(path=file, line=line, why="this is not UTF-8 text") from error
+    except ValueError as error:
+        place = _TOML_PLACE.search(str(error))
+        line = int(place["line"] or 0) if place else 0
+        line = line or max(1, len(content.splitlines()))
+        why = _TOML_PLACE.sub("", str(error))
+        raise errors.InvalidConfigFile(path=file, line=line, why=why) from error

@@ -1,0 +1,158 @@
+"""What the file and the environment set, checked row by row, and the records made of it."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.config import settings
+from frontdesk.config.settings import Origin, Setting, Value
+from frontdesk.config.table import CHAT_ID, POLICY_FIELDS, SETTINGS
+from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.platforms import HomeChannel, PlatformConfig
+from frontdesk.model.policies import SessionResetPolicy
+
+FILE_VARIABLE = "FRONTDESK_CONFIG"
+
+
+class Reading:
+    """What has been set so far."""
+
+    def __init__(self) -> None:
+        self._set: dict[settings.Path, Value] = {}
+        self._tables: dict[settings.Path, None] = {}
+        self.unknown_variables: list[str] = []
+
+    def read_file(self, file: Path, table: Mapping[str, Any]) -> None:
+        with _set_in(str(file)):
+            for setting, path, value in self._walk(table):
+                self._take(setting, path, value, Origin.FILE, str(file))
+
+    def read_environment(self, environ: Mapping[str, str]) -> None:
+        """Take what variables set; an empty one sets nothing."""
+        known = {settings.variable_name(path): (row, path) for row in SETTINGS for path in row.paths()}
+        for variable, text in environ.items():
+            if variable in known and text.strip():
+                with _set_in(variable):
+                    setting, path = known[variable]
+                    self._take(setting, path, setting.kind.parse(text.strip()), Origin.ENVIRONMENT, variable)
+            elif variable.startswith(settings.VARIABLE_PREFIX) and variable not in {*known, FILE_VARIABLE}:
+                self.unknown_variables.append(variable)
+
+    def _walk(
+        self, table: Mapping[str, Any], above: settings.Path = ()
+    ) -> Iterator[tuple[Setting, settings.Path, Any]]:
+        for name, value in table.items():
+            path = (*above, name)
+            found = [setting for setting in SETTINGS if setting.begins_with(path)]
+            if not found:
+                raise errors.UnknownSetting(key=settings.dotted(path), hint=nearest(path))
+            if len(found[0].parts) == len(path):
+                yield found[0], path, value
+            elif isinstance(value, Mapping):
+                self._tables[path] = None
+                yield from self._walk(value, path)
+            else:
+                raise errors.InvalidSetting(key=settings.dotted(path), value=value, allowed="a table")
+
+    def _take(self, setting: Setting, path: settings.Path, raw: Any, origin: Origin, where: str) -> None:
+        value = setting.read(path, raw)
+        self._tables.update((path[:length], None) for length in range(1, len(path)))
+        self._set[path] = Value(setting=setting, path=path, value=value, origin=origin, where=where)
+
+    def get(self, setting: Setting, default: Any = None) -> Any:
+        return self._at(setting.parts, setting.default if default is None else default)
+
+    def _at(self, path: settings.Path, default: Any = None) -> Any:
+        return self._set[path].value if path in self._set else default
+
+    def gateway(self) -> GatewayConfig:
+        """The part that the session layer works with."""
+        return GatewayConfig(
+            platforms={name: self._platform(name) for name in self._names("platforms")},
+            default_reset_policy=self._policy("session_reset"),
+            reset_by_type=self._policies("by_type"),
+            reset_by_platform=self._policies("by_platform"),
+            reset_by_chat=self._policies("by_chat"),
+            **{path[0]: found.value for path, found in self._set.items() if len(path) == 1},
+        )
+
+    def _names(self, *above: str) -> list[str]:
+        """The tables right under another one."""
+        depth = len(above)
+        return [path[depth] for path in self._tables if path[:depth] == above and len(path) == depth + 1]
+
+    def _policies(self, kind: str) -> dict[str, SessionResetPolicy]:
+        names = self._names("session_reset", kind)
+        return {name: self._policy("session_reset", kind, name) for name in names}
+
+    def _policy(self, *above: str) -> SessionResetPolicy:
+        return SessionResetPolicy.from_dict({field: self._at((*above, field)) for field in POLICY_FIELDS})
+
+    def _platform(self, name: str) -> PlatformConfig:
+        above = ("platforms", name)
+        return PlatformConfig(
+            enabled=self._at((*above, "enabled"), False),
+            tools=self._at((*above, "tools"), False),
+            home_channel=self._home_channel(name),
+        )
+
+    def _home_channel(self, platform: str) -> HomeChannel | None:
+        above = ("platforms", platform, "home_channel")
+        if above not in self._tables:
+            return None
+        chat_id, name = (self._at((*above, field)) for field in ("chat_id", "name"))
+        if chat_id is None:
+            key = settings.dotted((*above, "chat_id"))
+            raise errors.InvalidSetting(key=key, value=None, allowed=CHAT_ID.allowed)
+        return HomeChannel.from_dict({"platform": platform, "chat_id": chat_id, "name": name})
+
+    def effective(self, defaults: Mapping[str, Any]) -> Iterator[Value]:
+        """Every setting with its value; ``defaults`` holds those that had to be worked out."""
+        for setting in SETTINGS:
+            default = defaults.get(setting.name, setting.default)
+            for path in self._present(setting):
+                yield self._set.get(path) or Value(setting=setting, path=path, value=default)
+
+    def _present(self, setting: Setting) -> list[settings.Path]:
+        """The setting's name; one for each table there is when it stands for several."""
+        parts = setting.parts
+        place = next((index for index, part in enumerate(parts) if part in settings.STAND_INS), None)
+        if place is None:
+            return [parts]
+        return [(*parts[:place], name, *parts[place + 1 :]) for name in self._names(*parts[:place])]
+
+
+@contextmanager
+def _set_in(where: str) -> Iterator[None]:
+    """Errors say where the setting stands."""
+    try:
+        yield
+    except errors.InvalidSetting as error:
+        error.add_note(f"(in {where})")
+        raise
+
+
+def nearest(path: settings.Path) -> str:
+    """The name that was probably meant, as the end of a message."""
+    *above, last = path
+    here = _names_under(tuple(above))
+    if "<chat>" in here:
+        return ' A chat is written "platform:chat_id", with a known platform.'
+    if near := difflib.get_close_matches(last, here, n=1):
+        return f" Did you mean {settings.dotted((*above, *near))}?"
+    if elsewhere := [setting.name for setting in SETTINGS if setting.parts[-1] == last]:
+        return f" Did you mean {elsewhere[0]}?"
+    return f" Known here: {', '.join(here)}."
+
+
+def _names_under(above: settings.Path) -> list[str]:
+    """What can follow in a setting's name."""
+    names: dict[str, None] = {}
+    for setting in SETTINGS:
+        if setting.begins_with(above):
+            part = setting.parts[len(above)]
+            names.update(dict.fromkeys(settings.STAND_INS[part]() if part in settings.STAND_INS else (part,)))
+    return list(names)

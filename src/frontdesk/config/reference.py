@@ -1,0 +1,107 @@
+"""The reference page of the settings, as Markdown."""
+
+from frontdesk.config import settings
+from frontdesk.config.reading import FILE_VARIABLE
+from frontdesk.config.settings import Setting
+from frontdesk.config.table import SETTINGS
+
+HEAD = f"""\
+# Settings
+
+<!-- Made by `frontdesk config reference`; change the table in the source, not this page. -->
+
+frontdesk reads `frontdesk.toml` in its home folder (`~/.frontdesk`, or where `FRONTDESK_HOME` points), or the
+file that `frontdesk --config FILE` or the variable `{FILE_VARIABLE}` names. A file that is named must exist;
+otherwise a missing one means that every setting has its default.
+
+```toml
+group_sessions_per_user = false
+
+[session_reset]
+at_hour = 5
+timezone = "Europe/Berlin"
+
+[session_reset.by_type.group]
+mode = "none"
+max_messages = 500
+
+[platforms.telegram]
+enabled = true
+home_channel = {{ chat_id = "12345", name = "Operations" }}
+```
+
+Each setting also has an environment variable, which wins over the file. There `true` and `false` may be `yes`
+and `no`, `on` and `off` or `1` and `0`; a list is written with commas (`webhook,api_server`), an empty one as
+`[]`; an empty variable sets nothing.
+
+A setting that does not exist is an error, and so is a value that is not allowed: `frontdesk config check`
+says so, and also which variables begin with `{settings.VARIABLE_PREFIX}` and set nothing.
+`frontdesk config show` prints every effective value and where it came from.
+"""
+
+OVERRIDE = (
+    "A policy of its own. It is complete in itself: what it leaves out has the default shown under"
+    " `[session_reset]`, not the value that is set there."
+)
+SECTIONS = {
+    "": "Above the first table of the file.",
+    "store": "Where conversations are kept.",
+    "session_reset": (
+        "When conversations start afresh. The most specific policy holds: the chat's, else the platform's,"
+        " else the chat type's, else this one."
+    ),
+    "session_reset.by_type.<type>": (
+        f"For chats of one type: `dm`, `group`, `channel` or `thread`. {OVERRIDE}"
+    ),
+    "session_reset.by_platform.<platform>": f"For one platform, such as `telegram`. {OVERRIDE}",
+    "session_reset.by_chat.<chat>": (
+        f'For one chat, written `"platform:chat_id"`, such as `"telegram:-100123"`. {OVERRIDE} These settings'
+        " have no environment variables."
+    ),
+    "platforms.<platform>": "One table for each platform, such as `[platforms.telegram]`.",
+}
+"""The tables of the file, with what is said about each."""
+
+
+def render() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(_section(name, text) for name, text in SECTIONS.items())])
+
+
+def _section(name: str, text: str) -> str:
+    rows = [setting for setting in SETTINGS if _table_of(setting) == name]
+    body = _names(rows) if OVERRIDE in text else "\n".join(map(_entry, rows))
+    return f"## {_title(name)}\n\n{text}\n\n{body}"
+
+
+def _title(name: str) -> str:
+    table = name.replace("<chat>", '"<platform>:<chat_id>"')
+    return f"`[{table}]`" if table else "General"
+
+
+def _table_of(setting: Setting) -> str:
+    """The table that the setting stands in: the longest that its name begins with."""
+    return max((name for name in SECTIONS if not name or setting.name.startswith(f"{name}.")), key=len)
+
+
+def _entry(setting: Setting) -> str:
+    facts = [
+        f"- Allowed: {setting.kind.allowed}",
+        f"- Default: {_default(setting)}",
+        f"- Variable: `{setting.variable}`",
+    ]
+    if setting.secret:
+        facts.append("- A password in it is never shown.")
+    return f"### `{setting.name}`\n\n{setting.help}\n\n" + "\n".join(facts) + "\n"
+
+
+def _default(setting: Setting) -> str:
+    return "not set" if setting.default is None else f"`{settings.as_toml(setting.default)}`"
+
+
+def _names(rows: list[Setting]) -> str:
+    """The settings of an overriding table, in short: what they mean is said under ``session_reset``."""
+    if not rows[0].variable:
+        return "- " + ", ".join(f"`{row.parts[-1]}`" for row in rows) + "\n"
+    lines = [f"| `{row.parts[-1]}` | `{row.variable}` |" for row in rows]
+    return "\n".join(["| setting | variable |", "|---|---|", *lines, ""])

@@ -1,0 +1,1 @@
+"""What an outside part must do."""

@@ -1,0 +1,1 @@
+"""Verbs, in the order a message travels."""

@@ -1,0 +1,106 @@
+"""Finding conversations again: titles, lists and search, each within what the asker may see."""
+
+import asyncio
+from datetime import datetime
+
+from frontdesk import errors
+from frontdesk.flow.service import Service
+from frontdesk.formats import words
+from frontdesk.logs import get_logger
+from frontdesk.model import keys, titles
+from frontdesk.model.messages import Role
+from frontdesk.model.people import Viewer
+from frontdesk.model.searches import MAX_HITS, Hit, Search
+from frontdesk.model.sessions import Session
+
+log = get_logger(__name__)
+
+LIST_LIMIT = 50
+QUIET_SECONDS = 1.0
+MAX_AROUND = 10
+INDEX_BATCH = 200
+
+
+class Finding(Service):
+    async def set_title(self, session_id: str, title: str | None, viewer: Viewer) -> bool:
+        """Name a session, None takes the name away; False when the viewer has no such session."""
+        if await self.find_session(session_id, viewer) is None:
+            return False
+        cleaned = None if title is None else titles.clean_title(title)
+        return await self._store.sessions.set_title(session_id, cleaned)
+
+    async def find_session(self, session_id: str, viewer: Viewer) -> Session | None:
+        """A session by its id, when the viewer may see it."""
+        session = await self._store.sessions.find(keys.check_session_id(session_id))
+        return session if session and viewer.sees(session.owner) else None
+
+    async def find_title(self, title: str, viewer: Viewer) -> Session | None:
+        """The newest generation of the viewer's conversation with that title."""
+        session = await self._store.sessions.find_title(viewer, titles.clean_title(title))
+        return await self._store.sessions.tip(session.id) if session else None
+
+    async def list_own_sessions(
+        self, viewer: Viewer, *, limit: int = LIST_LIMIT, titled: bool = False
+    ) -> list[Session]:
+        """What the viewer may resume, ended sessions included, newest activity first."""
+        return await self._store.sessions.list_owned(viewer, limit=limit, titled=titled)
+
+    async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:
+        """The newest session that continues this one after compressions."""
+        session = await self.find_session(session_id, viewer)
+        return await self._store.sessions.tip(session.id) if session else None
+
+    async def search(
+        self,
+        query: str,
+        viewer: Viewer,
+        *,
+        role: str | None = None,
+        platform: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+        around: int = 1,
+    ) -> list[Hit]:
+        """Messages with all these words, "phrases" and begin*, the best first."""
+        search = Search(
+            terms=words.parse(query),
+            role=_role(role, query),
+            platform=platform,
+            since=since,
+            until=until,
+            limit=max(1, min(limit, MAX_HITS)),
+            around=max(0, min(around, MAX_AROUND)),
+        )
+        return await self._store.index.search(viewer, search)
+
+    async def index_when_quiet(self) -> None:
+        """Keep the search index near the transcripts, in moments when nothing is being said. Never ends."""
+        indexed = self._said
+        while True:
+            before = self._said
+            await asyncio.sleep(QUIET_SECONDS)
+            if before == self._said != indexed:
+                indexed = before
+                await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        said = self._said
+        try:
+            while said == self._said and await self._store.index.catch_up(INDEX_BATCH):
+                pass
+        except errors.StoreError as error:
+            log.warning("indexing_failed", error=str(error))
+
+    async def rebuild_index(self) -> None:
+        """Make the search index anew from the transcripts."""
+        await self._store.index.rebuild()
+
+
+def _role(role: str | None, query: str) -> Role | None:
+    if role is None:
+        return None
+    try:
+        return Role(role)
+    except ValueError:
+        raise errors.InvalidQuery(query=query, why=f"no role {role!r}; roles: {', '.join(Role)}") from None

@@ -1,0 +1,106 @@
+"""Which session a message belongs to: the decision, without the reading and writing."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+
+import msgspec
+
+from frontdesk.model import boundaries, moves
+from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
+from frontdesk.model.sessions import RESUMED_BY_A_MESSAGE, Session, Status, with_boundary
+
+
+class Resolver(msgspec.Struct, frozen=True, kw_only=True):
+    """Decides what happens to a key's session when a message arrives."""
+
+    now: datetime
+    policy: SessionResetPolicy
+    machine_zone: tzinfo
+    freshness: timedelta | None
+    newborn: Callable[[], Session]
+    new_id: Callable[[], str]
+    force_new: bool = False
+    busy: bool | None = None
+
+    def decide(self, situation: moves.Situation) -> moves.Move:
+        current = situation.current
+        if self.force_new:
+            return self._start(current, EndReason.NEW, flags=False)
+        if current is None:
+            return self._recover(situation.other)
+        if not _goes_on(current):
+            return self._after_end(current)
+        reason = self._fresh_reason(current)
+        if reason is not None:
+            return self._start(current, reason)
+        return moves.Touch() if current.status is Status.OPEN else self._resume(current)
+
+    def policy_reason(self, session: Session) -> EndReason | None:
+        """The policy's verdict alone."""
+        entry = session.entry
+        return self.policy.stale_reason(
+            last_activity=entry.updated_at,
+            message_count=entry.message_count,
+            now=self.now,
+            machine_zone=self.machine_zone,
+            served=session.served,
+        )
+
+    def needs_busy(self, situation: moves.Situation) -> bool:
+        """Whether the answer depends on background work that nobody has asked about yet."""
+        current = situation.current
+        if self.busy is not None or self.force_new or current is None or current.entry.suspended:
+            return False
+        return _goes_on(current) and self.policy_reason(current) is not None
+
+    def _fresh_reason(self, session: Session) -> EndReason | None:
+        entry = session.entry
+        if entry.suspended:
+            return EndReason.SUSPENDED
+        reason = None if self.busy else self.policy_reason(session)
+        if reason is None and entry.resume_pending and self._mark_expired(session):
+            return EndReason.RESUME_PENDING_EXPIRED
+        return reason
+
+    def _mark_expired(self, session: Session) -> bool:
+        marked = session.entry.last_resume_marked_at or session.entry.updated_at
+        return self.freshness is not None and self.now - marked > self.freshness
+
+    def _recover(self, other: Session | None) -> moves.Move:
+        if other is None:
+            return moves.Start(session=self._stamp(self.newborn()), ends=EndReason.NEW)
+        return self._start(other, EndReason.SUSPENDED) if other.entry.suspended else self._resume(other)
+
+    def _resume(self, session: Session) -> moves.Move:
+        """Open again and active now, with the marks and flags it had."""
+        active = session.changed(updated_at=self.now, expiry_finalized=False)
+        reopened = msgspec.structs.replace(active, ended_at=None, end_reason=None)
+        return moves.Switch(session=reopened, fresh_allowance=False)
+
+    def _after_end(self, session: Session) -> moves.Move:
+        """The session was ended elsewhere, and not merely closed: it is over."""
+        if session.reason in AUTOMATIC:
+            return self._start(session, session.reason)
+        return self._start(session, EndReason.NEW, flags=False)
+
+    def _start(self, old: Session | None, reason: EndReason, flags: bool = True) -> moves.Move:
+        if old is None:
+            return moves.Start(session=self._stamp(self.newborn()), ends=reason)
+        session = old.successor(self.new_id(), self.now, reason)
+        if session.entry.origin is None:
+            newborn = self.newborn().entry
+            session = session.changed(origin=newborn.origin, platform=newborn.platform)
+        if not flags:
+            session = session.consumed()
+        return moves.Start(session=self._stamp(session), ends=reason)
+
+    def _stamp(self, session: Session) -> Session:
+        """The session begins after the latest daily boundary, which needs no reset any more."""
+        zone = self.policy.zone(self.machine_zone)
+        passed = boundaries.latest_passing(self.now, self.policy.at_hour, zone)
+        return msgspec.structs.replace(session, served=with_boundary(session.served, passed))
+
+
+def _goes_on(session: Session) -> bool:
+    """Whether nothing but policy and state keep a message from going on in the session."""
+    return session.status is Status.OPEN or session.reason in RESUMED_BY_A_MESSAGE

@@ -1,0 +1,106 @@
+"""What every part of the session service works with."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, tzinfo
+
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.store import Store
+from frontdesk.logs import get_logger
+from frontdesk.model import keys, people, sessions, whatsapp
+from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import SessionSource
+
+log = get_logger(__name__)
+
+HasActiveProcesses = Callable[[str], bool | Awaitable[bool]]
+
+
+class Service:
+    """A store with a configuration, a clock and somebody to ask about background work."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: GatewayConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        has_active_processes_fn: HasActiveProcesses | None = None,
+        machine_zone: tzinfo = UTC,
+    ) -> None:
+        self._store = store
+        self._config = config or GatewayConfig()
+        self._clock = clock or SystemClock()
+        self._has_active_processes = has_active_processes_fn
+        self._machine_zone = machine_zone
+        self._said = 0
+        """How often something was added to a transcript here."""
+
+    @property
+    def config(self) -> GatewayConfig:
+        return self._config
+
+    def _new_id(self) -> str:
+        return sessions.new_session_id(self._clock.now())
+
+    async def _aliases(self, source: SessionSource) -> Mapping[str, str]:
+        """The learned WhatsApp names that matter for this source."""
+        if source.platform is not Platform.WHATSAPP:
+            return {}
+        names = {
+            whatsapp.normalize_whatsapp_identifier(name) for name in (source.chat_id, source.participant)
+        }
+        return await self._store.aliases.canonical(sorted(names - {""}))
+
+    def _address(self, source: SessionSource, aliases: Mapping[str, str]) -> keys.Address:
+        config = self._config
+        profile = (source.profile or config.active_profile) if config.multiplex_profiles else None
+        return keys.address(
+            source, config.group_sessions_per_user, config.thread_sessions_per_user, profile, aliases
+        )
+
+    async def session_key_for(self, source: SessionSource) -> str:
+        """The key of the conversation that a message belongs to."""
+        return self._address(source, await self._aliases(source)).key
+
+    async def viewer_for(self, source: SessionSource) -> people.Viewer:
+        """What the sender of a message may see."""
+        aliases = await self._aliases(source)
+        return people.viewer_of(source, self._address(source, aliases), aliases)
+
+    async def _is_busy(self, key: str) -> bool:
+        """Whether background work runs for the key; a callback that fails counts as yes."""
+        if self._has_active_processes is None:
+            return False
+        try:
+            answer = self._has_active_processes(key)
+            return bool(await answer if inspect.isawaitable(answer) else answer)
+        except Exception:
+            log.exception("has_active_processes_failed", session_key=key)
+            return True
+
+    def _rename(self, session: sessions.Session, aliases: Mapping[str, str]) -> tuple[str, str, str]:
+        """Key, owner and peer of a session under another table of aliases."""
+        source = session.entry.origin
+        if source is None:
+            return session.entry.session_key, session.owner, session.peer
+        where = self._address(source, aliases)
+        return where.key, people.owner_of(source, where, aliases), peer_of(source, where, aliases)
+
+    async def learn_whatsapp_alias(self, lid: str, phone: str) -> bool:
+        """Learn that a LID and a phone number are one person; False when that was known.
+
+        What the person had under the LID is found under the phone number from now on.
+        """
+        identifier, person = map(whatsapp.check_whatsapp_identifier, (lid, phone))
+        return await self._store.aliases.learn(identifier, person, self._rename, self._clock.now())
+
+
+def peer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str]) -> str:
+    """Who and where, to recognise a conversation by whose key is not known."""
+    person = "" if where.shared else keys.participant_id(source, aliases) or ""
+    parts = (source.platform, source.chat_type, source.chat_id, source.thread_id or "", person)
+    if source.platform is Platform.WHATSAPP:
+        parts = (*parts[:2], where.key, *parts[3:])
+    return ":".join(keys.encode_part(str(part)) for part in parts)

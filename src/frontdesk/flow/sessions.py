@@ -1,0 +1,386 @@
+"""The life of sessions: found, reset, switched, suspended, resumed, pruned."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.flow.resolution import Resolver
+from frontdesk.flow.service import Service, peer_of
+from frontdesk.logs import get_logger
+from frontdesk.model import keys, limits, messages, moves, people
+from frontdesk.model.moves import Move, Settled, Situation
+from frontdesk.model.platforms import Platform
+from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.sessions import (
+    NEVER_REOPENED,
+    Relation,
+    Session,
+    SessionEntry,
+    Status,
+    Usage,
+    clean_override,
+)
+from frontdesk.model.sources import SessionSource, readable
+
+log = get_logger(__name__)
+
+Changed = Callable[[Session], Session | None]
+MORE_THAN_ONE = 2
+
+
+class Sessions(Service):
+    async def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
+        """The session that a message belongs to, started afresh when policy or state ask for it."""
+        aliases = await self._aliases(source)
+        where = self._address(source, aliases)
+        self._check_routable(source, where)
+        resolver = self._resolver(source, where, aliases, force_new)
+        peer = peer_of(source, where, aliases)
+        settled = await self._resolve(where.key, resolver, peer)
+        if isinstance(settled, moves.Situation):
+            asked = replace(resolver, busy=await self._is_busy(where.key))
+            settled = await self._resolve(where.key, asked, peer)
+        assert isinstance(settled, Settled)
+        assert settled.session is not None
+        _log_start(settled)
+        return settled.session.entry
+
+    def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
+        if where.rule is keys.Rule.BARE and source.platform is not Platform.LOCAL:
+            log.warning("event_unroutable", session_key=where.key, platform=str(source.platform))
+            raise errors.Unroutable(key=where.key)
+        keys.check_key(where.key)
+
+    async def _resolve(self, key: str, resolver: Resolver, peer: str) -> Settled | Situation:
+        """Settle the key; the situation instead when background work must be asked about first."""
+        unclear: list[Situation] = []
+
+        def decide(situation: Situation) -> Move:
+            unclear.clear()
+            if resolver.needs_busy(situation):
+                unclear.append(situation)
+                return moves.Stay()
+            return resolver.decide(situation)
+
+        settled = await self._store.sessions.settle(
+            key, decide, now=resolver.now, new_id=self._new_id, peer=peer
+        )
+        return unclear[0] if unclear else settled
+
+    def _resolver(
+        self, source: SessionSource, where: keys.Address, aliases: Mapping[str, str], force_new: bool = False
+    ) -> Resolver:
+        now = self._clock.now()
+
+        def newborn() -> Session:
+            entry = SessionEntry(
+                session_key=where.key,
+                session_id=self._new_id(),
+                created_at=now,
+                updated_at=now,
+                origin=source,
+                display_name=source.chat_name,
+                platform=source.platform,
+                chat_type=source.chat_type,
+            )
+            owner = people.owner_of(source, where, aliases)
+            return Session(entry=entry, owner=owner, peer=peer_of(source, where, aliases))
+
+        return Resolver(
+            now=now,
+            policy=self._policy(source.platform, source.chat_type, source.chat_id),
+            machine_zone=self._machine_zone,
+            freshness=self._config.freshness,
+            newborn=newborn,
+            new_id=self._new_id,
+            force_new=force_new,
+        )
+
+    def _policy(self, platform: str | None, chat_type: str, chat_id: str | None) -> SessionResetPolicy:
+        return self._config.get_reset_policy(platform, chat_type, chat_id)
+
+    def policy_for(self, entry: SessionEntry, source: SessionSource | None = None) -> SessionResetPolicy:
+        """The policy that holds for an entry, seen from a source when there is one."""
+        if source is not None:
+            return self._policy(source.platform, source.chat_type, source.chat_id)
+        chat_id = entry.origin.chat_id if entry.origin else None
+        return self._policy(entry.platform, entry.chat_type, chat_id)
+
+    async def reset_reason(
+        self, entry: SessionEntry, source: SessionSource | None = None
+    ) -> EndReason | None:
+        """Why the policy would start afresh now, or None; changes nothing."""
+        known = await self._store.sessions.find(entry.session_id)
+        reason = self.policy_for(entry, source).stale_reason(
+            last_activity=entry.updated_at,
+            message_count=entry.message_count,
+            now=self._clock.now(),
+            machine_zone=self._machine_zone,
+            served=known.served if known else (),
+        )
+        return None if reason is None or await self._is_busy(entry.session_key) else reason
+
+    async def is_session_finalizable(self, entry: SessionEntry) -> bool:
+        """Whether time alone will expire it."""
+        return self.policy_for(entry).expires
+
+    async def _settle(self, key: str, decide: Callable[[Session], Move]) -> Settled:
+        """Decide about a key's session; nothing happens when it has none."""
+
+        def only_when_known(situation: Situation) -> Move:
+            return moves.Stay() if situation.current is None else decide(situation.current)
+
+        return await self._store.sessions.settle(
+            keys.check_key(key), only_when_known, now=self._clock.now(), new_id=self._new_id
+        )
+
+    async def _change(self, key: str, changed: Changed, fresh_allowance: bool = False) -> Settled:
+        """Change facts of a key's session; None leaves it as it is."""
+
+        def decide(session: Session) -> Move:
+            after = changed(session)
+            if after is None:
+                return moves.Stay()
+            return moves.Change(session=after, fresh_allowance=fresh_allowance)
+
+        return await self._settle(key, decide)
+
+    async def _changes(self, key: str, changed: Changed) -> bool:
+        """The same; whether something changed."""
+        return isinstance((await self._change(key, changed)).move, moves.Change)
+
+    async def get_session(self, key: str) -> SessionEntry | None:
+        """The key's current session, untouched."""
+        session = await self._store.sessions.current(keys.check_key(key))
+        return session.entry if session else None
+
+    async def peek_session_id(self, key: str) -> str | None:
+        entry = await self.get_session(key)
+        return entry.session_id if entry else None
+
+    async def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
+        session = await self._store.sessions.find(keys.check_session_id(session_id))
+        return session.entry if session else None
+
+    async def list_sessions(
+        self, active_minutes: float | None = None, *, limit: int | None = None, before: datetime | None = None
+    ) -> list[SessionEntry]:
+        """The keys' current sessions, newest activity first; ``before`` continues a list."""
+        since = None
+        if active_minutes is not None:
+            since = self._clock.now() - timedelta(minutes=active_minutes)
+        found = await self._store.sessions.list_current(since=since, limit=limit, before=before)
+        return [session.entry for session in found]
+
+    async def has_any_sessions(self) -> bool:
+        """Whether more than one session was ever created."""
+        return await self._store.sessions.count(MORE_THAN_ONE) >= MORE_THAN_ONE
+
+    async def update_session(
+        self,
+        key: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        last_prompt_tokens: int | None = None,
+        estimated_cost_usd: float = 0.0,
+        cost_status: str | None = None,
+    ) -> None:
+        """The session was active; add what was used, replace the prompt size when it is given."""
+        usage = Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cache_read_tokens=cache_read_tokens,
+            cache_write_tokens=cache_write_tokens,
+            cost_usd=estimated_cost_usd,
+            cost_status=cost_status,
+            last_prompt_tokens=last_prompt_tokens,
+        )
+        await self._store.sessions.add_usage(keys.check_key(key), usage.checked(), self._clock.now())
+
+    async def reset_session(self, key: str, display_name: str | None = None) -> SessionEntry | None:
+        """End the key's session by hand and start a new one."""
+        now = self._clock.now()
+
+        def decide(session: Session) -> Move:
+            fresh = session.successor(self._new_id(), now, EndReason.NEW)
+            if display_name is not None:
+                fresh = fresh.changed(display_name=readable(display_name))
+            return moves.Start(session=fresh, ends=EndReason.NEW)
+
+        return _entry(await self._settle(key, decide))
+
+    async def switch_session(self, key: str, session_id: str) -> SessionEntry | None:
+        """Make an earlier session the key's current one; None when key or session are unknown."""
+        now = self._clock.now()
+        keys.check_session_id(session_id)
+
+        def decide(situation: Situation) -> Move:
+            current, other = situation.current, situation.other
+            if current is None or other is None or other.reason in NEVER_REOPENED:
+                return moves.Stay()
+            if current.id == other.id and current.status is Status.OPEN:
+                return moves.Stay()
+            return moves.Switch(session=other.reopened(now))
+
+        settled = await self._store.sessions.settle(
+            keys.check_key(key), decide, now=now, new_id=self._new_id, target=session_id
+        )
+        after = settled.session
+        landed = after is not None and after.id == session_id and after.status is Status.OPEN
+        return after.entry if after and landed else None
+
+    async def branch_session(self, key: str) -> SessionEntry | None:
+        """Go on in a copy of the key's session; the original ends and can be resumed."""
+        now = self._clock.now()
+
+        def decide(session: Session) -> Move:
+            branch = session.successor(self._new_id(), now, EndReason.BRANCH, relation=Relation.BRANCH)
+            return moves.Start(session=branch, ends=EndReason.BRANCH, copies_parent=True)
+
+        return _entry(await self._settle(key, decide))
+
+    async def compress_session(
+        self, key: str, transcript: Sequence[Mapping[str, Any]]
+    ) -> SessionEntry | None:
+        """Go on in a session that starts from a shorter transcript; the longer one stays as its ancestor."""
+        now = self._clock.now()
+        packed = tuple(messages.pack(message) for message in transcript)
+
+        def decide(session: Session) -> Move:
+            shorter = session.successor(
+                self._new_id(), now, EndReason.COMPRESSED, relation=Relation.COMPRESSED
+            )
+            return moves.Start(session=shorter, ends=EndReason.COMPRESSED, messages=packed)
+
+        return _entry(await self._settle(key, decide))
+
+    async def end_session(self, session_id: str, reason: EndReason) -> bool:
+        """End an open session; the next message to its key finds it ended."""
+        return await self._store.sessions.end(
+            keys.check_session_id(session_id), EndReason(reason), self._clock.now()
+        )
+
+    async def close_session(self, session_id: str) -> bool:
+        """End a session so that the next message takes it up again."""
+        return await self.end_session(session_id, EndReason.CLOSED)
+
+    async def suspend_session(self, key: str) -> bool:
+        """The next message starts afresh, whatever else holds."""
+
+        def suspend(session: Session) -> Session | None:
+            return None if session.entry.suspended else session.changed(suspended=True)
+
+        return await self._changes(key, suspend)
+
+    async def mark_resume_pending(self, key: str, reason: str = "restart_timeout") -> bool:
+        """The session was interrupted and is to be continued; never over a suspended one."""
+        now = self._clock.now()
+
+        def mark(session: Session) -> Session | None:
+            if session.entry.suspended:
+                return None
+            return session.changed(
+                resume_pending=True, resume_reason=readable(reason), last_resume_marked_at=now
+            )
+
+        return await self._changes(key, mark)
+
+    async def clear_resume_pending(self, key: str) -> bool:
+
+        def clear(session: Session) -> Session | None:
+            return session.unmarked() if session.entry.resume_pending else None
+
+        return await self._changes(key, clear)
+
+    async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
+        """After a crash: mark recently active sessions to be resumed; how many were."""
+        now = self._clock.now()
+        since = now - timedelta(seconds=max_age_seconds)
+        return await self._store.sessions.mark_recent(since, "restart_interrupted", now)
+
+    async def prune_old_entries(self, max_age_days: float) -> int:
+        """Forget keys that have rested so long, except suspended and busy ones; how many were."""
+        if max_age_days <= 0:
+            return 0
+        now = self._clock.now()
+        before = now - timedelta(days=max_age_days)
+        pruned = 0
+        for key in await self._store.sessions.stale_keys(before):
+            if not await self._is_busy(key):
+                pruned += await self._store.sessions.prune(key, before, now)
+        return pruned
+
+    async def consume_reset(self, key: str) -> SessionEntry | None:
+        """The entry with its reset flags, which are durably taken from it: each is seen by one turn."""
+
+        def take(session: Session) -> Session | None:
+            entry = session.entry
+            return session.consumed() if entry.was_auto_reset or entry.is_fresh_reset else None
+
+        settled = await self._change(key, take)
+        return settled.before.entry if settled.before and isinstance(settled.move, moves.Change) else None
+
+    async def mark_expiry_finalized(self, key: str) -> bool:
+        """Record that the end of this session was dealt with; False when it already was."""
+
+        def finalize(session: Session) -> Session | None:
+            return None if session.entry.expiry_finalized else session.changed(expiry_finalized=True)
+
+        return await self._changes(key, finalize)
+
+    async def set_model_override(self, key: str, override: Mapping[str, Any] | None) -> None:
+        """Model, provider and base_url for this session alone; nothing else is kept."""
+        cleaned = clean_override(override)
+        await self._change(key, lambda session: session.changed(model_override=cleaned))
+
+    async def get_model_override(self, key: str) -> dict[str, str] | None:
+        entry = await self.get_session(key)
+        return entry.model_override if entry else None
+
+    async def get_message_limit_info(self, key: str) -> dict[str, Any]:
+        entry = await self.get_session(key)
+        if entry is None:
+            return dict(limits.UNKNOWN)
+        return limits.limit_info(entry.message_count, self.policy_for(entry).max_messages)
+
+    async def get_message_count(self, key: str) -> int:
+        entry = await self.get_session(key)
+        return entry.message_count if entry else 0
+
+    async def reset_message_count(self, key: str) -> None:
+        """A fresh message allowance from here on."""
+        await self._change(key, lambda session: session, fresh_allowance=True)
+
+    async def explain(self, source: SessionSource) -> dict[str, Any]:
+        """Where a message would go and why; changes nothing."""
+        where = self._address(source, await self._aliases(source))
+        session = await self._store.sessions.current(where.key)
+        return {
+            "session_key": where.key,
+            "rule": str(where.rule),
+            "shared": where.shared,
+            "policy": self._policy(source.platform, source.chat_type, source.chat_id).to_dict(),
+            "session": session.entry.to_dict() if session else None,
+            "reset_reason": await self.reset_reason(session.entry, source) if session else None,
+        }
+
+
+def _entry(settled: Settled) -> SessionEntry | None:
+    return settled.session.entry if settled.session else None
+
+
+def _log_start(settled: Settled) -> None:
+    if isinstance(settled.move, moves.Start):
+        before = settled.before
+        log.info(
+            "session_started",
+            session=settled.session.id if settled.session else None,
+            replaces=before.id if before else None,
+            reason=str(settled.move.ends) if before else None,
+            ended_elsewhere=bool(before and before.status is Status.ENDED),
+        )

@@ -1,0 +1,100 @@
+"""Transcripts: what was said, in order, once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.flow.service import Service
+from frontdesk.logs import get_logger
+from frontdesk.model import keys, messages
+from frontdesk.model.sessions import Usage
+from frontdesk.model.transcripts import Revision, Rewound
+
+log = get_logger(__name__)
+
+
+class Transcripts(Service):
+    async def append_to_transcript(
+        self,
+        session_id: str,
+        message: Mapping[str, Any],
+        *,
+        turn_id: str | None = None,
+        turn_position: int | None = None,
+    ) -> bool:
+        """Store a message; False when it is already there."""
+        packed = messages.pack(message, turn_id, turn_position)
+        return await self._append(session_id, [packed], None) == 1
+
+    async def record_turn(
+        self,
+        session_id: str,
+        transcript: Sequence[Mapping[str, Any]],
+        *,
+        turn_id: str | None = None,
+        first_position: int = 0,
+        usage: Usage | None = None,
+    ) -> int:
+        """Store a turn's messages and what it used in one transaction; how many messages were new.
+
+        With a ``turn_id`` the same turn can be handed in again, its messages numbered from
+        ``first_position``: each is stored once, and usage is added only when something was new.
+        """
+        packed = [
+            messages.pack(message, turn_id, position if turn_id is not None else None)
+            for position, message in enumerate(transcript, first_position)
+        ]
+        return await self._append(session_id, packed, usage.checked() if usage else None)
+
+    async def _append(self, session_id: str, packed: list[messages.Message], usage: Usage | None) -> int:
+        keys.check_session_id(session_id)
+        self._said += 1
+        return await self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
+
+    async def load_transcript(
+        self, session_id: str, include_ancestors: bool = False, *, revision: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The messages, oldest first; ``revision`` gives those that a rewind or rewrite took out."""
+        return await self._store.transcripts.load(
+            keys.check_session_id(session_id), ancestors=include_ancestors, revision=revision
+        )
+
+    async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
+        return await self._store.transcripts.has_platform_message_id(
+            keys.check_session_id(session_id), str(platform_message_id)
+        )
+
+    async def rewrite_transcript(self, session_id: str, transcript: Sequence[Mapping[str, Any]]) -> bool:
+        """Replace the transcript, all or nothing; whether that landed. The previous one stays loadable."""
+        packed = [messages.pack(message) for message in transcript]
+        keys.check_session_id(session_id)
+        try:
+            return await self._store.transcripts.rewrite(session_id, packed, self._clock.now())
+        except errors.StoreError as error:
+            log.exception("rewrite_failed", session=session_id, error=str(error))
+            return False
+
+    async def rewind_session(self, session_id: str, n: int = 1) -> dict[str, Any] | None:
+        """Take back the last ``n`` user turns; None when there is none."""
+        keys.check_session_id(session_id)
+        return _as_dict(await self._store.transcripts.rewind(session_id, n, self._clock.now()))
+
+    async def redo_session(self, session_id: str) -> dict[str, Any] | None:
+        """Bring back what the last rewind took; None when something was said since."""
+        keys.check_session_id(session_id)
+        return _as_dict(await self._store.transcripts.redo(session_id, self._clock.now()))
+
+    async def close_tool_calls(self, session_id: str) -> int:
+        """Give every tool call without a result an explicit "interrupted" one; how many there were."""
+        keys.check_session_id(session_id)
+        return await self._store.transcripts.close_calls(session_id, self._clock.now())
+
+    async def list_revisions(self, session_id: str) -> list[Revision]:
+        """The rewinds and rewrites of a transcript; each one's rows can be loaded by its number."""
+        return await self._store.transcripts.revisions(keys.check_session_id(session_id))
+
+
+def _as_dict(rewound: Rewound | None) -> dict[str, Any] | None:
+    return msgspec.structs.asdict(rewound) if rewound else None

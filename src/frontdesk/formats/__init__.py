@@ -1,0 +1,1 @@
+"""Pure forms that several rooms share."""

@@ -1,0 +1,1 @@
+"""Nouns: frozen records, enums and their legal moves. Pure: no input, no output."""

@@ -1,0 +1,53 @@
+"""The daily boundary: the moment a local clock passes a full hour, in any zone, across DST changes."""
+
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from frontdesk import errors
+
+DAY = timedelta(days=1)
+PRECISION = timedelta(seconds=1)
+
+
+def load_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
+        raise errors.InvalidSetting(
+            key="timezone", value=name, allowed="an IANA name such as Europe/Berlin"
+        ) from None
+
+
+def latest_passing(now: datetime, hour: int, zone: tzinfo) -> datetime:
+    """The last moment, not after ``now``, at which the clock of ``zone`` passed ``hour``."""
+    today = now.astimezone(zone).date()
+    for day in (today + DAY, today):  # tomorrow's too: a clock set back over midnight shows today again
+        passing = passing_of(day, hour, zone)
+        if passing <= now:
+            return passing
+    return passing_of(today - DAY, hour, zone)
+
+
+@lru_cache(maxsize=1024)
+def passing_of(day: date, hour: int, zone: tzinfo) -> datetime:
+    """When the clock of ``zone`` passed ``hour`` on that day, in UTC: the first time, when it did twice;
+    the moment of the jump, when a jump skipped the hour."""
+    wanted = datetime.combine(day, time(hour), zone)
+    moment = wanted.astimezone(UTC)
+    shown = moment.astimezone(zone).replace(tzinfo=None)
+    if shown == wanted.replace(tzinfo=None):
+        return moment
+    return _jump(wanted.replace(fold=1).astimezone(UTC), moment, zone)
+
+
+def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+    """The first moment in (before, after] that has the offset of ``after``."""
+    offset = after.astimezone(zone).utcoffset()
+    while after - before > PRECISION:
+        middle = before + (after - before) / 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            after = middle
+        else:
+            before = middle
+    return after.replace(microsecond=0)

@@ -1,0 +1,179 @@
+"""Session keys: the one place where the address of a conversation is made."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.model import whatsapp
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+
+DEFAULT_NAMESPACE = "main"
+MAX_KEY_BYTES = 2048
+MAX_SESSION_ID_BYTES = 255
+
+_CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_CONTROLS = re.compile(f"[{_CONTROL}]")
+_UNSAFE_IN_PART = re.compile(rf"[/\\:%{_CONTROL}]|\.{{2,}}")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class Rule(StrEnum):
+    """Why a key looks as it does."""
+
+    DM_CHAT = "direct messages: the chat"
+    DM_PARTICIPANT = "direct messages without a chat id: the person"
+    DM_THREAD = "direct messages without chat or person: the thread"
+    PER_USER = "each person of the chat has a session"
+    SHARED_THREAD = "everybody in the thread shares a session"
+    SHARED_CHAT = "everybody in the chat shares a session"
+    BARE = "nothing addresses a conversation"
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A key with the rule that made it."""
+
+    key: str
+    rule: Rule
+    shared: bool
+
+
+def address(
+    source: SessionSource,
+    group_sessions_per_user: bool = True,
+    thread_sessions_per_user: bool = False,
+    profile: str | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> Address:
+    """The key of the conversation that a message belongs to, and why. Total: it never fails.
+
+    ``aliases`` maps WhatsApp identifiers to the person's canonical one.
+    """
+    chat, participant = identities(source, aliases)
+    if source.chat_type is ChatType.DM:
+        parts, rule = _dm_parts(chat, participant, source.thread_id)
+    else:
+        isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
+        parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
+    head = ("agent", _namespace(profile), _platform(source), str(source.chat_type))
+    shared = source.chat_type is not ChatType.DM and rule is not Rule.PER_USER
+    return Address(":".join((*head, *map(encode_part, parts))), rule, shared)
+
+
+def build_session_key(
+    source: SessionSource,
+    group_sessions_per_user: bool = True,
+    thread_sessions_per_user: bool = False,
+    profile: str | None = None,
+    *,
+    aliases: Mapping[str, str] | None = None,
+) -> str:
+    """The session key: ``agent:<namespace>:<platform>:<chat_type>[:<chat>][:<thread>][:<participant>]``."""
+    return address(source, group_sessions_per_user, thread_sessions_per_user, profile, aliases).key
+
+
+def is_shared_multi_user_session(
+    source: SessionSource,
+    group_sessions_per_user: bool = True,
+    thread_sessions_per_user: bool = False,
+    *,
+    aliases: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether several people talk in the session that this message belongs to."""
+    return address(source, group_sessions_per_user, thread_sessions_per_user, aliases=aliases).shared
+
+
+def participant_id(source: SessionSource, aliases: Mapping[str, str] | None = None) -> str | None:
+    """The person's id as keys and permissions use it."""
+    return identities(source, aliases)[1]
+
+
+def identities(source: SessionSource, aliases: Mapping[str, str] | None) -> tuple[str, str | None]:
+    """The chat's and the person's id as keys and permissions use them."""
+    if source.platform is not Platform.WHATSAPP:
+        return source.chat_id, source.participant
+    participant = whatsapp.canonical_whatsapp_identifier(source.participant or "", aliases) or None
+    if source.chat_type is ChatType.DM:
+        return whatsapp.canonical_whatsapp_identifier(source.chat_id, aliases), participant
+    return source.chat_id, participant
+
+
+def _dm_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[str], Rule]:
+    tail = [thread] if thread else []
+    if chat:
+        return [chat, *tail], Rule.DM_CHAT
+    if participant:
+        return [participant, *tail], Rule.DM_PARTICIPANT
+    return tail, Rule.DM_THREAD if thread else Rule.BARE
+
+
+def _group_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[str], Rule]:
+    parts = [part for part in (chat, thread, participant) if part]
+    if participant:
+        return parts, Rule.PER_USER
+    if thread:
+        return parts, Rule.SHARED_THREAD
+    return parts, Rule.SHARED_CHAT if chat else Rule.BARE
+
+
+def _namespace(profile: str | None) -> str:
+    if not profile or profile == "default":
+        return DEFAULT_NAMESPACE
+    if profile == DEFAULT_NAMESPACE:  # a profile of that name is not the default one
+        return _percent(profile[0]) + profile[1:]
+    return encode_part(profile)
+
+
+def _platform(source: SessionSource) -> str:
+    if not source.account:
+        return str(source.platform)
+    return f"{source.platform}@{encode_part(source.account)}"
+
+
+def encode_part(text: str) -> str:
+    """An id as it stands in a key: what is unsafe or ambiguous is percent-encoded, reversibly."""
+    return _UNSAFE_IN_PART.sub(lambda found: _percent(found[0]), text)
+
+
+def decode_part(text: str) -> str:
+    """The id that :func:`encode_part` encoded."""
+    return unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def check_key(key: str) -> str:
+    """The key, when a ready-made one from outside is safe to use."""
+    why = _unsafe(key, MAX_KEY_BYTES)
+    if why:
+        raise errors.UnsafeKey(key=key, why=why)
+    return key
+
+
+def check_session_id(session_id: str) -> str:
+    """The session id, when a ready-made one from outside is safe to use."""
+    why = _unsafe(session_id, MAX_SESSION_ID_BYTES)
+    if why:
+        raise errors.UnsafeSessionId(session_id=session_id, why=why)
+    return session_id
+
+
+def _unsafe(text: object, limit: int) -> str | None:
+    if not isinstance(text, str) or not text:
+        return "it must be a text that is not empty"
+    for bad in ("..", "/", "\\"):
+        if bad in text:
+            return f"it must not contain {bad!r}"
+    if _DRIVE.match(text):
+        return "it must not begin with a drive letter"
+    if _CONTROLS.search(text):
+        return "it must not contain control characters"
+    if len(text) > limit or len(text.encode()) > limit:
+        return f"it is longer than {limit} bytes"
+    return None

@@ -1,0 +1,143 @@
+"""Transcript messages: plain dicts in the chat-completions form."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+
+Plain = dict[str, Any]
+INTERRUPTED = "[interrupted: the tool call has no result]"
+PLAIN_FIELDS = frozenset({"role", "content", "platform_message_id", "tool_call_id", "tool_name", "name"})
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+    SESSION_META = "session_meta"
+
+
+CONTENT_OPTIONAL = frozenset({Role.ASSISTANT, Role.SESSION_META})
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message ready to be stored: its JSON bytes and what the store looks at."""
+
+    body: bytes
+    role: Role
+    platform_message_id: str | None = None
+    source_key: str | None = None
+    """The conversation that the platform id belongs to; None for that of the session it is stored in."""
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
+    observed: bool = False
+    turn_id: str | None = None
+    turn_position: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.role is not Role.SESSION_META
+
+    @property
+    def closes_calls(self) -> bool:
+        """Whether tool calls still open before it can no longer be answered."""
+        return self.role in (Role.USER, Role.ASSISTANT) and not self.observed
+
+
+def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: int | None = None) -> Message:
+    """Check a message and make it ready to be stored; refuse what would not come back as it went in."""
+    if not isinstance(message, Mapping):
+        raise errors.InvalidMessage(why=f"expected an object, got {type(message).__name__}")
+    role = _role(message)
+    data = _modern(message)
+    if role not in CONTENT_OPTIONAL and not isinstance(data.get("content"), str | list):
+        raise errors.InvalidMessage(why=f"a {role} message needs content: a text or a list of parts")
+    return Message(
+        body=_encode(data),
+        role=role,
+        platform_message_id=data.get("platform_message_id"),
+        calls=_call_ids(data) if role is Role.ASSISTANT else (),
+        answers=_answered(data) if role is Role.TOOL else None,
+        observed=data.get("observed") is True,
+        turn_id=turn_id,
+        turn_position=turn_position,
+    )
+
+
+def interrupted(call_id: str) -> Message:
+    """The result that closes a tool call which will never get one."""
+    return pack({"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED})
+
+
+def open_calls(before: Iterable[str], message: Message) -> tuple[str, ...]:
+    """The tool calls without a result after ``message``, given those open before it."""
+    still = () if message.closes_calls else tuple(call for call in before if call != message.answers)
+    return (*still, *message.calls)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message, the text parts joined by line ends."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(part["text"] for part in content if _is_text(part))
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
+
+
+def _role(message: Mapping[str, Any]) -> Role:
+    try:
+        return Role(str(message.get("role")))
+    except ValueError:
+        allowed = ", ".join(Role)
+        raise errors.InvalidMessage(why=f"role is {message.get('role')!r}; allowed: {allowed}") from None
+
+
+def _modern(message: Mapping[str, Any]) -> Plain:
+    """The message with its platform id under the present name, as text."""
+    data = dict(message)
+    data["role"] = str(data["role"])
+    older = data.pop("message_id", None)
+    platform_id = data.pop("platform_message_id", None)
+    platform_id = older if platform_id is None else platform_id
+    if platform_id is not None and platform_id != "":
+        if isinstance(platform_id, bool) or not isinstance(platform_id, str | int):
+            raise errors.InvalidMessage(why="platform_message_id must be a text")
+        data["platform_message_id"] = str(platform_id)
+    return data
+
+
+def _encode(data: Plain) -> bytes:
+    try:
+        body = msgspec.json.encode(data)
+        exact = _is_plain(data) or msgspec.json.decode(body) == data
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise errors.InvalidMessage(why=f"it is not plain JSON text ({error})") from error
+    if not exact:
+        raise errors.InvalidMessage(why="it holds values that JSON cannot give back as they are")
+    return body
+
+
+def _is_plain(data: Plain) -> bool:
+    return data.keys() <= PLAIN_FIELDS and all(type(value) is str for value in data.values())
+
+
+def _call_ids(data: Plain) -> tuple[str, ...]:
+    calls = data.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple):
+        raise errors.InvalidMessage(why="tool_calls must be a list")
+    ids = (str(call["id"]) for call in calls if isinstance(call, Mapping) and call.get("id"))
+    return tuple(dict.fromkeys(ids))
+
+
+def _answered(data: Plain) -> str | None:
+    call_id = data.get("tool_call_id")
+    return str(call_id) if call_id else None

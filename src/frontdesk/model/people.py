@@ -1,0 +1,60 @@
+"""People: who is asking, and what they may see."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from frontdesk.model import keys
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """A person as one account of ours knows them."""
+
+    platform: Platform
+    user_id: str
+    account: str | None = None
+
+    @property
+    def id(self) -> str:
+        head = f"{self.platform}@{keys.encode_part(self.account)}" if self.account else str(self.platform)
+        return f"{head}:{keys.encode_part(self.user_id)}"
+
+    @classmethod
+    def of(cls, source: SessionSource, aliases: Mapping[str, str] | None = None) -> "Principal | None":
+        """The person behind a message; in a direct chat that names nobody, the chat stands for them."""
+        chat, person = keys.identities(source, aliases)
+        if not person and source.chat_type is ChatType.DM:
+            person = chat
+        if not person:
+            return None
+        return cls(platform=source.platform, user_id=person, account=source.account)
+
+
+class Viewer(msgspec.Struct, frozen=True):
+    """Whose sessions a question may touch: those of these owners, or everybody's for an administrator."""
+
+    owners: frozenset[str]
+    administrator: bool = False
+
+    @classmethod
+    def everything(cls) -> "Viewer":
+        """The administrator's view; never made from a message."""
+        return cls(frozenset(), administrator=True)
+
+    def sees(self, owner: str) -> bool:
+        return self.administrator or owner in self.owners
+
+
+def owner_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> str:
+    """Who a new session belongs to: the person, or the conversation itself when people share it."""
+    principal = None if where.shared else Principal.of(source, aliases)
+    return principal.id if principal else where.key
+
+
+def viewer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> Viewer:
+    """What the sender of a message may see: their own sessions, and the shared one of this chat."""
+    principal = Principal.of(source, aliases)
+    shared = {where.key} if where.shared or principal is None else set()
+    return Viewer(frozenset(shared | ({principal.id} if principal else set())))

@@ -1,0 +1,140 @@
+"""Where a message came from."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from frontdesk import errors
+from frontdesk.model.platforms import Platform
+
+
+class ChatType(StrEnum):
+    DM = "dm"
+    GROUP = "group"
+    CHANNEL = "channel"
+    THREAD = "thread"
+
+
+ALWAYS_WRITTEN = ("chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
+WRITTEN_WHEN_SET = (
+    "user_id_alt",
+    "chat_id_alt",
+    "scope_id",
+    "guild_id",
+    "parent_chat_id",
+    "message_id",
+    "profile",
+    "account",
+)
+NAMES = ("chat_name", "user_name", "chat_topic")
+TEXTS = (*NAMES, "user_id", "thread_id", *WRITTEN_WHEN_SET)
+
+
+class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The origin of one message.
+
+    ``is_bot``, ``role_authorized`` and ``delivered_via_upstream_relay`` are set by the receiving adapter
+    alone: they are neither written nor read, so that no peer can forge them.
+    """
+
+    platform: Platform
+    chat_id: str = ""
+    chat_name: str | None = None
+    chat_type: ChatType = ChatType.DM
+    user_id: str | None = None
+    user_name: str | None = None
+    thread_id: str | None = None
+    chat_topic: str | None = None
+    user_id_alt: str | None = None
+    chat_id_alt: str | None = None
+    is_bot: bool = False
+    scope_id: str | None = None
+    guild_id: str | None = None
+    parent_chat_id: str | None = None
+    message_id: str | None = None
+    role_authorized: bool = False
+    profile: str | None = None
+    delivered_via_upstream_relay: bool = False
+    account: str | None = None
+    """Which of our own accounts or endpoints on the platform received it; None for the only one."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "platform", Platform(self.platform))
+        force_setattr(self, "chat_type", _chat_type(self.chat_type))
+        force_setattr(self, "chat_id", "" if self.chat_id is None else str(self.chat_id))
+        for name in ("chat_id", *TEXTS):
+            value = getattr(self, name)
+            if value is not None and not (type(value) is str and value.isascii()):
+                force_setattr(self, name, _text(name, value))
+        scope = self.scope_id or self.guild_id
+        force_setattr(self, "scope_id", scope)
+        force_setattr(self, "guild_id", scope)
+
+    @classmethod
+    def local_cli(cls) -> "SessionSource":
+        return cls(platform=Platform.LOCAL, chat_id="cli", chat_name="CLI terminal")
+
+    @property
+    def participant(self) -> str | None:
+        """The person's most stable id."""
+        return self.user_id_alt or self.user_id
+
+    @property
+    def description(self) -> str:
+        """A short text for people: where this is."""
+        if self.platform is Platform.LOCAL:
+            return "CLI terminal"
+        place = self.chat_name or self.chat_id
+        if self.chat_type is ChatType.DM:
+            place = f"DM with {self.user_name or self.user_id or 'user'}"
+        elif self.chat_type in (ChatType.GROUP, ChatType.CHANNEL):
+            place = f"{self.chat_type}: {place}"
+        return f"{place}, thread: {self.thread_id}" if self.thread_id else place
+
+    def to_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"platform": str(self.platform)}
+        data.update((name, getattr(self, name)) for name in ALWAYS_WRITTEN)
+        data["chat_type"] = str(self.chat_type)
+        data.update((name, value) for name in WRITTEN_WHEN_SET if (value := getattr(self, name)))
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "SessionSource":
+        if not isinstance(data, Mapping):
+            raise errors.InvalidSource(why=f"expected an object, got {type(data).__name__}")
+        if not data.get("platform"):
+            raise errors.InvalidSource(why="platform is missing")
+        known = {name: data[name] for name in TEXTS if data.get(name) is not None}
+        return cls(
+            platform=data["platform"],
+            chat_id=data.get("chat_id", ""),
+            chat_type=data.get("chat_type") or ChatType.DM,
+            **known,
+        )
+
+
+def _chat_type(value: object) -> ChatType:
+    try:
+        return ChatType(str(value))
+    except ValueError:
+        allowed = ", ".join(ChatType)
+        raise errors.InvalidSource(why=f"chat_type is {value!r}; allowed: {allowed}") from None
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise errors.InvalidSource(why=f"{name} must be text, got {type(value).__name__}")
+    text = str(value)
+    if name in NAMES:
+        return readable(text)
+    if text != readable(text):
+        raise errors.InvalidSource(why=f"{name} is not valid Unicode")
+    return text
+
+
+def readable(text: str) -> str:
+    """The text with what is not valid Unicode (lone surrogates) shown as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,30 @@
+"""WhatsApp identities: one person appears as a phone JID and as a LID."""
+
+import re
+from collections.abc import Mapping
+
+from frontdesk import errors
+
+_EDGES = re.compile(r"\A[+\s]+|\s+\Z")
+
+
+def normalize_whatsapp_identifier(value: object) -> str:
+    """The bare number of a JID, LID or phone number: ``+49151:7@s.whatsapp.net`` gives ``49151``."""
+    user = str(value or "").split("@", 1)[0].split(":", 1)[0]
+    return _EDGES.sub("", user)
+
+
+def canonical_whatsapp_identifier(value: object, aliases: Mapping[str, str] | None = None) -> str:
+    """The one identifier of a person; ``aliases`` maps learned identifiers to it."""
+    number = normalize_whatsapp_identifier(value)
+    return aliases.get(number, number) if aliases else number
+
+
+def check_whatsapp_identifier(value: object) -> str:
+    """The bare number, when it is one."""
+    number = normalize_whatsapp_identifier(value)
+    if not (number.isascii() and number.isdigit()):
+        raise errors.InvalidInput(
+            what=f"WhatsApp identifier {value!r}", why="it must be a number, JID or LID"
+        )
+    return number

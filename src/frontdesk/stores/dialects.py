@@ -1,0 +1,100 @@
+"""How each database's full-text index is filled and asked. Nothing that people write becomes syntax."""
+
+from collections.abc import Collection, Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+from frontdesk.formats import words
+from frontdesk.model.searches import Term
+
+OWNER_MARK = "\ue000"
+"""Begins the word that stands for an owner; no text has a word with it, since it is no letter."""
+
+OWNER_BYTES = 8
+
+
+def owner_word(owner: str) -> str:
+    """The word that an owner's messages are indexed with. Two owners may share one: check the owner, too."""
+    return OWNER_MARK + blake2b(owner.encode(), digest_size=OWNER_BYTES).hexdigest()
+
+
+class Dialect(Protocol):
+    def document(self, owner: str, text: str) -> tuple[str, ...]:
+        """A message's columns in the index."""
+        ...
+
+    def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
+        """An expression for messages with all the terms; with owners, for messages of one of them."""
+        ...
+
+
+class Fts5:
+    """SQLite's FTS5 with its tokenizer ``ascii``, which parts words as our own function does."""
+
+    def document(self, owner: str, text: str) -> tuple[str, ...]:
+        return words.spaced(text), owner_word(owner)
+
+    def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
+        parts = [self._phrase(term) for term in terms]
+        if owners:
+            parts.insert(0, f"({' OR '.join(self._quote(owner_word(owner)) for owner in sorted(owners))})")
+        return " AND ".join(parts)
+
+    def _phrase(self, term: Term) -> str:
+        return self._quote(" ".join(term.words)) + (" *" if term.prefix else "")
+
+    def _quote(self, text: str) -> str:
+        escaped = text.replace("\0", " ").replace('"', '""')
+        return f'"{escaped}"'
+
+
+class TsVector:
+    """PostgreSQL's tsvector, written out, so that the server's parsers and dictionaries play no part."""
+
+    LONGEST_WORD_CHARACTERS = 500  # 2,046 bytes
+    LAST_POSITION = 16_383
+    MOST_POSITIONS = 255
+    MOST_BYTES = 900_000  # 1 MiB with what the server adds
+    WORD_OVERHEAD_BYTES = 8
+
+    def document(self, owner: str, text: str) -> tuple[str, ...]:
+        places = self._places(words.split(text))
+        lexemes = [self._quote(owner_word(owner))]
+        for word, positions in places.items():
+            listed = ",".join(map(str, positions))
+            lexemes.append(f"{self._quote(word)}:{listed}" if listed else self._quote(word))
+        return (" ".join(lexemes),)
+
+    def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
+        parts = [f"({self._phrase(term)})" for term in terms]
+        if owners:
+            parts.append(f"({' | '.join(self._quote(owner_word(owner)) for owner in sorted(owners))})")
+        return " & ".join(parts)
+
+    def _places(self, found: list[str]) -> dict[str, list[int]]:
+        """Where each word stands. Words too far back are found without their place, so not in phrases."""
+        places: dict[str, list[int]] = {}
+        room = self.MOST_BYTES
+        for position, whole in enumerate(found, 1):
+            word = whole[: self.LONGEST_WORD_CHARACTERS]
+            if word not in places:
+                room -= len(word.encode()) + self.WORD_OVERHEAD_BYTES
+                if room < 0:
+                    break
+                places[word] = []
+            if position <= self.LAST_POSITION and len(places[word]) < self.MOST_POSITIONS:
+                places[word].append(position)
+                room -= 2
+        return places
+
+    def _phrase(self, term: Term) -> str:
+        quoted = [self._quote(word[: self.LONGEST_WORD_CHARACTERS]) for word in term.words]
+        return " <-> ".join(quoted) + (":*" if term.prefix else "")
+
+    def _quote(self, word: str) -> str:
+        escaped = word.replace("\0", " ").replace("\\", "\\\\").replace("'", "''")
+        return f"'{escaped}'"
+
+
+DIALECTS: dict[str, Dialect] = {"fts5": Fts5(), "tsvector": TsVector()}
+"""By the name that the queries ``index_state`` and ``lock_index`` give."""

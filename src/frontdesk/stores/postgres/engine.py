@@ -1,0 +1,100 @@
+"""The PostgreSQL engine: each work in a transaction on a connection of its own."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Self, TypeVar
+
+from frontdesk import errors
+from frontdesk.stores.postgres import schema
+from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.links import Links
+from frontdesk.stores.postgres.outcomes import Outcomes
+from frontdesk.stores.postgres.retries import persist
+from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
+from frontdesk.stores.sql import Query, load_queries
+from frontdesk.stores.work import Work
+
+T = TypeVar("T")
+
+FINISH_SECONDS = 60.0
+
+
+class PostgresEngine:
+    """Runs work for many nodes at once. What a write has returned is committed, and was run once."""
+
+    def __init__(self, address: Address, queries: dict[str, Query]) -> None:
+        self._links = Links(address, queries)
+        self._desk = Desk(queries, address.name)
+        self._reading = Reading(self._desk)
+        self._outcomes = Outcomes(self._links, queries["outcome"], address.name)
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, address: Address) -> Self:
+        queries = load_queries("postgres", adapt)
+        await schema.prepare(address, queries)
+        engine = cls(address, queries)
+        await engine._links.open()
+        return engine
+
+    async def write(
+        self,
+        start: Callable[[], Work[T]],
+        *,
+        lazy: bool = False,
+        supersedes: str | None = None,  # noqa: ARG002 - nothing is kept back here
+    ) -> T:
+        with self._at_work():
+            return await persist(partial(self._write, start, lazy))
+
+    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
+        await self.write(start, lazy=True)
+
+    async def glance(self, start: Callable[[], Work[T]]) -> T:
+        return await self.read(start)
+
+    async def read(self, start: Callable[[], Work[T]]) -> T:
+        with self._at_work():
+            return await persist(partial(self._read, start))
+
+    async def close(self) -> None:
+        """Let running work finish; take no more."""
+        self._closed = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), FINISH_SECONDS)
+        await self._links.close()
+
+    async def _write(self, start: Callable[[], Work[T]], lazy: bool) -> T:
+        async with self._links.lent() as link:
+            writing = Writing(self._desk, link)
+            value = await writing.run(start())
+            failure = await writing.commit(lazy)
+        if failure is not None and not await self._took_place(writing):
+            raise failure
+        return value
+
+    async def _took_place(self, writing: Writing) -> bool:
+        """Whether a transaction was committed; one that wrote nothing has nothing to lose."""
+        return writing.xid is None or await self._outcomes.was_committed(writing.xid, writing.life)
+
+    async def _read(self, start: Callable[[], Work[T]]) -> T:
+        async with self._links.lent() as link:
+            return await self._reading.run(link, start)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        if self._closed:
+            raise errors.StoreClosed()
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()

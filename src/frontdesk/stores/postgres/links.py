@@ -1,0 +1,149 @@
+"""Connections: one by itself, or lent out of a pool."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from frontdesk import errors
+from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.faults import FOREIGN, translated
+from frontdesk.stores.sql import Query
+
+CONNECT_SECONDS = 10.0
+ACQUIRE_SECONDS = 30.0
+COMMAND_SECONDS = 60.0
+ROLLBACK_SECONDS = 5.0
+CLOSE_SECONDS = 10.0
+LOCK_MILLISECONDS = 30_000
+IDLE_TRANSACTION_MILLISECONDS = 30_000
+LIFE_ATTEMPTS = 3
+
+Lent = PoolConnectionProxy
+
+
+class Link(asyncpg.Connection):
+    """A connection that keeps no state between uses and knows the server's life in which it was made.
+
+    A crash of the server ends a life and cuts every connection.
+    """
+
+    life: UUID
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+async def connect(address: Address, command_seconds: float = COMMAND_SECONDS) -> Link:
+    """A connection of its own, to be closed with `disconnect`."""
+    options = _options(address) | {"command_timeout": command_seconds}
+    try:
+        with translated(address.name):
+            link = await asyncpg.connect(address.dsn, **options)
+    except ValueError as error:
+        # What asyncpg could not read may be a part of the password.
+        if isinstance(error, errors.StoreError):
+            raise
+        raise errors.UnknownStore(url=address.name, hint=" (check host, port and parameters)") from None
+    assert isinstance(link, Link)
+    return link
+
+
+async def disconnect(link: Link) -> None:
+    with suppress(*FOREIGN):
+        await link.close(timeout=CLOSE_SECONDS)
+
+
+def _options(address: Address) -> dict[str, Any]:
+    return {
+        "connection_class": Link,
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": COMMAND_SECONDS,
+        "max_cached_statement_lifetime": 0,
+        "server_settings": {
+            "application_name": "frontdesk",
+            "search_path": f'"{address.schema}", pg_temp',
+            "idle_in_transaction_session_timeout": str(IDLE_TRANSACTION_MILLISECONDS),
+            "lock_timeout": str(LOCK_MILLISECONDS),
+            "jit": "off",
+        },
+    }
+
+
+class Links:
+    """A pool. It connects when there is work, and again after the server was away."""
+
+    def __init__(self, address: Address, queries: dict[str, Query]) -> None:
+        self._name = address.name
+        self._queries = queries
+        self._pool = asyncpg.create_pool(
+            address.dsn, min_size=0, max_size=address.pool, init=self._welcome, **_options(address)
+        )
+
+    async def open(self) -> None:
+        await self._pool
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[Lent]:
+        """A connection; when its use ends in an error, its transaction is rolled back."""
+        with translated(self._name):
+            link = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+        well = False
+        try:
+            yield link
+            well = True
+        finally:
+            if not well:
+                await _roll_back(link)
+            with suppress(*FOREIGN):
+                await self._pool.release(link)
+
+    async def close(self) -> None:
+        """Close all connections, in the end also those that are lent."""
+        with suppress(*FOREIGN):
+            await asyncio.wait_for(self._pool.close(), CLOSE_SECONDS)
+
+    async def _welcome(self, link: asyncpg.Connection) -> None:
+        assert isinstance(link, Link)
+        for _ in range(LIFE_ATTEMPTS):
+            life = await link.fetchval(self._queries["life"].sql)
+            if life is not None:
+                link.life = life
+                return
+            await self._begin_life(link)
+        raise errors.StoreFailed(path=self._name, why="the server crashes again and again")
+
+    async def _begin_life(self, link: Link) -> None:
+        """Record that the server crashed, and how far its recovery came."""
+        recovered_to = None
+        with suppress(asyncpg.InsufficientPrivilegeError):
+            recovered_to = await link.fetchval(self._queries["recovered_to"].sql)
+        await link.execute(self._queries["begin_life"].sql, recovered_to)
+
+
+def life_of(link: Lent) -> UUID:
+    """The life of the server in which the connection was made."""
+    life: UUID = link.life  # type: ignore[attr-defined]  # the proxy passes every name on
+    return life
+
+
+async def _roll_back(link: Lent) -> None:
+    """End the transaction, if need be with the connection."""
+    done = False
+    try:
+        with suppress(*FOREIGN):
+            await link.execute("ROLLBACK", timeout=ROLLBACK_SECONDS)
+            done = True
+    finally:
+        if not done:
+            cut(link)
+
+
+def cut(link: Lent) -> None:
+    """Give the connection up; one that broke is given up already."""
+    with suppress(asyncpg.InterfaceError):
+        link.terminate()

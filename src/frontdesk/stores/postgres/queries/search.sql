@@ -1,0 +1,124 @@
+-- The full-text index. Transactions commit in another order than they began: `indexed.up_to` is a transaction
+-- below which every message is in `words`; of the later ones those are missing that have no row there.
+
+-- name: index_state
+-- The dialect, a transaction before which a search must see everything, and whether the index lacks any of it.
+SELECT 'tsvector', goal, (
+    SELECT m.seq FROM messages m
+    WHERE m.written_by >= i.up_to AND m.written_by < CAST(CAST(goal AS text) AS xid8)
+        AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = m.seq)
+    ORDER BY m.written_by LIMIT 1
+) IS NOT NULL, 0
+FROM indexed i, (
+    SELECT COALESCE(
+        CAST(:goal AS bigint), CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)
+    ) AS goal
+) AS wanted;
+
+-- name: lock_index
+-- The dialect, how far the index is and how far it can get: messages of older transactions can all be seen.
+SELECT 'tsvector', CAST(CAST(up_to AS text) AS bigint),
+    CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)
+FROM indexed, pg_advisory_xact_lock(hashtextextended('index:' || current_schema(), 0));
+
+-- name: unindexed
+-- Messages that are not in the index, the oldest first, no more than fit, and how many there were before that.
+SELECT seq, owner, body, CAST(CAST(written_by AS text) AS bigint), waiting FROM (
+    SELECT m.seq, s.owner, m.body, m.written_by, COUNT(*) OVER () AS waiting,
+        SUM(octet_length(m.body)) OVER (ORDER BY m.written_by, m.seq) AS total
+    FROM (
+        SELECT n.seq, n.session_id, n.body, n.written_by FROM messages n
+        WHERE n.written_by >= (SELECT up_to FROM indexed)
+            AND n.written_by < CAST(CAST(CAST(:goal AS bigint) AS text) AS xid8)
+            AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = n.seq)
+        ORDER BY n.written_by, n.seq LIMIT :limit
+    ) AS m JOIN sessions s ON s.id = m.session_id
+) AS sized WHERE total - octet_length(body) < CAST(:bytes AS bigint) ORDER BY written_by, seq;
+
+-- name: session_texts
+-- A session's messages after a position, no more than fit.
+SELECT seq, owner, body, position FROM (
+    SELECT m.seq, s.owner, m.body, m.position, SUM(octet_length(m.body)) OVER (ORDER BY m.position) AS total
+    FROM (
+        SELECT n.seq, n.session_id, n.body, n.position FROM messages n
+        WHERE n.session_id = :session_id AND n.position > :after ORDER BY n.position LIMIT :limit
+    ) AS m JOIN sessions s ON s.id = m.session_id
+) AS sized WHERE total - octet_length(body) < CAST(:bytes AS bigint) ORDER BY position;
+
+-- name: insert_words
+-- Put messages into the index, or in the place of what it had of them: [[seq, tsvector], ...]; not those that
+-- have been deleted meanwhile.
+INSERT INTO words (seq, words)
+SELECT m.seq, CAST(given.value ->> 1 AS tsvector)
+FROM json_array_elements(CAST(CAST(:rows AS text) AS json)) AS given (value)
+JOIN messages m ON m.seq = CAST(given.value ->> 0 AS bigint)
+FOR KEY SHARE OF m
+ON CONFLICT (seq) DO UPDATE SET words = excluded.words;
+
+-- name: advance_index
+-- Everything up to here is in the index.
+UPDATE indexed SET up_to = GREATEST(up_to, CAST(CAST(CAST(:mark AS bigint) AS text) AS xid8));
+
+-- name: clear_words
+-- Empty the index.
+TRUNCATE TABLE words;
+
+-- name: restart_index
+-- Look at every message again; those restored from another server are given a transaction of this one.
+WITH adopted AS (
+    UPDATE messages SET written_by = pg_current_xact_id() WHERE written_by > pg_current_xact_id()
+)
+UPDATE indexed SET up_to = '0';
+
+-- name: best_matches
+-- The best matches, newer ones first among equals.
+SELECT w.seq FROM words w
+WHERE w.words @@ CAST(CAST(:among AS text) AS tsquery)
+ORDER BY ts_rank(w.words, CAST(CAST(:match AS text) AS tsquery), 1) DESC, w.seq DESC LIMIT :limit;
+
+-- name: visible
+-- Of these messages the first ones that the viewer may see and the filters let through.
+SELECT m.seq
+FROM unnest(CAST(:seqs AS bigint[])) WITH ORDINALITY AS wanted (seq, place)
+JOIN messages m ON m.seq = wanted.seq
+JOIN sessions s ON s.id = m.session_id
+WHERE m.hidden_by IS NULL
+    AND (CAST(:everything AS bigint) = 1 OR s.owner = ANY(CAST(:owners AS text[])))
+    AND CASE WHEN CAST(:role AS text) IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
+    AND (CAST(:platform AS text) IS NULL OR s.platform = :platform)
+    AND m.created_at >= :since AND m.created_at < :until
+ORDER BY wanted.place LIMIT :limit;
+
+-- name: all_matches
+-- The best of all matches that the viewer may see and the filters let through.
+SELECT m.seq
+FROM words w
+JOIN messages m ON m.seq = w.seq
+JOIN sessions s ON s.id = m.session_id
+WHERE w.words @@ CAST(CAST(:among AS text) AS tsquery) AND m.hidden_by IS NULL
+    AND (CAST(:everything AS bigint) = 1 OR s.owner = ANY(CAST(:owners AS text[])))
+    AND CASE WHEN CAST(:role AS text) IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
+    AND (CAST(:platform AS text) IS NULL OR s.platform = :platform)
+    AND m.created_at >= :since AND m.created_at < :until
+ORDER BY ts_rank(w.words, CAST(CAST(:match AS text) AS tsquery), 1) DESC, m.seq DESC LIMIT :limit;
+
+-- name: excerpts
+-- Messages with those around them in their transcripts.
+SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+FROM unnest(CAST(:seqs AS bigint[])) AS wanted (seq)
+JOIN messages hit ON hit.seq = wanted.seq
+CROSS JOIN LATERAL (
+    (
+        SELECT n.* FROM messages n
+        WHERE n.session_id = hit.session_id AND n.position < hit.position
+            AND n.hidden_by IS NULL AND n.role <> 'session_meta'
+        ORDER BY n.position DESC LIMIT :around
+    )
+    UNION ALL (SELECT n.* FROM messages n WHERE n.seq = hit.seq)
+    UNION ALL (
+        SELECT n.* FROM messages n
+        WHERE n.session_id = hit.session_id AND n.position > hit.position
+            AND n.hidden_by IS NULL AND n.role <> 'session_meta'
+        ORDER BY n.position LIMIT :around
+    )
+) AS m;

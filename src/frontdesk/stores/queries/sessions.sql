@@ -1,0 +1,167 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+
+-- name: lock_key
+-- Hold back every other decision about this key until the transaction ends (SQLite has one writer anyway).
+SELECT 1 /*pg FROM pg_advisory_xact_lock(hashtextextended(:key, 0)) */ WHERE CAST(:key AS text) IS NOT NULL;
+
+-- name: current_session
+-- The session a key points to.
+SELECT s.* FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key);
+
+-- name: current_session_locked
+-- The same, to be changed in this transaction.
+SELECT s.* /*pg , pg_current_xact_id() AS xid */
+FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key) /*pg FOR UPDATE OF s */;
+
+-- name: session
+-- A session by its id.
+SELECT s.* FROM sessions s WHERE s.id = :session_id;
+
+-- name: session_locked
+-- The same, to be changed in this transaction.
+SELECT s.* /*pg , pg_current_xact_id() AS xid */
+FROM sessions s WHERE s.id = :session_id /*pg FOR UPDATE OF s */;
+
+-- name: continuation
+-- The session that a compressed one goes on in.
+SELECT s.* FROM sessions s WHERE s.parent_id = :session_id AND s.relation = 'compressed'
+ORDER BY s.created_at DESC, s.id DESC LIMIT 1;
+
+-- name: children
+-- The sessions that came out of one.
+SELECT s.* FROM sessions s WHERE s.parent_id = :session_id ORDER BY s.created_at, s.id;
+
+-- name: newest_of_peer
+-- The newest session of a peer that may be taken up again and is nobody's current one.
+SELECT s.* /*pg , pg_current_xact_id() AS xid */ FROM sessions s
+WHERE s.session_key = :key AND s.peer = :peer AND (s.ended_at IS NULL OR s.end_reason = 'closed')
+    AND NOT EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
+ORDER BY s.updated_at DESC, s.id DESC LIMIT 1 /*pg FOR UPDATE OF s */;
+
+-- name: route_of
+-- The key that a session is current for.
+SELECT session_key FROM routes WHERE session_id = :session_id;
+
+-- name: insert_session
+-- A new session, unless the id is taken.
+INSERT INTO sessions (
+    id, session_key, owner, peer, platform, chat_type, created_at, updated_at, parent_id, relation,
+    was_auto_reset, auto_reset_reason, reset_had_activity, is_fresh_reset, details, active_minute
+) VALUES (
+    :id, :session_key, :owner, :peer, :platform, :chat_type, :created_at, :updated_at, :parent_id, :relation,
+    :was_auto_reset, :auto_reset_reason, :reset_had_activity, :is_fresh_reset, :details, :active_minute
+) ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
+-- name: update_session
+-- Write the facts that decisions change.
+UPDATE sessions SET
+    session_key = :session_key, updated_at = :updated_at, ended_at = :ended_at, end_reason = :end_reason,
+    was_auto_reset = :was_auto_reset, auto_reset_reason = :auto_reset_reason,
+    reset_had_activity = :reset_had_activity, is_fresh_reset = :is_fresh_reset,
+    expiry_finalized = :expiry_finalized, suspended = :suspended, resume_pending = :resume_pending,
+    last_resume_marked_at = :last_resume_marked_at, details = :details, active_minute = :active_minute
+WHERE id = :id;
+
+-- name: touch_session
+-- The session was active just now.
+UPDATE sessions SET updated_at = :now WHERE id = :session_id
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: move_forward
+-- Find the session under the minute of its latest activity.
+UPDATE sessions SET active_minute = :active_minute WHERE id = :session_id;
+
+-- name: end_session
+-- End a session that is open.
+UPDATE sessions SET ended_at = :now, end_reason = :reason
+WHERE id = :session_id AND ended_at IS NULL RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
+-- name: fresh_allowance
+-- Count a session's messages from here on only.
+UPDATE sessions SET message_count = 0, counted_from = next_position WHERE id = :session_id;
+
+-- name: point_route
+-- Make a session the current one of a key.
+INSERT INTO routes (session_key, session_id) VALUES (:key, :session_id)
+ON CONFLICT (session_key) DO UPDATE SET session_id = excluded.session_id;
+
+-- name: drop_route_to
+-- A session is nobody's current one any more.
+DELETE FROM routes WHERE session_id = :session_id;
+
+-- name: add_usage
+-- Add what a turn used.
+UPDATE sessions SET
+    updated_at = :now, active_minute = :active_minute,
+    input_tokens = input_tokens + :input_tokens, output_tokens = output_tokens + :output_tokens,
+    cache_read_tokens = cache_read_tokens + :cache_read_tokens,
+    cache_write_tokens = cache_write_tokens + :cache_write_tokens,
+    estimated_cost_usd = estimated_cost_usd + :cost_usd,
+    cost_status = COALESCE(:cost_status, cost_status),
+    last_prompt_tokens = COALESCE(:last_prompt_tokens, last_prompt_tokens)
+WHERE id = (SELECT session_id FROM routes WHERE session_key = :key)
+RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
+-- name: list_current
+-- The keys' current sessions by latest activity.
+SELECT s.* FROM sessions s
+WHERE s.active_minute >= :since_minute AND s.active_minute <= :before_minute
+    AND s.updated_at >= :since AND s.updated_at < :before
+    AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
+ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC LIMIT :limit;
+
+-- name: count_sessions
+-- How many sessions were ever created, at most so many.
+SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS counted;
+
+-- name: mark_recent
+-- After a crash: recently active current sessions are to be resumed.
+UPDATE sessions SET resume_pending = 1, last_resume_marked_at = :now, details = :details
+WHERE id = :session_id;
+
+-- name: recent_sessions
+-- Current sessions active since a time that are neither suspended nor marked.
+SELECT s.* /*pg , pg_current_xact_id() AS xid */ FROM sessions s
+WHERE s.active_minute >= :since_minute AND s.updated_at >= :since AND s.suspended = 0 AND s.resume_pending = 0 AND s.ended_at IS NULL
+    AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
+ORDER BY s.id /*pg FOR UPDATE OF s */;
+
+-- name: stale_keys
+-- Keys whose session has rested since before a time.
+SELECT s.session_key FROM sessions s
+WHERE s.active_minute <= :before_minute AND s.updated_at < :before AND s.suspended = 0
+    AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
+ORDER BY s.active_minute, s.updated_at;
+
+-- name: set_title
+-- Name a session; the owner's other sessions with that title stand in the way.
+UPDATE sessions SET title = :title, title_key = :title_key WHERE id = :session_id
+RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
+-- name: titled
+-- The owner's session with a title.
+SELECT s.* FROM sessions s WHERE s.owner = :owner AND s.title_key = :title_key;
+
+-- name: rename_session
+-- A session found under another key and owner.
+UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer WHERE id = :session_id;
+
+-- name: sessions_of_whatsapp
+-- All sessions of a WhatsApp person, on any account of ours, to be changed in this transaction.
+SELECT s.* FROM sessions s
+WHERE s.owner = 'whatsapp:' || :name OR (s.platform = 'whatsapp' AND s.owner LIKE 'whatsapp@%:' || :name)
+ORDER BY s.updated_at, s.id /*pg FOR UPDATE OF s */;
+
+-- name: aliases_of_person
+-- Every name of a person.
+SELECT identifier FROM aliases WHERE canonical = :canonical ORDER BY identifier;
+
+-- name: canonical
+-- The person's canonical name.
+SELECT canonical FROM aliases WHERE identifier = :identifier;
+
+-- name: learn_alias
+-- One more name of a person.
+INSERT INTO aliases (identifier, canonical) VALUES (:identifier, :canonical)
+ON CONFLICT (identifier) DO UPDATE SET canonical = excluded.canonical
+/*pg RETURNING pg_current_xact_id() AS xid */;

@@ -1,0 +1,228 @@
+"""Full-text search: an index that follows the transcripts, and questions to it."""
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.formats.snippets import snippet
+from frontdesk.logs import get_logger
+from frontdesk.model.messages import Plain, Role, text_of
+from frontdesk.model.people import Viewer
+from frontdesk.model.searches import MAX_HITS, Hit, Search
+from frontdesk.stores.dialects import DIALECTS, Dialect
+from frontdesk.stores.rows import from_micros, to_micros
+from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+
+log = get_logger(__name__)
+
+_DECODER = msgspec.json.Decoder(dict[str, Any])
+
+EVER = 2**62
+BATCH_ROWS = 500
+BATCH_BYTES = 2 * 1024 * 1024
+INDEXED_CHARACTERS = 500_000
+MAX_AROUND = 20
+
+SAMPLES = 32
+SAMPLED_FROM_ROWS = 5_000
+LEAST_SHARE = 0.1
+SPARE_CANDIDATES = 2
+
+
+class Index:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def search(self, viewer: Viewer, search: Search) -> list[Hit]:
+        if not search.terms:
+            raise errors.InvalidQuery(query="", why="there is no word in it")
+        goal: int | None = None
+        while True:
+            found = await self._engine.read(partial(_search, viewer, search, goal))
+            if not isinstance(found, Behind):
+                return found
+            goal = found.goal
+            await self._follow(goal)
+
+    async def catch_up(self, limit: int) -> int:
+        return (await self._engine.write(partial(_catch_up, EVER, limit), lazy=True)).rows
+
+    async def rebuild(self) -> None:
+        await self._engine.write(_clear)
+        await self._follow(EVER)
+
+    async def _follow(self, goal: int) -> None:
+        """Index everything up to the goal, in small transactions: others want to write, too."""
+        complete = False
+        while not complete:
+            done = await self._engine.write(partial(_catch_up, goal, BATCH_ROWS), lazy=True)
+            complete = done.complete
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """The index lacks messages up to this goal."""
+
+    goal: int
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What a part of catching up did."""
+
+    rows: int
+    complete: bool
+
+
+def reindex_session(session_id: str) -> Work[None]:
+    """Index a session's messages again, after it was given to another owner in the same transaction."""
+    dialect, _, _ = yield from _lock()
+    after, complete = -1, False
+    while not complete:
+        values = {"session_id": session_id, "after": after, "limit": BATCH_ROWS, "bytes": BATCH_BYTES}
+        batch = yield from rows("session_texts", **values)
+        yield from _insert(dialect, batch)
+        after, complete = (batch[-1][3], False) if batch else (after, True)
+
+
+def _lock() -> Work[tuple[Dialect, int, int]]:
+    """Keep other nodes from the index; how far it is, and how far it can get now."""
+    found = yield from row("lock_index")
+    assert found is not None, "there is one index"
+    name, up_to, ceiling = found
+    return DIALECTS[name], up_to, ceiling
+
+
+def _catch_up(goal: int, limit: int) -> Work[Batch]:
+    dialect, up_to, ceiling = yield from _lock()
+    if up_to > ceiling:
+        yield from run("restart_index")
+    batch = yield from rows("unindexed", goal=goal, limit=limit, bytes=BATCH_BYTES)
+    yield from _insert(dialect, batch)
+    waiting = batch[0][4] if batch else 0
+    complete = len(batch) == waiting < limit
+    mark = min(goal, ceiling) if complete else min(batch[-1][3], ceiling)
+    if mark > up_to or up_to > ceiling:
+        yield from run("advance_index", mark=mark)
+    return Batch(len(batch), complete)
+
+
+def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
+    if batch:
+        documents = [(seq, *dialect.document(owner, _text(seq, body))) for seq, owner, body, *_ in batch]
+        yield from run("insert_words", rows=msgspec.json.encode(documents).decode())
+
+
+def _clear() -> Work[None]:
+    yield from _lock()
+    yield from run("clear_words")
+    yield from run("restart_index")
+
+
+def _text(seq: int, body: bytes) -> str:
+    message = _decode(seq, body)
+    return text_of(message)[:INDEXED_CHARACTERS] if message else ""
+
+
+def _decode(seq: int, body: bytes) -> Plain | None:
+    """The message, None when it cannot be read."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        log.warning("message_unreadable", seq=seq, why=str(error))
+        return None
+
+
+def _search(viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
+    state = yield from row("index_state", goal=goal)
+    assert state is not None, "there is one index"
+    name, goal, behind, newest = state
+    if behind:
+        return Behind(goal)
+    if not viewer.administrator and not viewer.owners:
+        return []
+    seqs = yield from _best(DIALECTS[name], viewer, search, newest)
+    excerpts = yield from rows("excerpts", seqs=seqs, around=min(max(search.around, 0), MAX_AROUND))
+    return _hits(seqs, excerpts, search)
+
+
+def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work[list[int]]:
+    """The best matches that the viewer may see and the filters let through, the best first.
+
+    Ranking costs most: candidates are ranked without a look at the messages, then looked at. Among the
+    messages of all owners when many of them pass, else among the viewer's own. When too few pass, or few can
+    be expected to, every match is looked at and ranked.
+    """
+    filters = _filters(viewer, search)
+    match = dialect.match(search.terms)
+    scoped = dialect.match(search.terms, viewer.owners)
+    limit = filters["limit"]
+    share = yield from _share(filters, newest)
+    if share >= LEAST_SHARE or not _is_filtered(search):
+        among = match if share >= LEAST_SHARE else scoped
+        wanted = math.ceil(SPARE_CANDIDATES * limit / max(share, LEAST_SHARE))
+        found = yield from rows("best_matches", match=match, among=among, limit=wanted)
+        passed = yield from rows("visible", seqs=[seq for (seq,) in found], **filters)
+        if len(passed) == limit or len(found) < wanted:
+            return [seq for (seq,) in passed]
+    found = yield from rows("all_matches", match=match, among=scoped, **filters)
+    return [seq for (seq,) in found]
+
+
+def _share(filters: dict[str, Any], newest: int) -> Work[float]:
+    """Which part of all messages passes the filters, by a sample; 0 when there are too few to matter."""
+    if newest < SAMPLED_FROM_ROWS:
+        return 0.0
+    sample = [newest * (2 * number + 1) // (2 * SAMPLES) for number in range(SAMPLES)]
+    passed = yield from rows("visible", seqs=sample, **filters | {"limit": SAMPLES})
+    return len(passed) / SAMPLES
+
+
+def _filters(viewer: Viewer, search: Search) -> dict[str, Any]:
+    return {
+        "everything": int(viewer.administrator),
+        "owners": sorted(viewer.owners),
+        "role": None if search.role is None else str(search.role),
+        "platform": search.platform,
+        "since": to_micros(search.since) if search.since else -EVER,
+        "until": to_micros(search.until) if search.until else EVER,
+        "limit": min(max(search.limit, 1), MAX_HITS),
+    }
+
+
+def _is_filtered(search: Search) -> bool:
+    return any(each is not None for each in (search.role, search.platform, search.since, search.until))
+
+
+def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> list[Hit]:
+    around: dict[int, list[Row]] = {seq: [] for seq in seqs}
+    for excerpt in excerpts:
+        around[excerpt[0]].append(excerpt[1:])
+    hits = (_hit(seq, sorted(found, key=lambda each: each[2]), search) for seq, found in around.items())
+    return [hit for hit in hits if hit is not None]
+
+
+def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
+    """The hit among the messages around it, None when it cannot be read."""
+    own = next((each for each in found if each[0] == seq), None)
+    message = _decode(seq, own[5]) if own else None
+    if own is None or message is None:
+        return None
+    _, session_id, position, role, created_at, _ = own
+    return Hit(
+        session_id=session_id,
+        position=position,
+        role=Role(role),
+        message=message,
+        created_at=from_micros(created_at),
+        before=_read(each for each in found if each[2] < position),
+        after=_read(each for each in found if each[2] > position),
+        snippet=snippet(text_of(message), search.terms),
+    )
+
+
+def _read(found: Iterable[Row]) -> list[Plain]:
+    decoded = (_decode(each[0], each[5]) for each in found)
+    return [message for message in decoded if message is not None]

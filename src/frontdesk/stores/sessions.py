@@ -1,0 +1,386 @@
+"""Sessions and the keys that point to them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.store import Decide, NewId, Rename
+from frontdesk.model import moves
+from frontdesk.model.people import Viewer
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Session, Status, Usage
+from frontdesk.model.titles import title_key
+from frontdesk.stores import transcripts
+from frontdesk.stores.rows import (
+    changed_row,
+    new_row,
+    read_session,
+    to_micros,
+    to_minute,
+    usage_values,
+    write_details,
+)
+from frontdesk.stores.work import DURABLE, Engine, Work, row, rows, run
+
+EVER = 2**62
+ID_ATTEMPTS = 8
+
+
+class Sessions:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def settle(
+        self,
+        key: str,
+        decide: Decide,
+        *,
+        now: datetime,
+        new_id: NewId,
+        peer: str | None = None,
+        target: str | None = None,
+    ) -> moves.Settled:
+        if target is None and (quick := await self._touch(key, decide, now)):
+            return quick
+        start = partial(_settle, key, decide, now, new_id, peer, target)
+        return await self._engine.write(start, lazy=True)
+
+    async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
+        """The usual case, without a lock: the current session simply goes on."""
+        current = await self._engine.glance(partial(_one, "current_session", key=key))
+        if current is None or current.status is Status.ENDED:
+            return None
+        move = decide(moves.Situation(current))
+        if not isinstance(move, moves.Touch):
+            return None
+        await self._engine.post(current.id, partial(_touch, current, now))
+        return moves.Settled(session=current.changed(updated_at=now), before=current, move=move)
+
+    async def current(self, key: str) -> Session | None:
+        return await self._engine.read(partial(_one, "current_session", key=key))
+
+    async def find(self, session_id: str) -> Session | None:
+        return await self._engine.read(partial(_one, "session", session_id=session_id))
+
+    async def route_of(self, session_id: str) -> str | None:
+        return await self._engine.read(partial(_route_of, session_id))
+
+    async def tip(self, session_id: str) -> Session | None:
+        return await self._engine.read(partial(_tip_of, session_id))
+
+    async def children(self, session_id: str) -> list[Session]:
+        return await self._engine.read(partial(_many, "children", session_id=session_id))
+
+    async def end(self, session_id: str, reason: EndReason, now: datetime) -> bool:
+        return await self._engine.write(partial(_end, session_id, reason, now))
+
+    async def add_usage(self, key: str, usage: Usage, now: datetime) -> bool:
+        return await self._engine.write(partial(_add_usage, key, usage, now))
+
+    async def list_current(
+        self, *, since: datetime | None = None, limit: int | None = None, before: datetime | None = None
+    ) -> list[Session]:
+        values = {
+            "since": to_micros(since) if since else -EVER,
+            "since_minute": to_minute(since) if since else -EVER,
+            "before": to_micros(before) if before else EVER,
+            "before_minute": to_minute(before) if before else EVER,
+            "limit": EVER if limit is None else limit,
+        }
+        return await self._engine.read(partial(_many, "list_current", **values))
+
+    async def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> list[Session]:
+        return await self._engine.read(partial(_list_owned, viewer, limit, titled))
+
+    async def count(self, at_most: int) -> int:
+        return await self._engine.read(partial(_count, at_most))
+
+    async def mark_recent(self, since: datetime, reason: str, now: datetime) -> int:
+        return await self._engine.write(partial(_mark_recent, since, reason, now))
+
+    async def stale_keys(self, before: datetime) -> list[str]:
+        return await self._engine.read(partial(_stale_keys, before))
+
+    async def prune(self, key: str, before: datetime, now: datetime) -> bool:
+        return await self._engine.write(partial(_prune, key, before, now))
+
+    async def set_title(self, session_id: str, title: str | None) -> bool:
+        return await self._engine.write(partial(_set_title, session_id, title))
+
+    async def find_title(self, viewer: Viewer, title: str) -> Session | None:
+        return await self._engine.read(partial(_find_title, viewer, title))
+
+
+class Aliases:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def canonical(self, identifiers: Sequence[str]) -> dict[str, str]:
+        return await self._engine.read(partial(_canonical, identifiers))
+
+    async def learn(self, identifier: str, person: str, rename: Rename, now: datetime) -> bool:
+        return await self._engine.write(partial(_learn, identifier, person, rename, now))
+
+
+def _one(query: str, **values: Any) -> Work[Session | None]:
+    found = yield from row(query, **values)
+    return read_session(found) if found else None
+
+
+def _many(query: str, **values: Any) -> Work[list[Session]]:
+    found = yield from rows(query, **values)
+    return [read_session(each) for each in found]
+
+
+def _settle(
+    key: str, decide: Decide, now: datetime, new_id: NewId, peer: str | None, target: str | None
+) -> Work[moves.Settled]:
+    yield from run("lock_key", key=key)
+    current = yield from _current_tip(key)
+    other = None
+    if target is not None:
+        other = yield from _one("session_locked", session_id=target)
+    elif current is None and peer is not None:
+        other = yield from _one("newest_of_peer", key=key, peer=peer)
+    move = decide(moves.Situation(current, other))
+    after = yield from _carry_out(move, key, current, now, new_id)
+    return moves.Settled(session=after, before=current, move=move)
+
+
+def _current_tip(key: str) -> Work[Session | None]:
+    """The key's session, to be changed; when it was compressed, the one that continues it."""
+    current = yield from _one("current_session_locked", key=key)
+    if current is None or current.reason is not EndReason.COMPRESSED:
+        return current
+    tip = yield from _walk(current)
+    if tip.id != current.id:
+        yield DURABLE
+        yield from _point(key, tip)
+        return tip.changed(session_key=key)
+    return current
+
+
+def _walk(session: Session) -> Work[Session]:
+    """Follow compressions to the newest continuation."""
+    seen = {session.id}
+    while session.reason is EndReason.COMPRESSED:
+        following = yield from _one("continuation", session_id=session.id)
+        if following is None or following.id in seen:
+            break
+        seen.add(following.id)
+        session = following
+    return session
+
+
+def _tip_of(session_id: str) -> Work[Session | None]:
+    session = yield from _one("session", session_id=session_id)
+    return (yield from _walk(session)) if session else None
+
+
+def _carry_out(
+    move: moves.Move, key: str, current: Session | None, now: datetime, new_id: NewId
+) -> Work[Session | None]:
+    match move:
+        case moves.Stay():
+            return current
+        case moves.Touch():
+            assert current is not None, "only a current session can be touched"
+            yield from _touch(current, now)
+            return current.changed(updated_at=now)
+        case moves.Change():
+            yield DURABLE
+            return (yield from _change(move))
+        case moves.Start():
+            yield DURABLE
+            return (yield from _start(move, key, current, now, new_id))
+        case moves.Switch():
+            yield DURABLE
+            return (yield from _switch(move, key, current, now))
+
+
+def _touch(session: Session, now: datetime) -> Work[None]:
+    yield from run("touch_session", session_id=session.id, now=to_micros(now))
+    if to_minute(now) != to_minute(session.entry.updated_at):
+        yield from run("move_forward", session_id=session.id, active_minute=to_minute(now))
+
+
+def _change(move: moves.Change) -> Work[Session]:
+    yield from run("update_session", **changed_row(move.session))
+    if not move.fresh_allowance:
+        return move.session
+    yield from run("fresh_allowance", session_id=move.session.id)
+    return move.session.changed(message_count=0)
+
+
+def _start(
+    move: moves.Start, key: str, current: Session | None, now: datetime, new_id: NewId
+) -> Work[Session]:
+    yield from _leave(current, move.ends, now)
+    session = yield from _insert(move.session, new_id)
+    yield from _point(key, session)
+    if move.copies_parent and session.parent_id:
+        yield from transcripts.copy(session.parent_id, session.id, now)
+    if move.messages:
+        yield from transcripts.begin(session.parent_id or session.id, session.id, move.messages, now)
+    if move.copies_parent or move.messages:
+        return (yield from _one("session", session_id=session.id)) or session
+    return session
+
+
+def _switch(move: moves.Switch, key: str, current: Session | None, now: datetime) -> Work[Session]:
+    session = move.session.changed(session_key=key)
+    if current is None or current.id != session.id:
+        yield from _leave(current, move.ends, now)
+    yield from _point(key, session)
+    return (yield from _change(moves.Change(session=session, fresh_allowance=move.fresh_allowance)))
+
+
+def _leave(current: Session | None, reason: EndReason, now: datetime) -> Work[None]:
+    """End the session that loses its key; one that was merely closed is over now, too."""
+    if current is None:
+        return
+    if current.status is Status.OPEN:
+        yield from run("end_session", session_id=current.id, reason=str(reason), now=to_micros(now))
+    elif current.reason is EndReason.CLOSED:
+        yield from run("update_session", **changed_row(replace(current, end_reason=str(reason))))
+
+
+def _insert(session: Session, new_id: NewId) -> Work[Session]:
+    for _ in range(ID_ATTEMPTS):
+        if (yield from row("insert_session", **new_row(session))):
+            return session
+        session = session.changed(session_id=new_id())
+    raise errors.StoreFailed(path=session.entry.session_key, why="no free session id")
+
+
+def _point(key: str, session: Session) -> Work[None]:
+    yield from run("drop_route_to", session_id=session.id)
+    yield from run("point_route", key=key, session_id=session.id)
+
+
+def _route_of(session_id: str) -> Work[str | None]:
+    found = yield from row("route_of", session_id=session_id)
+    return found[0] if found else None
+
+
+def _end(session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
+    found = yield from row("end_session", session_id=session_id, reason=str(reason), now=to_micros(now))
+    return found is not None
+
+
+def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
+    values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
+    found = yield from row("add_usage", **values, **usage_values(usage))
+    return found is not None
+
+
+def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]:
+    if viewer.administrator:
+        return (yield from _many("list_all", limit=limit, titled=int(titled)))
+    return (yield from _many("list_owned", owners=sorted(viewer.owners), limit=limit, titled=int(titled)))
+
+
+def _count(at_most: int) -> Work[int]:
+    found = yield from rows("count_sessions", limit=at_most)
+    return int(found[0][0])
+
+
+def _mark_recent(since: datetime, reason: str, now: datetime) -> Work[int]:
+    values = {"since": to_micros(since), "since_minute": to_minute(since)}
+    recent = yield from _many("recent_sessions", **values)
+    for session in recent:
+        details = write_details(session.changed(resume_reason=reason))
+        yield from run("mark_recent", session_id=session.id, now=to_micros(now), details=details)
+    return len(recent)
+
+
+def _stale_keys(before: datetime) -> Work[list[str]]:
+    values = {"before": to_micros(before), "before_minute": to_minute(before)}
+    found = yield from rows("stale_keys", **values)
+    return [key for (key,) in found]
+
+
+def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:
+    yield from run("lock_key", key=key)
+    session = yield from _one("current_session_locked", key=key)
+    if session is None or session.entry.suspended or session.entry.updated_at >= before:
+        return False
+    yield from _leave(session, EndReason.PRUNED, now)
+    yield from run("drop_route_to", session_id=session.id)
+    return True
+
+
+def _set_title(session_id: str, title: str | None) -> Work[bool]:
+    session = yield from _one("session_locked", session_id=session_id)
+    if session is None:
+        return False
+    if title is not None:
+        yield from _make_room(session, title)
+    values = {"title": title, "title_key": None if title is None else title_key(title)}
+    yield from run("set_title", session_id=session_id, **values)
+    return True
+
+
+def _make_room(session: Session, title: str) -> Work[None]:
+    """Take the title from earlier generations of the same conversation; refuse when another one has it."""
+    holder = yield from _one("titled", owner=session.owner, title_key=title_key(title))
+    if holder is None or holder.id == session.id:
+        return
+    tip = yield from _walk(holder)
+    if tip.id != session.id:
+        raise errors.TitleTaken(title=title)
+    yield from run("set_title", session_id=holder.id, title=None, title_key=None)
+
+
+def _find_title(viewer: Viewer, title: str) -> Work[Session | None]:
+    for owner in sorted(viewer.owners):
+        found = yield from _one("titled", owner=owner, title_key=title_key(title))
+        if found:
+            return found
+    return None
+
+
+def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
+    known = {}
+    for identifier in identifiers:
+        found = yield from row("canonical", identifier=identifier)
+        if found:
+            known[identifier] = found[0]
+    return known
+
+
+def _learn(identifier: str, person: str, rename: Rename, now: datetime) -> Work[bool]:
+    yield from run("lock_key", key=f"alias:{person}")
+    known = yield from _canonical([identifier, person])
+    canonical = known.get(person, person)
+    old = known.get(identifier, identifier)
+    if old == canonical:
+        return False
+    names = yield from rows("aliases_of_person", canonical=old)
+    table = {name: canonical for (name,) in names} | {identifier: canonical, old: canonical}
+    for name in sorted(table):
+        yield from run("learn_alias", identifier=name, canonical=canonical)
+    yield from _rename_sessions(old, table, rename, now)
+    return True
+
+
+def _rename_sessions(old: str, table: Mapping[str, str], rename: Rename, now: datetime) -> Work[None]:
+    for session in (yield from _many("sessions_of_whatsapp", name=old)):
+        key, owner, peer = rename(session, table)
+        route = yield from _route_of(session.id)
+        if session.title and (yield from row("titled", owner=owner, title_key=title_key(session.title))):
+            yield from run("set_title", session_id=session.id, title=None, title_key=None)
+        yield from run("rename_session", session_id=session.id, session_key=key, owner=owner, peer=peer)
+        if route is None or route == key:
+            continue
+        rival = yield from _one("current_session_locked", key=key)
+        if rival is None or rival.entry.updated_at < session.entry.updated_at:
+            yield from _leave(rival, EndReason.CLOSED, now)
+            yield from _point(key, session)
+        else:
+            yield from run("drop_route_to", session_id=session.id)
+            yield from _leave(session, EndReason.CLOSED, now)

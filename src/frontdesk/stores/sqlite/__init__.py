@@ -1,0 +1,25 @@
+"""The default store: one SQLite file, owned by one process."""
+
+import asyncio
+from contextlib import suppress
+
+from frontdesk import errors
+from frontdesk.stores.sqlite.engine import SqliteEngine
+from frontdesk.stores.sqlite.files import Place, parse_url
+from frontdesk.stores.store import SqlStore
+
+
+async def open_store(url: str) -> SqlStore:
+    """Open ``sqlite:///path/state.db``, creating the file when there is none."""
+    return SqlStore(await _open_engine(parse_url(url)))
+
+
+async def _open_engine(place: Place) -> SqliteEngine:
+    """Whoever stops waiting for a file to open leaves it closed."""
+    opening = asyncio.ensure_future(asyncio.to_thread(SqliteEngine, place))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with suppress(errors.StoreError):
+            await (await opening).close()
+        raise

@@ -1,0 +1,41 @@
+"""SQLite's errors in our words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from frontdesk import errors
+
+LOSES_THE_GROUP = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.CorruptError,
+)
+"""Errors after which SQLite may have rolled the transaction back, or takes no more writes in it."""
+
+
+def translate(error: apsw.Error, path: str) -> errors.StoreError:
+    match error:
+        case apsw.FullError():
+            return errors.StoreFull(path=path)
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            return errors.ReadOnlyStore(path=path)
+        case apsw.NotADBError():
+            return errors.ForeignDatabase(path=path, why="not an SQLite file")
+        case apsw.CorruptError():
+            return errors.CorruptDatabase(path=path, why=str(error))
+        case apsw.BusyError() | apsw.LockedError():
+            return errors.StoreLocked(path=path, holder="another program")
+        case _:
+            return errors.StoreFailed(path=path, why=f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        raise translate(error, path) from error

@@ -1,0 +1,44 @@
+"""Glances: single look-ups on the caller's own thread."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from frontdesk.stores.sql import Query
+from frontdesk.stores.sqlite.faults import translated
+from frontdesk.stores.sqlite.files import Place
+from frontdesk.stores.sqlite.lanes import drive
+from frontdesk.stores.work import Work
+
+SLOW_SECONDS = 0.05
+AVOIDED_SECONDS = 5.0
+CACHE_KIB = 16 * 1024
+
+
+class Glances:
+    """A connection for look-ups by key, as long as the disk behind it answers at once."""
+
+    def __init__(self, place: Place, queries: dict[str, Query]) -> None:
+        self._name = place.name
+        self._queries = queries
+        self._avoided_until = 0.0
+        with translated(self._name):
+            self._db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
+            self._db.pragma("cache_size", -CACHE_KIB)
+
+    @property
+    def quick(self) -> bool:
+        return time.monotonic() >= self._avoided_until
+
+    def run(self, start: Callable[[], Work[Any]]) -> Any:
+        began = time.monotonic()
+        with translated(self._name):
+            value = drive(self._db.cursor(), self._queries, start())
+        if time.monotonic() - began > SLOW_SECONDS:
+            self._avoided_until = time.monotonic() + AVOIDED_SECONDS
+        return value
+
+    def close(self) -> None:
+        self._db.close(True)

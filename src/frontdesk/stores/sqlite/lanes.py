@@ -1,0 +1,111 @@
+"""Lanes: threads that run work for coroutines."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any
+
+import apsw
+
+from frontdesk import errors
+from frontdesk.stores.sql import Query
+from frontdesk.stores.work import DURABLE, Statement, Work
+
+
+class Job:
+    """Work that a coroutine waits for."""
+
+    __slots__ = ("error", "future", "lazy", "loop", "result", "start")
+
+    def __init__(self, start: Callable[[], Work[Any]], lazy: bool) -> None:
+        self.start = start
+        self.lazy = lazy
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.future.cancelled():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class NotLazy(Exception):
+    """Lazy work turned out to need a durable commit."""
+
+
+def answer(jobs: Iterable[Job]) -> None:
+    """Wake the coroutines that wait for these jobs; one call into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, group in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, group)
+
+
+def _settle(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+def drive(cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], lazy: bool = False) -> Any:
+    """Run work to its end, without waiting."""
+    execute = cursor.execute
+    try:
+        statement: Statement = next(work)
+        while True:
+            if statement is DURABLE:
+                if lazy:
+                    raise NotLazy
+                statement = work.send([])
+                continue
+            query = queries[statement.name]
+            statement = work.send(execute(query.sql, query.arguments(statement.values)).fetchall())
+    except StopIteration as finished:
+        return finished.value
+    finally:
+        work.close()
+
+
+class Lane:
+    """A queue of jobs and the threads that serve it."""
+
+    def __init__(self, name: str, serve: Callable[["SimpleQueue[Job | None]"], None], threads: int) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=serve, args=(self._jobs,), name=f"frontdesk-{name}-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._closed = False
+        self._door = threading.Lock()
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, start: Callable[[], Work[Any]], lazy: bool = False) -> Any:
+        return await self.put(start, lazy)
+
+    def put(self, start: Callable[[], Work[Any]], lazy: bool = False) -> "asyncio.Future[Any]":
+        """Queue a job; its future tells when it is done."""
+        job = Job(start, lazy)
+        with self._door:
+            if self._closed:
+                raise errors.StoreClosed()
+            self._jobs.put(job)
+        return job.future
+
+    async def close(self) -> None:
+        """Take no more jobs, finish those in the queue, end the threads."""
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                for _ in self._threads:
+                    self._jobs.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)

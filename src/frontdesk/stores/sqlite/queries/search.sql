@@ -1,0 +1,99 @@
+-- The full-text index. A message's seq is its rowid in `words`; `indexed.up_to` is the last seq that is in it.
+-- bm25 is negative, the best match the lowest; the owner's word has no weight in it.
+
+-- name: index_state
+-- The dialect, the newest message that a search must see, whether the index lacks it, and the newest of all.
+SELECT 'fts5', COALESCE(:goal, newest), up_to < MIN(COALESCE(:goal, newest), newest), newest
+FROM indexed, (SELECT COALESCE(MAX(seq), 0) AS newest FROM messages);
+
+-- name: lock_index
+-- The dialect, how far the index is and how far it can get. There is one writer anyway.
+SELECT 'fts5', up_to, (SELECT COALESCE(MAX(seq), 0) FROM messages) FROM indexed;
+
+-- name: unindexed
+-- Messages that are not in the index, the oldest first, no more than fit, and how many there were before that.
+SELECT seq, owner, body, seq, waiting FROM (
+    SELECT m.seq, s.owner, m.body, SUM(LENGTH(m.body)) OVER (ORDER BY m.seq) AS total, COUNT(*) OVER () AS waiting
+    FROM (
+        SELECT seq, session_id, body FROM messages
+        WHERE seq > (SELECT up_to FROM indexed) AND seq <= :goal ORDER BY seq LIMIT :limit
+    ) AS m JOIN sessions s ON s.id = m.session_id
+) WHERE total - LENGTH(body) < :bytes ORDER BY seq;
+
+-- name: session_texts
+-- A session's messages after a position, no more than fit.
+SELECT seq, owner, body, position FROM (
+    SELECT m.seq, s.owner, m.body, m.position, SUM(LENGTH(m.body)) OVER (ORDER BY m.position) AS total
+    FROM (
+        SELECT seq, session_id, body, position FROM messages
+        WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :limit
+    ) AS m JOIN sessions s ON s.id = m.session_id
+) WHERE total - LENGTH(body) < :bytes ORDER BY position;
+
+-- name: insert_words
+-- Put messages into the index, or in the place of what it had of them: [[seq, text, owner's word], ...].
+INSERT OR REPLACE INTO words (rowid, text, owner)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
+
+-- name: advance_index
+-- Everything up to here is in the index.
+UPDATE indexed SET up_to = MAX(up_to, :mark);
+
+-- name: clear_words
+-- Empty the index.
+INSERT INTO words (words) VALUES ('delete-all');
+
+-- name: restart_index
+-- Look at every message again.
+UPDATE indexed SET up_to = 0;
+
+-- name: best_matches
+-- The best matches, newer ones first among equals.
+SELECT rowid FROM words WHERE words MATCH :among ORDER BY bm25(words, 1.0, 0.0), rowid DESC LIMIT :limit;
+
+-- name: visible
+-- Of these messages the first ones that the viewer may see and the filters let through.
+SELECT m.seq
+FROM json_each(:seqs) AS wanted
+CROSS JOIN messages m ON m.seq = wanted.value
+JOIN sessions s ON s.id = m.session_id
+WHERE m.hidden_by IS NULL
+    AND (:everything OR s.owner IN (SELECT value FROM json_each(:owners)))
+    AND CASE WHEN :role IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
+    AND (:platform IS NULL OR s.platform = :platform)
+    AND m.created_at >= :since AND m.created_at < :until
+ORDER BY wanted.key LIMIT :limit;
+
+-- name: all_matches
+-- The best of all matches that the viewer may see and the filters let through.
+SELECT m.seq
+FROM words
+CROSS JOIN messages m ON m.seq = words.rowid
+JOIN sessions s ON s.id = m.session_id
+WHERE words MATCH :among AND m.hidden_by IS NULL
+    AND (:everything OR s.owner IN (SELECT value FROM json_each(:owners)))
+    AND CASE WHEN :role IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
+    AND (:platform IS NULL OR s.platform = :platform)
+    AND m.created_at >= :since AND m.created_at < :until
+ORDER BY bm25(words, 1.0, 0.0), m.seq DESC LIMIT :limit;
+
+-- name: excerpts
+-- Messages with those around them in their transcripts.
+SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+FROM json_each(:seqs) AS wanted
+CROSS JOIN messages hit ON hit.seq = wanted.value
+CROSS JOIN messages m ON m.seq IN (
+    SELECT seq FROM (
+        SELECT n.seq FROM messages n
+        WHERE n.session_id = hit.session_id AND n.position < hit.position
+            AND n.hidden_by IS NULL AND n.role <> 'session_meta'
+        ORDER BY n.position DESC LIMIT :around
+    )
+    UNION ALL SELECT hit.seq
+    UNION ALL SELECT seq FROM (
+        SELECT n.seq FROM messages n
+        WHERE n.session_id = hit.session_id AND n.position > hit.position
+            AND n.hidden_by IS NULL AND n.role <> 'session_meta'
+        ORDER BY n.position LIMIT :around
+    )
+);

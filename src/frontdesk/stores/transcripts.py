@@ -1,0 +1,370 @@
+"""Transcripts: rows are added, hidden and shown again, never changed."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.model.keys import encode_part
+from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
+from frontdesk.model.sessions import Usage
+from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
+from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
+from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+
+TAIL_ROWS = 64
+HEAD_COLUMNS = 7
+EVER = 2**62
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Where a transcript goes on."""
+
+    next_position: int
+    open_calls: tuple[str, ...]
+    session_key: str
+    revision: int
+    redo_depth: int
+    counted_from: int
+    active_minute: int
+
+
+class Transcripts:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def append(
+        self, session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
+    ) -> int:
+        start = partial(append, session_id, messages, now, usage)
+        return await self._engine.write(start, supersedes=session_id if messages else None)
+
+    async def load(
+        self, session_id: str, *, ancestors: bool = False, revision: int | None = None
+    ) -> list[dict[str, Any]]:
+        bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
+        return decode_bodies(bodies)
+
+    async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
+        values = {"session_id": session_id, "platform_message_id": encode_part(platform_message_id)}
+        return await self._engine.read(partial(_exists, "has_any_platform_id", values))
+
+    async def rewrite(self, session_id: str, messages: Sequence[Message], now: datetime) -> bool:
+        return await self._engine.write(partial(_rewrite, session_id, messages, now))
+
+    async def rewind(self, session_id: str, turns: int, now: datetime) -> Rewound | None:
+        return await self._engine.write(partial(_rewind, session_id, turns, now))
+
+    async def redo(self, session_id: str, now: datetime) -> Rewound | None:
+        return await self._engine.write(partial(_redo, session_id, now))
+
+    async def close_calls(self, session_id: str, now: datetime) -> int:
+        return await self._engine.write(partial(_close_calls, session_id, now))
+
+    async def revisions(self, session_id: str) -> list[Revision]:
+        return await self._engine.read(partial(_revisions, session_id))
+
+
+def decode_bodies(bodies: list[bytes]) -> list[dict[str, Any]]:
+    decoded: list[dict[str, Any]] = msgspec.json.decode(b"[" + b",".join(bodies) + b"]")
+    return decoded
+
+
+def append(
+    session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
+) -> Work[int]:
+    """Add the messages that are new; tool calls which can no longer be answered are closed before them."""
+    head = yield from _head(session_id)
+    if head is None:
+        raise errors.UnknownSession(session_id=session_id)
+    fresh = yield from _fresh(session_id, head.session_key, messages)
+    added, calls = _with_closings(fresh, head.open_calls)
+    if added or (usage is not None and not messages):
+        yield from _advance(session_id, head, added, calls, now, usage)
+    yield from _insert(session_id, head, added, now)
+    return len(fresh)
+
+
+def _head(session_id: str) -> Work[Head | None]:
+    found = yield from row("transcript_head", session_id=session_id)
+    if found is None:
+        return None
+    position, calls, *rest = found[:HEAD_COLUMNS]
+    return Head(position, _read_calls(calls), *rest)
+
+
+def _read_calls(blob: bytes | None) -> tuple[str, ...]:
+    return msgspec.json.decode(blob, type=tuple[str, ...]) if blob else ()
+
+
+def _write_calls(calls: tuple[str, ...]) -> bytes | None:
+    return msgspec.json.encode(calls) if calls else None
+
+
+def _fresh(session_id: str, session_key: str, messages: Sequence[Message]) -> Work[list[Message]]:
+    """The messages that are not stored yet, each once."""
+    fresh: list[Message] = []
+    seen: set[tuple[Any, ...]] = set()
+    for message in messages:
+        marks = _marks(session_key, message)
+        if not marks.isdisjoint(seen) or (yield from _stored(session_id, session_key, message)):
+            continue
+        seen |= marks
+        fresh.append(message)
+    return fresh
+
+
+def _marks(session_key: str, message: Message) -> set[tuple[Any, ...]]:
+    marks: set[tuple[Any, ...]] = set()
+    if message.platform_message_id is not None:
+        marks.add(("platform", message.platform_message_id, message.source_key or session_key))
+    if message.turn_id is not None:
+        marks.add(("turn", message.turn_id, message.turn_position))
+    return marks
+
+
+def _stored(session_id: str, session_key: str, message: Message) -> Work[bool]:
+    if message.platform_message_id is not None:
+        platform_id = {
+            "session_id": session_id,
+            "platform_message_id": encode_part(message.platform_message_id),
+            "source_key": message.source_key or session_key,
+        }
+        if (yield from _exists("has_platform_id", platform_id)):
+            return True
+    if message.turn_id is not None:
+        turn = {
+            "session_id": session_id,
+            "turn_id": message.turn_id,
+            "turn_position": message.turn_position,
+        }
+        return (yield from _exists("has_turn_position", turn))
+    return False
+
+
+def _exists(query: str, values: dict[str, Any]) -> Work[bool]:
+    return (yield from row(query, **values)) is not None
+
+
+def _with_closings(
+    messages: Sequence[Message], calls: tuple[str, ...]
+) -> tuple[list[Message], tuple[str, ...]]:
+    """The rows to write, and the tool calls open after them."""
+    added: list[Message] = []
+    for message in messages:
+        if message.closes_calls:
+            added.extend(map(interrupted, calls))
+        added.append(message)
+        calls = open_calls(calls, message)
+    return added, calls
+
+
+def _advance(
+    session_id: str,
+    head: Head,
+    added: list[Message],
+    calls: tuple[str, ...],
+    now: datetime,
+    usage: Usage | None,
+) -> Work[None]:
+    values = {
+        "session_id": session_id,
+        "now": to_micros(now),
+        "rows": len(added),
+        "counted": sum(message.counts for message in added),
+        "model_turns": sum(message.role is Role.ASSISTANT for message in added),
+        "open_calls": _write_calls(calls),
+    }
+    if usage is None:
+        yield from run("advance_transcript", **values)
+    else:
+        yield from run("advance_transcript_with_usage", **values, **usage_values(usage))
+    if to_minute(now) != head.active_minute:
+        yield from run("move_forward", session_id=session_id, active_minute=to_minute(now))
+
+
+def _insert(session_id: str, head: Head, added: list[Message], now: datetime) -> Work[None]:
+    created_at = to_micros(now)
+    for position, message in enumerate(added, head.next_position):
+        platform_id = message.platform_message_id
+        yield from run(
+            "insert_message",
+            session_id=session_id,
+            position=position,
+            role=str(message.role),
+            created_at=created_at,
+            platform_message_id=None if platform_id is None else encode_part(platform_id),
+            source_key=None if platform_id is None else message.source_key or head.session_key,
+            turn_id=message.turn_id,
+            turn_position=message.turn_position,
+            body=message.body,
+        )
+
+
+def _load(session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
+    if revision is not None:
+        found = yield from rows("hidden_bodies", session_id=session_id, revision=revision)
+        return [body for (body,) in found]
+    chain = (yield from _lineage(session_id)) if ancestors else [session_id]
+    bodies: list[bytes] = []
+    for each in chain:
+        found = yield from rows("live_bodies", session_id=each)
+        bodies.extend([body for (body,) in found])
+    return bodies
+
+
+def _lineage(session_id: str) -> Work[list[str]]:
+    """The sessions that were compressed into this one, the oldest first, and itself."""
+    chain = [session_id]
+    while True:
+        found = yield from row("compressed_parent", session_id=chain[-1])
+        if found is None or found[0] in chain:
+            return chain[::-1]
+        chain.append(found[0])
+
+
+def _rewrite(session_id: str, messages: Sequence[Message], now: datetime) -> Work[bool]:
+    head = yield from _head(session_id)
+    if head is None:
+        return False
+    revision = head.revision + 1
+    kept = yield from _with_sources(session_id, messages)
+    yield from rows("hide_from", session_id=session_id, position=0, revision=revision)
+    yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
+    fresh = yield from _fresh(session_id, head.session_key, kept)
+    added, calls = _with_closings(fresh, ())
+    yield from _insert(session_id, head, added, now)
+    next_position = head.next_position + len(added)
+    revised = msgspec.structs.replace(head, next_position=next_position, revision=revision, redo_depth=0)
+    yield from _revise(session_id, revised, calls, now)
+    return True
+
+
+def _with_sources(session_id: str, messages: Sequence[Message]) -> Work[list[Message]]:
+    """The messages, those that the session has with the conversation each came from: the same id in two chats
+    is two messages."""
+    known: dict[str, list[tuple[bytes, str]]] = {}
+    for platform_id, body, source_key in (yield from rows("live_sources", session_id=session_id)):
+        known.setdefault(platform_id, []).append((bytes(body), source_key))
+    return [_claim_source(message, known) for message in messages]
+
+
+def _claim_source(message: Message, known: dict[str, list[tuple[bytes, str]]]) -> Message:
+    if message.platform_message_id is None:
+        return message
+    rows_with_id = known.get(encode_part(message.platform_message_id))
+    if not rows_with_id:
+        return message
+    claimed = next((each for each in rows_with_id if each[0] == message.body), rows_with_id[0])
+    rows_with_id.remove(claimed)
+    return msgspec.structs.replace(message, source_key=claimed[1])
+
+
+def _rewind(session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
+    head = yield from _head(session_id)
+    users = (yield from _last_users(session_id, max(1, turns))) if head else []
+    if head is None or not users:
+        return None
+    position, body = users[-1]
+    revision = head.revision + 1
+    hidden = yield from rows("hide_from", session_id=session_id, position=position, revision=revision)
+    yield from _remember(session_id, revision, RevisionKind.REWIND, now)
+    revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
+    yield from _revise(session_id, revised, (), now)
+    return Rewound(
+        rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(msgspec.json.decode(body))
+    )
+
+
+def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
+    """Position and body of the newest user turns, newest first, no more than asked for."""
+    users: list[tuple[int, bytes]] = []
+    before = EVER
+    while len(users) < turns:
+        tail = yield from rows("live_tail", session_id=session_id, before=before, limit=TAIL_ROWS)
+        users.extend((position, body) for position, role, body in tail if _is_user_turn(role, body))
+        if len(tail) < TAIL_ROWS:
+            break
+        before = tail[-1][0]
+    return users[:turns]
+
+
+def _is_user_turn(role: str, body: bytes) -> bool:
+    return role == Role.USER and msgspec.json.decode(body).get("observed") is not True
+
+
+def _redo(session_id: str, now: datetime) -> Work[Rewound | None]:
+    head = yield from _head(session_id)
+    if head is None or head.redo_depth == 0:
+        return None
+    shown = yield from rows("unhide", session_id=session_id, revision=head.revision)
+    yield from run("delete_revision", session_id=session_id, revision=head.revision)
+    shown = sorted(shown)
+    revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
+    yield from _revise(session_id, revised, _calls_after(shown), now)
+    users = [body for _, role, body in shown if _is_user_turn(role, body)]
+    text = text_of(msgspec.json.decode(users[0])) if users else ""
+    return Rewound(rewound_count=len(shown), turns_undone=len(users), target_text=text)
+
+
+def _calls_after(shown: list[Row]) -> tuple[str, ...]:
+    calls: tuple[str, ...] = ()
+    for _, _, body in shown:
+        calls = open_calls(calls, pack(msgspec.json.decode(body)))
+    return calls
+
+
+def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime) -> Work[None]:
+    values = {"session_id": session_id, "revision": revision, "kind": str(kind), "now": to_micros(now)}
+    yield from run("insert_revision", **values)
+
+
+def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
+    counted = yield from rows("count_live", session_id=session_id, counted_from=head.counted_from)
+    yield from run(
+        "revise_transcript",
+        session_id=session_id,
+        next_position=head.next_position,
+        message_count=counted[0][0],
+        revision=head.revision,
+        redo_depth=head.redo_depth,
+        open_calls=_write_calls(calls),
+        now=to_micros(now),
+        active_minute=to_minute(now),
+    )
+
+
+def _close_calls(session_id: str, now: datetime) -> Work[int]:
+    head = yield from _head(session_id)
+    if head is None or not head.open_calls:
+        return 0
+    closings = [interrupted(call) for call in head.open_calls]
+    yield from _advance(session_id, head, closings, (), now, None)
+    yield from _insert(session_id, head, closings, now)
+    return len(closings)
+
+
+def begin(parent_id: str, session_id: str, messages: Sequence[Message], now: datetime) -> Work[None]:
+    """Give a continuation its first rows, made from those of its parent."""
+    kept = yield from _with_sources(parent_id, messages)
+    yield from append(session_id, kept, now)
+
+
+def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
+    """Give a branch the live rows of its parent."""
+    head = yield from _head(parent_id)
+    assert head is not None, "a branch has a parent"
+    yield from run("copy_transcript", session_id=parent_id, target=session_id)
+    copied = msgspec.structs.replace(head, revision=0, redo_depth=0, counted_from=0)
+    yield from _revise(session_id, copied, head.open_calls, now)
+
+
+def _revisions(session_id: str) -> Work[list[Revision]]:
+    found = yield from rows("revisions", session_id=session_id)
+    return [
+        Revision(number=number, kind=RevisionKind(kind), created_at=from_micros(created_at), rows=count)
+        for number, kind, created_at, count in found
+    ]

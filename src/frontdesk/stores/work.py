@@ -1,0 +1,58 @@
+"""Units of work: generators that yield statements and receive rows."""
+
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Statement(NamedTuple):
+    """A named query with its parameters."""
+
+    name: str
+    values: dict[str, Any]
+
+
+Work = Generator[Statement, list[Row], T]
+
+DURABLE = Statement("durable", {})
+"""From here on the work must not be lost: an engine that had run it lazily starts it again."""
+
+
+class Engine(Protocol):
+    """Runs work in transactions."""
+
+    async def write(
+        self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
+    ) -> T:
+        """Run and commit. Lazy work may be lost by a power cut, as long as it has not said DURABLE."""
+        ...
+
+    async def read(self, start: Callable[[], Work[T]]) -> T:
+        """Run in a snapshot of what is committed."""
+        ...
+
+    async def glance(self, start: Callable[[], Work[T]]) -> T:
+        """Run a look-up of a row or two by its key, with as little delay as the engine can."""
+        ...
+
+    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
+        """Lazy work that nobody waits for. It is done before any later work is; a later one with the same
+        mark, or a write that supersedes the mark, takes its place."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def rows(name: str, /, **values: Any) -> Work[list[Row]]:
+    return (yield Statement(name, values))
+
+
+def row(name: str, /, **values: Any) -> Work[Row | None]:
+    found = yield Statement(name, values)
+    return found[0] if found else None
+
+
+def run(name: str, /, **values: Any) -> Work[None]:
+    yield Statement(name, values)

@@ -1,0 +1,201 @@
+"""The command line: help, settings, explanations."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from frontdesk import config
+from frontdesk.config import reference
+from tests.acceptance.program import environment, run
+
+SHOWN = """
+from frontdesk.cli import main
+import sys
+main(["--help"], standalone_mode=False)
+print(*sorted(name for name in sys.modules if name.startswith("frontdesk.")), file=sys.stderr)
+"""
+
+
+def test_help_lists_the_commands(tmp_path: Path) -> None:
+    done = run(tmp_path, "--help")
+    assert done.returncode == 0
+    for command in ("tour", "explain", "config"):
+        assert f"\n  {command} " in done.stdout
+
+
+def test_help_loads_no_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True, env=environment(tmp_path)
+    )
+    assert done.stderr.split() == ["frontdesk.cli", "frontdesk.errors"]
+
+
+@pytest.mark.parametrize(
+    "command", [["tour"], ["explain"], ["config"], ["config", "show"], ["config", "check"]]
+)
+def test_every_command_has_help(command: list[str], tmp_path: Path) -> None:
+    done = run(tmp_path, *command, "--help")
+    assert done.returncode == 0
+    assert f"Usage: frontdesk {' '.join(command)}" in done.stdout
+
+
+def test_version(tmp_path: Path) -> None:
+    assert run(tmp_path, "--version").stdout == f"frontdesk {version('frontdesk')}\n"
+
+
+def test_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
+    done = run(tmp_path, "toru")
+    assert done.returncode == 2
+    assert "No such command 'toru'" in done.stderr
+
+
+class TestConfigShow:
+    def test_output_says_where_each_value_came_from_and_is_a_valid_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "desk.toml"
+        file.write_text('home = "/srv/desk"\n[session_reset.by_chat."slack:C1"]\nat_hour = 5\n')
+        done = run(tmp_path, "--config", str(file), "config", "show", FRONTDESK_SESSION_RESET_MODE="none")
+        assert done.returncode == 0
+        lines = done.stdout.splitlines()
+        assert any(
+            line.startswith('home = "/srv/desk"') and line.endswith(f"# file ({file})") for line in lines
+        )
+        (mode,) = (line for line in lines if line.startswith("session_reset.mode"))
+        assert mode.endswith("# environment (FRONTDESK_SESSION_RESET_MODE)")
+        shown = tomllib.loads(done.stdout)
+        assert shown["session_reset"]["by_chat"]["slack:C1"]["at_hour"] == 5
+        file.write_text(done.stdout)
+        assert config.load(file, {}).gateway.default_reset_policy.mode == "none"
+
+    def test_json_has_every_value(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "config", "show", "--json", FRONTDESK_STORE_URL="postgresql://me:secret@db/desk")
+        shown = json.loads(done.stdout)
+        values = {value["name"]: value for value in shown["values"]}
+        assert shown["file"] == str(tmp_path / ".frontdesk" / "frontdesk.toml")
+        assert values["store.url"] == {
+            "name": "store.url",
+            "value": "postgresql://me:…@db/desk",
+            "origin": "environment",
+            "where": "FRONTDESK_STORE_URL",
+        }
+        assert values["session_reset.at_hour"]["origin"] == "default"
+        assert values["session_reset.timezone"]["value"] is None
+
+    def test_file_that_does_not_exist_is_an_error_in_one_line(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "--config", "nowhere.toml", "config", "show")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            "Error: The configuration file nowhere.toml cannot be read: there is no such file\n"
+        )
+
+
+class TestConfigCheck:
+    def test_good_file_has_no_errors(self, tmp_path: Path) -> None:
+        (tmp_path / "good.toml").write_text("[session_reset]\nat_hour = 5\n")
+        done = run(tmp_path, "config", "check", "good.toml")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "good.toml: no errors\n", "")
+
+    def test_bad_value_is_named_with_its_file(self, tmp_path: Path) -> None:
+        (tmp_path / "bad.toml").write_text("[session_reset]\nat_hour = 24\n")
+        done = run(tmp_path, "config", "check", "bad.toml")
+        assert done.returncode == 1
+        assert done.stderr == (
+            "Error: Setting session_reset.at_hour is 24; allowed: a whole number from 0 to 23 (in bad.toml)\n"
+        )
+
+    def test_syntax_error_is_named_with_its_line(self, tmp_path: Path) -> None:
+        (tmp_path / "bad.toml").write_text("\n[session_reset\n")
+        done = run(tmp_path, "config", "check", "bad.toml")
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: bad.toml, line 2, is not valid TOML:")
+
+    def test_unknown_store_is_an_error(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "config", "check", FRONTDESK_STORE_URL="mysql://me:secret@db/desk")
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: No store for 'mysql://")
+        assert "secret" not in done.stderr
+
+    def test_variable_that_sets_nothing_is_a_warning(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "config", "check", FRONTDESK_SESION_RESET_MODE="idle")
+        assert done.returncode == 0
+        assert done.stderr == (
+            "Warning: the variable FRONTDESK_SESION_RESET_MODE sets nothing."
+            " Did you mean FRONTDESK_SESSION_RESET_MODE?\n"
+        )
+
+
+def test_reference_is_printed(tmp_path: Path) -> None:
+    assert run(tmp_path, "config", "reference").stdout == reference.render()
+
+
+class TestExplain:
+    def test_options_describe_the_source(self, tmp_path: Path) -> None:
+        options = ["--platform", "slack", "--chat-type", "group", "--chat-id", "C1", "--thread-id", "7"]
+        done = run(tmp_path, "explain", *options)
+        assert done.returncode == 0
+        assert done.stdout.splitlines() == [
+            "source   group: C1, thread: 7",
+            "key      agent:main:slack:group:C1:7",
+            "rule     everybody in the thread shares a session",
+            "shared   yes",
+            "policy   daily at 4:00 (local time), after 1440 idle minutes, at 200 messages",
+            "session  none yet",
+            "next     a message starts a session",
+        ]
+
+    def test_source_can_be_json(self, tmp_path: Path) -> None:
+        given = '{"platform": "telegram", "chat_id": 42, "user_name": "ann"}'
+        done = run(tmp_path, "explain", "--json", given=given)
+        explained = json.loads(done.stdout)
+        assert explained["session_key"] == "agent:main:telegram:dm:42"
+        assert explained["rule"] == "direct messages: the chat"
+        assert explained["source"]["user_name"] == "ann"
+        assert explained["policy"]["max_messages"] == 200
+        assert (explained["session"], explained["reset_reason"]) == (None, None)
+
+    def test_policy_is_the_configured_one(self, tmp_path: Path) -> None:
+        (tmp_path / "desk.toml").write_text(
+            '[session_reset.by_chat."slack:C1"]\nmode = "none"\nmax_messages = 0\n'
+        )
+        done = run(tmp_path, "--config", "desk.toml", "explain", "--platform", "slack", "--chat-id", "C1")
+        assert "policy   never by time, no message limit\n" in done.stdout
+
+    def test_session_of_the_conversation_is_found(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path}/some.db"
+        run(tmp_path, "tour", "--store", url, given="hello\n")
+        done = run(tmp_path, "explain", "--platform", "telegram", "--chat-id", "alice", "--store", url)
+        assert ", 2 messages\nnext     a message goes on in this session\n" in done.stdout
+
+    def test_nothing_is_created_by_asking(self, tmp_path: Path) -> None:
+        assert run(tmp_path, "explain", "--platform", "slack", "--chat-id", "C1").returncode == 0
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ("", "the input is not a JSON object"),
+            (b'{"platform": "\xff"}', "the input is not a JSON object"),
+            ("{}", "platform is missing"),
+            ('{"platform": "slakc"}', "Unknown platform 'slakc'"),
+        ],
+    )
+    def test_unusable_source_is_an_error_in_one_line(
+        self, given: str | bytes, message: str, tmp_path: Path
+    ) -> None:
+        done = run(tmp_path, "explain", given=given)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+
+    def test_options_without_a_platform_are_a_usage_error(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "explain", "--chat-id", "7")
+        assert done.returncode == 2
+        assert "Give --platform" in done.stderr
+
+    def test_control_characters_do_not_reach_the_terminal(self, tmp_path: Path) -> None:
+        given = '{"platform": "slack", "chat_type": "group", "chat_id": "1", "chat_name": "\\u001b[2J"}'
+        assert "\x1b" not in run(tmp_path, "explain", given=given).stdout

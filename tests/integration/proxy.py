@@ -1,0 +1,144 @@
+"""A proxy in front of PostgreSQL that cuts connections where a test wants it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from enum import Enum, auto
+from urllib.parse import urlsplit
+
+LENGTH_BYTES = 4
+CHUNK_BYTES = 65_536
+SIMPLE_QUERY, BIND = b"Q", b"B"
+
+
+class Cut(Enum):
+    """Where a connection is cut."""
+
+    AT_A_STATEMENT = auto()
+    BEFORE_COMMIT = auto()
+    AFTER_COMMIT = auto()
+    AFTER_THE_ANSWER = auto()
+
+
+class Hang(Enum):
+    """Where a connection hangs until one of its ends is gone."""
+
+    BEFORE_COMMIT = auto()
+    AFTER_THE_ANSWER = auto()
+
+
+FORWARDED = {None, Cut.AFTER_COMMIT, Cut.AFTER_THE_ANSWER, Hang.AFTER_THE_ANSWER}
+SWALLOWED = {Cut.AFTER_THE_ANSWER, Hang.AFTER_THE_ANSWER}
+
+Trouble = Cut | Hang | None
+
+
+class Proxy:
+    """Passes everything on, and remembers the commands that ended transactions.
+
+    `plan` says for each transaction, and for each statement outside of one, what is to happen to it. While
+    `refusing` is set, nobody gets through.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._host, self._port = urlsplit(url).hostname, urlsplit(url).port
+        self.plan: Callable[[], Trouble] = lambda: None
+        self.commits: list[str] = []
+        self.cuts = 0
+        self.hanging = asyncio.Event()
+        self.refusing = False
+
+    def plan_once(self, trouble: Trouble) -> None:
+        plan = iter([trouble])
+        self.plan = lambda: next(plan, None)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            if not self.refusing:
+                server = await asyncio.open_connection(self._host, self._port)
+                await _Passage(self, (reader, writer), server).run()
+        writer.close()
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Passage:
+    """One connection of a client through the proxy."""
+
+    def __init__(self, proxy: Proxy, client: Stream, server: Stream) -> None:
+        self._proxy = proxy
+        self._from_client, self._to_client = client
+        self._from_server, self._to_server = server
+        self._in_transaction = False
+        self._trouble: Trouble = None
+        self._muted = False
+        self._answered = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until one side ends, or the connection is cut."""
+        ways = [asyncio.create_task(self._pass_requests()), asyncio.create_task(self._pass_answers())]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            self._to_server.close()
+
+    async def _pass_answers(self) -> None:
+        while answer := await self._from_server.read(CHUNK_BYTES):
+            if self._muted:
+                self._answered.set()
+            else:
+                self._to_client.write(answer)
+
+    async def _pass_requests(self) -> None:
+        self._to_server.write(await self._read_message())
+        cut = False
+        while not cut:
+            kind = await self._from_client.readexactly(1)
+            cut = await self._pass_request(kind, await self._read_message())
+
+    async def _pass_request(self, kind: bytes, message: bytes) -> bool:
+        """Pass a message on, or make trouble; whether the connection was cut."""
+        trouble = self._choose(kind, message)
+        self._muted = trouble in SWALLOWED
+        if trouble in FORWARDED:
+            self._to_server.write(kind + message)
+        if self._muted:
+            await self._answered.wait()
+        if isinstance(trouble, Hang):
+            self._proxy.hanging.set()
+            await asyncio.Event().wait()
+        self._proxy.cuts += trouble is not None
+        return trouble is not None
+
+    def _choose(self, kind: bytes, message: bytes) -> Trouble:
+        begin = kind == SIMPLE_QUERY and b"BEGIN" in message
+        commit = kind == SIMPLE_QUERY and message.endswith(b"COMMIT\0")
+        if begin or (kind == BIND and not self._in_transaction):
+            self._trouble = self._proxy.plan()
+        if commit:
+            self._proxy.commits.append(message[LENGTH_BYTES:-1].decode())
+        self._in_transaction = begin or (self._in_transaction and kind != SIMPLE_QUERY)
+        at_a_statement = kind == BIND and self._trouble is Cut.AT_A_STATEMENT
+        return self._trouble if commit or at_a_statement else None
+
+    async def _read_message(self) -> bytes:
+        length = await self._from_client.readexactly(LENGTH_BYTES)
+        return length + await self._from_client.readexactly(int.from_bytes(length, "big") - LENGTH_BYTES)
+
+
+@asynccontextmanager
+async def proxied(url: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """A proxy, and the address that leads through it."""
+    proxy = Proxy(url)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    parts = urlsplit(url)
+    query = "&".join(filter(None, (parts.query, "sslmode=disable")))
+    try:
+        yield proxy, parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query=query).geturl()
+    finally:
+        server.close()

@@ -1,0 +1,142 @@
+"""People: who is behind a message, whom a session belongs to, and who may see it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from frontdesk.model import keys
+from frontdesk.model.people import Principal, Viewer, owner_of, viewer_of
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+from tests.unit.model import strategies
+
+principals = st.builds(
+    Principal, platform=strategies.any_platform, user_id=strategies.some_id, account=strategies.maybe_id
+)
+
+
+def telegram(**fields: Any) -> SessionSource:
+    return SessionSource(platform=Platform.TELEGRAM, **fields)
+
+
+# The principal
+
+
+def test_principal_is_platform_account_and_user() -> None:
+    source = telegram(chat_id="c", user_id="u", account="bot2")
+    assert Principal.of(source) == Principal(platform=Platform.TELEGRAM, user_id="u", account="bot2")
+
+
+def test_most_stable_id_names_the_person() -> None:
+    principal = Principal.of(telegram(user_id="u", user_id_alt="stable"))
+    assert principal is not None
+    assert principal.user_id == "stable"
+
+
+def test_direct_chat_stands_for_a_person_without_id() -> None:
+    principal = Principal.of(telegram(chat_id="c"))
+    assert principal is not None
+    assert principal.user_id == "c"
+
+
+@pytest.mark.parametrize("chat_type", ["group", "channel", "thread"])
+def test_nobody_is_behind_an_anonymous_message_to_many(chat_type: str) -> None:
+    assert Principal.of(telegram(chat_id="c", chat_type=chat_type)) is None
+
+
+def test_nobody_is_behind_a_message_from_nowhere() -> None:
+    assert Principal.of(telegram()) is None
+
+
+@given(principals, principals)
+def test_two_people_never_have_one_id(one: Principal, other: Principal) -> None:
+    facts = [(each.platform, each.account or None, each.user_id) for each in (one, other)]
+    assert (one.id == other.id) is (facts[0] == facts[1])
+
+
+@given(principals, strategies.sources())
+def test_persons_id_is_never_a_session_key(principal: Principal, source: SessionSource) -> None:
+    assert principal.id != keys.build_session_key(source)
+
+
+@given(strategies.sources())
+def test_names_and_flags_say_nothing_about_who_it_is(source: SessionSource) -> None:
+    unnamed = msgspec.structs.replace(
+        source,
+        user_name="Administrator",
+        chat_name="Administrators",
+        is_bot=not source.is_bot,
+        role_authorized=not source.role_authorized,
+        delivered_via_upstream_relay=not source.delivered_via_upstream_relay,
+    )
+    assert Principal.of(unnamed) == Principal.of(source)
+
+
+# Who owns and sees
+
+
+@given(strategies.sources(), strategies.settings)
+def test_sender_sees_the_session_of_the_message(source: SessionSource, settings: dict[str, Any]) -> None:
+    where = keys.address(source, **settings)
+    assert viewer_of(source, where).sees(owner_of(source, where))
+
+
+@given(strategies.sources(), strategies.settings)
+def test_shared_session_belongs_to_its_chat_and_any_other_to_a_person(
+    source: SessionSource, settings: dict[str, Any]
+) -> None:
+    where = keys.address(source, **settings)
+    principal = Principal.of(source)
+    expected = where.key if where.shared or principal is None else principal.id
+    assert owner_of(source, where) == expected
+
+
+@given(strategies.sources(), strategies.sources(), strategies.settings)
+def test_nobody_sees_what_belongs_to_another_person(
+    mine: SessionSource, theirs: SessionSource, settings: dict[str, Any]
+) -> None:
+    my_place, their_place = (keys.address(source, **settings) for source in (mine, theirs))
+    assume(not their_place.shared and my_place.key != their_place.key)
+    assume(Principal.of(mine) != Principal.of(theirs) or Principal.of(mine) is None)
+    assert not viewer_of(mine, my_place).sees(owner_of(theirs, their_place))
+
+
+@given(strategies.sources(), strategies.sources(), strategies.settings)
+def test_shared_session_is_seen_from_its_chat_alone(
+    mine: SessionSource, theirs: SessionSource, settings: dict[str, Any]
+) -> None:
+    my_place, their_place = (keys.address(source, **settings) for source in (mine, theirs))
+    assume(their_place.shared)
+    seen = viewer_of(mine, my_place).sees(owner_of(theirs, their_place))
+    assert seen is (my_place.key == their_place.key)
+
+
+@given(strategies.sources(), strategies.settings)
+def test_no_message_makes_an_administrator(source: SessionSource, settings: dict[str, Any]) -> None:
+    viewer = viewer_of(source, keys.address(source, **settings))
+    assert not viewer.administrator
+    assert len(viewer.owners) <= 2
+
+
+@given(strategies.some_id, strategies.some_id, st.booleans())
+def test_two_people_of_a_group_are_apart_unless_they_share(one: str, other: str, per_user: bool) -> None:
+    assume(one != other)
+    first, second = (telegram(chat_id="c", chat_type=ChatType.GROUP, user_id=user) for user in (one, other))
+    place, other_place = (keys.address(source, per_user) for source in (first, second))
+    assert viewer_of(first, place).sees(owner_of(second, other_place)) is (not per_user)
+
+
+@given(strategies.sources(chat_type=st.just(ChatType.DM)), strategies.some_id, strategies.some_id)
+def test_same_user_id_under_two_accounts_is_two_people(source: SessionSource, one: str, other: str) -> None:
+    assume(one != other and (source.participant or source.chat_id))
+    first, second = (msgspec.structs.replace(source, account=account) for account in (one, other))
+    place, other_place = keys.address(first), keys.address(second)
+    assert not viewer_of(first, place).sees(owner_of(second, other_place))
+
+
+def test_administrator_sees_everything() -> None:
+    assert Viewer.everything().sees("telegram:7")
+    assert not Viewer(frozenset()).sees("telegram:7")
