@@ -16,6 +16,8 @@ def load_store(url: str) -> Any:
     try:
         return found[0].load()
     except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
         hint = f" (install {error.name}: pip install 'frontdesk[postgres]')"
         raise errors.UnknownStore(url=_without_password(url), hint=hint) from error
 

@@ -3,7 +3,7 @@
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -16,7 +16,6 @@ from frontdesk.testing import SettableClock
 from tests.contracts.samples import LASTING
 
 HasActiveProcesses = Callable[[str], bool | Awaitable[bool]]
-EditStore = Callable[[str], Awaitable[None]]
 
 
 class OpenSessionStore(Protocol):
@@ -27,6 +26,10 @@ class OpenSessionStore(Protocol):
         clock: Clock = ...,
         has_active_processes_fn: HasActiveProcesses | None = None,
     ) -> SessionStore: ...
+
+
+class EditStore(Protocol):
+    async def __call__(self, sql: str, *, postgresql: str | None = None) -> None: ...
 
 
 @pytest.fixture
@@ -77,18 +80,23 @@ async def service(open_session_store: OpenSessionStore) -> SessionStore:
 def edit_store(store_url: str) -> EditStore:
     """Runs SQL in a store that nobody has open, as an import or an older version would have left it."""
 
-    async def edit(sql: str) -> None:
+    async def edit(sql: str, *, postgresql: str | None = None) -> None:
         if store_url.startswith("sqlite"):
             with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file, file:
                 file.execute(sql)
             return
-        schema = parse_qs(urlsplit(store_url).query)["schema"][-1]
-        connection = await asyncpg.connect(
-            store_url.partition("?")[0], server_settings={"search_path": schema}
-        )
-        try:
-            await connection.execute(sql)
-        finally:
-            await connection.close()
+        async with postgres_schema(store_url) as connection:
+            await connection.execute(postgresql or sql)
 
     return edit
+
+
+@asynccontextmanager
+async def postgres_schema(store_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the schema that a PostgreSQL store lives in."""
+    schema = parse_qs(urlsplit(store_url).query)["schema"][-1]
+    connection = await asyncpg.connect(store_url.partition("?")[0], server_settings={"search_path": schema})
+    try:
+        yield connection
+    finally:
+        await connection.close()

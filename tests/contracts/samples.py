@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from frontdesk import ChatType, GatewayConfig, Platform, ResetMode, SessionResetPolicy, SessionSource
+from frontdesk import (
+    ChatType,
+    GatewayConfig,
+    Platform,
+    ResetMode,
+    SessionEntry,
+    SessionResetPolicy,
+    SessionSource,
+)
 
 Message = dict[str, Any]
 
@@ -23,7 +31,8 @@ UNSAFE = ["../etc", "a/b", "a\\b", "C:evil", "z:", "a..b", "", "nul\x00", "line\
 def direct(user: str = "ann", **fields: Any) -> SessionSource:
     """A message to the agent in private."""
     return SessionSource(
-        **{"platform": Platform.TELEGRAM, "chat_id": f"chat-{user}", "user_id": user, "chat_name": user} | fields
+        **{"platform": Platform.TELEGRAM, "chat_id": f"chat-{user}", "user_id": user, "chat_name": user}
+        | fields
     )
 
 
@@ -56,3 +65,16 @@ def agent_calls(*call_ids: str) -> Message:
 
 def tool_answers(call_id: str, content: str = "seen") -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def flags_of(entry: SessionEntry) -> list[str]:
+    """The flags that are set."""
+    names = (
+        "was_auto_reset",
+        "is_fresh_reset",
+        "reset_had_activity",
+        "suspended",
+        "resume_pending",
+        "expiry_finalized",
+    )
+    return [name for name in names if getattr(entry, name)]

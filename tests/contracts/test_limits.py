@@ -36,27 +36,27 @@ async def test_unknown_key_has_used_nothing(service: SessionStore) -> None:
     assert await service.get_message_count(UNKNOWN_KEY) == 0
 
 
-@pytest.mark.parametrize(
-    ("limit", "count", "expected"),
-    [
-        (10, 0, {"remaining": 10, "near_limit": False, "at_limit": False, "threshold": 0.0}),
-        (10, 7, {"remaining": 3, "near_limit": False, "at_limit": False, "threshold": 0.7}),
-        (10, 8, {"remaining": 2, "near_limit": True, "at_limit": False, "threshold": 0.8}),
-        (10, 10, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.0}),
-        (10, 12, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.2}),
-        (1, 0, {"remaining": 1, "near_limit": False, "at_limit": False, "threshold": 0.0}),
-        (1, 1, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.0}),
-        (0, 9, {"remaining": math.inf, "near_limit": False, "at_limit": False, "threshold": 0.0}),
-    ],
-)
-async def test_limit_info_tells_how_much_is_used(
-    open_session_store: OpenSessionStore, limit: int, count: int, expected: dict[str, Any]
-) -> None:
-    service = await open_session_store(with_policy(mode=ResetMode.NONE, max_messages=limit))
-    entry = await service.get_or_create_session(direct())
-    await fill(service, entry.session_id, count)
-    info = await service.get_message_limit_info(entry.session_key)
-    assert info == {"message_count": count, "max_messages": limit, **expected}
+ALLOWANCES: list[tuple[int, int, dict[str, Any]]] = [
+    (10, 0, {"remaining": 10, "near_limit": False, "at_limit": False, "threshold": 0.0}),
+    (10, 7, {"remaining": 3, "near_limit": False, "at_limit": False, "threshold": 0.7}),
+    (10, 8, {"remaining": 2, "near_limit": True, "at_limit": False, "threshold": 0.8}),
+    (10, 10, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.0}),
+    (10, 12, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.2}),
+    (1, 0, {"remaining": 1, "near_limit": False, "at_limit": False, "threshold": 0.0}),
+    (1, 1, {"remaining": 0, "near_limit": True, "at_limit": True, "threshold": 1.0}),
+    (0, 9, {"remaining": math.inf, "near_limit": False, "at_limit": False, "threshold": 0.0}),
+]
+
+
+async def test_limit_info_tells_how_much_is_used(open_session_store: OpenSessionStore) -> None:
+    policies = {f"telegram:{limit}": SessionResetPolicy(max_messages=limit) for limit in (0, 1, 10)}
+    service = await open_session_store(GatewayConfig(reset_by_chat=policies))
+    for limit, count, expected in ALLOWANCES:
+        source = direct(chat_id=str(limit))
+        entry = await service.get_or_create_session(source, force_new=True)
+        await fill(service, entry.session_id, count)
+        info = await service.get_message_limit_info(entry.session_key)
+        assert info == {"message_count": count, "max_messages": limit, **expected}
 
 
 async def test_limit_info_follows_the_policy_of_the_chat(open_session_store: OpenSessionStore) -> None:
@@ -78,17 +78,19 @@ async def test_limit_info_follows_the_policy_of_the_chat(open_session_store: Ope
     assert [info["max_messages"] for info in infos] == [10, 20, 30, 40]
 
 
-@pytest.mark.parametrize("mode", list(ResetMode))
-async def test_message_limit_holds_in_every_mode(open_session_store: OpenSessionStore, mode: ResetMode) -> None:
-    service = await open_session_store(with_policy(mode=mode, max_messages=3))
-    first = await service.get_or_create_session(direct())
-    await fill(service, first.session_id, 2)
-    assert (await service.get_or_create_session(direct())).session_id == first.session_id
-    await service.append_to_transcript(first.session_id, agent_says())
-    fresh = await service.get_or_create_session(direct())
-    assert fresh.session_id != first.session_id
-    assert (fresh.auto_reset_reason, fresh.message_count) == (EndReason.MESSAGE_LIMIT, 0)
-    assert fresh.reset_had_activity
+async def test_message_limit_holds_in_every_mode(open_session_store: OpenSessionStore) -> None:
+    policies = {f"telegram:{mode}": SessionResetPolicy(mode=mode, max_messages=3) for mode in ResetMode}
+    service = await open_session_store(GatewayConfig(reset_by_chat=policies))
+    for mode in ResetMode:
+        source = direct(chat_id=mode)
+        first = await service.get_or_create_session(source)
+        await fill(service, first.session_id, 2)
+        assert (await service.get_or_create_session(source)).session_id == first.session_id
+        await service.append_to_transcript(first.session_id, agent_says())
+        fresh = await service.get_or_create_session(source)
+        assert fresh.session_id != first.session_id
+        assert (fresh.auto_reset_reason, fresh.message_count) == (EndReason.MESSAGE_LIMIT, 0)
+        assert fresh.reset_had_activity
 
 
 async def test_no_limit_means_no_limit(open_session_store: OpenSessionStore) -> None:
@@ -186,17 +188,15 @@ async def test_idle_comes_before_daily_before_the_limit(
     assert told == [EndReason.MESSAGE_LIMIT, EndReason.DAILY, EndReason.IDLE]
 
 
-@pytest.mark.parametrize(
-    ("mode", "reason"),
-    [("none", None), ("idle", EndReason.IDLE), ("daily", EndReason.DAILY), ("both", EndReason.IDLE)],
-)
 async def test_mode_chooses_which_time_counts(
-    open_session_store: OpenSessionStore, clock: SettableClock, mode: str, reason: EndReason | None
+    open_session_store: OpenSessionStore, clock: SettableClock
 ) -> None:
-    service = await open_session_store(with_policy(mode=mode))
-    entry = await service.get_or_create_session(direct())
+    policies = {f"telegram:{mode}": SessionResetPolicy(mode=mode, timezone="UTC") for mode in ResetMode}
+    service = await open_session_store(GatewayConfig(reset_by_chat=policies))
+    entries = {mode: await service.get_or_create_session(direct(chat_id=mode)) for mode in ResetMode}
     clock.advance(days=3)
-    assert await service.reset_reason(entry) is reason
+    reasons = {mode: await service.reset_reason(entry) for mode, entry in entries.items()}
+    assert reasons == {"none": None, "idle": EndReason.IDLE, "daily": EndReason.DAILY, "both": EndReason.IDLE}
 
 
 # the daily boundary
@@ -233,8 +233,10 @@ async def test_boundary_is_in_the_policy_s_own_zone(
     assert (await service.get_or_create_session(direct())).session_id != first.session_id
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"])
-@pytest.mark.parametrize("start", [datetime(2026, 3, 26, 13, tzinfo=UTC), datetime(2026, 10, 22, 13, tzinfo=UTC)])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Pacific/Kiritimati"])
+@pytest.mark.parametrize(
+    "start", [datetime(2026, 3, 26, 13, tzinfo=UTC), datetime(2026, 10, 22, 13, tzinfo=UTC)]
+)
 async def test_one_reset_per_local_day(
     open_session_store: OpenSessionStore, clock: SettableClock, zone: str, start: datetime
 ) -> None:
@@ -266,6 +268,7 @@ async def test_no_boundary_is_served_twice_whatever_the_clock_does(
     for hours in jumps:
         clock.advance(hours=hours)
         entry = await daily.get_or_create_session(direct())
+        assert await daily.get_session(entry.session_key) == entry
         if entry.session_id != current.session_id:
             served[boundary_before(clock.now())] += 1
             current = entry
@@ -305,5 +308,6 @@ async def test_going_back_to_yesterday_s_session_is_no_second_reset(
     await service.switch_session(first.session_key, first.session_id)
     clock.set(datetime(2026, 1, 6, 3, tzinfo=UTC))
     await service.get_or_create_session(direct())
+    assert (await service.list_sessions())[0].updated_at == clock.now()
     clock.set(datetime(2026, 1, 6, 6, tzinfo=UTC))
     assert (await service.get_or_create_session(direct())).session_id == first.session_id

@@ -2,7 +2,7 @@
 
 from frontdesk import EndReason, Session, SessionStore
 from frontdesk.testing import SettableClock
-from tests.contracts.samples import agent_calls, agent_says, direct, tool_answers, user_says
+from tests.contracts.samples import agent_calls, agent_says, direct, flags_of, tool_answers, user_says
 
 
 async def own(service: SessionStore, session_id: str) -> Session:
@@ -21,7 +21,7 @@ async def test_compression_goes_on_in_a_shorter_session(service: SessionStore, c
     assert tip is not None
     assert tip.session_id != first.session_id
     assert (tip.message_count, tip.created_at) == (2, clock.now())
-    assert not (tip.was_auto_reset or tip.is_fresh_reset)
+    assert flags_of(tip) == []
     assert (tip.origin, tip.display_name) == (first.origin, first.display_name)
     assert await service.get_session(first.session_key) == tip
     assert await service.load_transcript(tip.session_id) == short
@@ -103,7 +103,7 @@ async def test_branch_is_a_copy_that_goes_its_own_way(service: SessionStore, clo
     assert branch is not None
     assert branch.session_id != first.session_id
     assert (branch.message_count, branch.created_at) == (2, clock.now())
-    assert not (branch.was_auto_reset or branch.is_fresh_reset)
+    assert flags_of(branch) == []
     assert await service.get_session(first.session_key) == branch
     assert await service.load_transcript(branch.session_id) == spoken
     assert (await own(service, first.session_id)).reason is EndReason.BRANCH
@@ -147,9 +147,7 @@ async def test_branch_can_be_undone_and_redone(service: SessionStore) -> None:
 
 async def test_branch_knows_which_tool_calls_are_open(service: SessionStore) -> None:
     first = await service.get_or_create_session(direct())
-    await service.record_turn(
-        first.session_id, [user_says(), agent_calls("c1", "c2"), tool_answers("c1")]
-    )
+    await service.record_turn(first.session_id, [user_says(), agent_calls("c1", "c2"), tool_answers("c1")])
     branch = await service.branch_session(first.session_key)
     assert branch is not None
     assert await service.close_tool_calls(branch.session_id) == 1

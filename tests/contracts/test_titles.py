@@ -29,11 +29,12 @@ async def test_title_can_be_changed_and_taken_away(service: SessionStore) -> Non
     assert await service.find_title("Two", viewer) is None
 
 
-@pytest.mark.parametrize("title", ["", "  \n", "x" * 101, "nul\x00", "bell\x07", "\ud800"])
-async def test_unusable_title_is_refused(service: SessionStore, title: str) -> None:
+async def test_unusable_title_is_refused(service: SessionStore) -> None:
     entry = await service.get_or_create_session(direct())
-    with pytest.raises(errors.InvalidTitle):
-        await service.set_title(entry.session_id, title, await service.viewer_for(direct()))
+    viewer = await service.viewer_for(direct())
+    for title in ("", "  \n", "x" * 101, "nul\x00", "bell\x07", "\ud800"):
+        with pytest.raises(errors.InvalidTitle):
+            await service.set_title(entry.session_id, title, viewer)
 
 
 async def test_title_is_unique_per_owner(service: SessionStore) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -51,7 +51,8 @@ class Writer:
 
     async def append_until(self, enough: Callable[[], bool]) -> None:
         while not enough():
-            await self.append()
+            with suppress(errors.StoreUnavailable):  # it was not written
+                await self.append()
 
     async def advance(self, steps: int) -> None:
         """Return when so many messages more have been written."""

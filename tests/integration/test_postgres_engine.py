@@ -189,7 +189,8 @@ async def test_unique_violation_in_a_race_is_run_again_and_sees_the_other(url: s
     async with opened(url) as engine, connected(url) as other:
         await other.execute(
             "INSERT INTO sessions (id, session_key, owner, peer, chat_type, created_at, updated_at,"
-            " active_minute, details) SELECT id, id, 'me', 'me', 'dm', 0, 0, 0, '{}' FROM (VALUES ('mine'), ('yours')) AS two (id)"
+            " active_minute, details) SELECT id, id, 'me', 'me', 'dm', 0, 0, 0, '{}'"
+            " FROM (VALUES ('mine'), ('yours')) AS two (id)"
         )
         transaction = other.transaction()
         await transaction.start()

@@ -12,6 +12,7 @@ import msgspec
 from frontdesk import config, errors
 from frontdesk.app import SessionStore
 from frontdesk.cli import output
+from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
 SQLITE = "sqlite:///"
@@ -102,7 +103,8 @@ def _session(session: dict[str, Any] | None) -> str:
 
 
 def _next(explanation: dict[str, Any]) -> str:
-    if explanation["session"] is None:
+    session = explanation["session"]
+    if session is None:
         return "a message starts a session"
-    reason = explanation["reset_reason"]
+    reason = EndReason.SUSPENDED if session["suspended"] else explanation["reset_reason"]
     return f"a message starts a new session ({reason})" if reason else "a message goes on in this session"

@@ -13,7 +13,7 @@ from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.searches import Hit, Search
-from frontdesk.model.sessions import Session, Usage
+from frontdesk.model.sessions import Session, SessionEntry, Usage
 from frontdesk.model.transcripts import Revision, Rewound
 
 Decide = Callable[[Situation], Move]
@@ -30,13 +30,13 @@ class Sessions(Protocol):
         *,
         now: datetime,
         new_id: NewId,
-        peer: str | None = None,
+        peer: Callable[[], str] | None = None,
         target: str | None = None,
     ) -> Settled:
         """Decide about a key's current session and carry the decision out.
 
-        The other session of the situation is ``target``, else, when the key has none, the newest one of
-        ``peer`` that is open or merely closed.
+        ``decide`` may be called more than once. The other session of the situation is ``target``, else, when
+        the key has none, the newest one of ``peer`` that is open or merely closed.
         """
         ...
 
@@ -59,9 +59,9 @@ class Sessions(Protocol):
     async def add_usage(self, key: str, usage: Usage, now: datetime) -> bool: ...
 
     async def list_current(
-        self, *, since: datetime | None = None, limit: int | None = None, before: datetime | None = None
+        self, *, since: datetime | None = None, limit: int | None = None, after: SessionEntry | None = None
     ) -> list[Session]:
-        """The keys' current sessions, latest activity first; ``before`` continues an earlier list."""
+        """The keys' current sessions, latest activity first; ``after`` an entry of an earlier list."""
         ...
 
     async def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> list[Session]:

@@ -9,6 +9,9 @@ from frontdesk.model import boundaries, moves
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
 from frontdesk.model.sessions import RESUMED_BY_A_MESSAGE, Session, Status, with_boundary
 
+HELD_BACK_BY_WORK = AUTOMATIC - {EndReason.SUSPENDED, EndReason.RESUME_PENDING_EXPIRED}
+"""Reasons that wait for background work to end."""
+
 
 class Resolver(msgspec.Struct, frozen=True, kw_only=True):
     """Decides what happens to a key's session when a message arrives."""
@@ -31,9 +34,11 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         if not _goes_on(current):
             return self._after_end(current)
         reason = self._fresh_reason(current)
-        if reason is not None:
-            return self._start(current, reason)
-        return moves.Touch() if current.status is Status.OPEN else self._resume(current)
+        if reason is None:
+            return moves.Touch() if current.status is Status.OPEN else self._resume(current)
+        if self.busy is None and reason in HELD_BACK_BY_WORK:
+            return moves.Ask()
+        return self._start(current, reason)
 
     def policy_reason(self, session: Session) -> EndReason | None:
         """The policy's verdict alone."""
@@ -45,13 +50,6 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
             machine_zone=self.machine_zone,
             served=session.served,
         )
-
-    def needs_busy(self, situation: moves.Situation) -> bool:
-        """Whether the answer depends on background work that nobody has asked about yet."""
-        current = situation.current
-        if self.busy is not None or self.force_new or current is None or current.entry.suspended:
-            return False
-        return _goes_on(current) and self.policy_reason(current) is not None
 
     def _fresh_reason(self, session: Session) -> EndReason | None:
         entry = session.entry

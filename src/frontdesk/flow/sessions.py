@@ -1,7 +1,8 @@
 """The life of sessions: found, reset, switched, suspended, resumed, pruned."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial, reduce
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from frontdesk.model.sessions import (
     Status,
     Usage,
     clean_override,
+    with_boundary,
 )
 from frontdesk.model.sources import SessionSource, readable
 
@@ -38,14 +40,14 @@ class Sessions(Service):
         where = self._address(source, aliases)
         self._check_routable(source, where)
         resolver = self._resolver(source, where, aliases, force_new)
-        peer = peer_of(source, where, aliases)
+        peer = partial(peer_of, source, where, aliases)
         settled = await self._resolve(where.key, resolver, peer)
-        if isinstance(settled, moves.Situation):
+        if isinstance(settled.move, moves.Ask):
             asked = replace(resolver, busy=await self._is_busy(where.key))
             settled = await self._resolve(where.key, asked, peer)
-        assert isinstance(settled, Settled)
         assert settled.session is not None
-        _log_start(settled)
+        if isinstance(settled.move, moves.Start):
+            _log_start(settled, settled.move)
         return settled.session.entry
 
     def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
@@ -54,21 +56,10 @@ class Sessions(Service):
             raise errors.Unroutable(key=where.key)
         keys.check_key(where.key)
 
-    async def _resolve(self, key: str, resolver: Resolver, peer: str) -> Settled | Situation:
-        """Settle the key; the situation instead when background work must be asked about first."""
-        unclear: list[Situation] = []
-
-        def decide(situation: Situation) -> Move:
-            unclear.clear()
-            if resolver.needs_busy(situation):
-                unclear.append(situation)
-                return moves.Stay()
-            return resolver.decide(situation)
-
-        settled = await self._store.sessions.settle(
-            key, decide, now=resolver.now, new_id=self._new_id, peer=peer
+    async def _resolve(self, key: str, resolver: Resolver, peer: Callable[[], str]) -> Settled:
+        return await self._store.sessions.settle(
+            key, resolver.decide, now=resolver.now, new_id=self._new_id, peer=peer
         )
-        return unclear[0] if unclear else settled
 
     def _resolver(
         self, source: SessionSource, where: keys.Address, aliases: Mapping[str, str], force_new: bool = False
@@ -166,13 +157,17 @@ class Sessions(Service):
         return session.entry if session else None
 
     async def list_sessions(
-        self, active_minutes: float | None = None, *, limit: int | None = None, before: datetime | None = None
+        self,
+        active_minutes: float | None = None,
+        *,
+        limit: int | None = None,
+        after: SessionEntry | None = None,
     ) -> list[SessionEntry]:
-        """The keys' current sessions, newest activity first; ``before`` continues a list."""
+        """The keys' current sessions, newest activity first; ``after`` its last entry goes on with a list."""
         since = None
         if active_minutes is not None:
             since = self._clock.now() - timedelta(minutes=active_minutes)
-        found = await self._store.sessions.list_current(since=since, limit=limit, before=before)
+        found = await self._store.sessions.list_current(since=since, limit=limit, after=after)
         return [session.entry for session in found]
 
     async def has_any_sessions(self) -> bool:
@@ -225,7 +220,9 @@ class Sessions(Service):
                 return moves.Stay()
             if current.id == other.id and current.status is Status.OPEN:
                 return moves.Stay()
-            return moves.Switch(session=other.reopened(now))
+            # Whichever session a key goes on in, a boundary that it was reset for is not served again.
+            served = reduce(with_boundary, current.served, other.served)
+            return moves.Switch(session=replace(other.reopened(now), served=served))
 
         settled = await self._store.sessions.settle(
             keys.check_key(key), decide, now=now, new_id=self._new_id, target=session_id
@@ -374,13 +371,12 @@ def _entry(settled: Settled) -> SessionEntry | None:
     return settled.session.entry if settled.session else None
 
 
-def _log_start(settled: Settled) -> None:
-    if isinstance(settled.move, moves.Start):
-        before = settled.before
-        log.info(
-            "session_started",
-            session=settled.session.id if settled.session else None,
-            replaces=before.id if before else None,
-            reason=str(settled.move.ends) if before else None,
-            ended_elsewhere=bool(before and before.status is Status.ENDED),
-        )
+def _log_start(settled: Settled, move: moves.Start) -> None:
+    before = settled.before
+    log.info(
+        "session_started",
+        session=settled.session.id if settled.session else None,
+        replaces=before.id if before else None,
+        reason=str(move.ends) if before else None,
+        ended_elsewhere=bool(before and before.status is Status.ENDED),
+    )

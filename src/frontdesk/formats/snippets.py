@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from frontdesk.formats.words import Span, is_pair, spans
@@ -94,7 +95,8 @@ def _find(text: str, term: Term) -> int:
     return at
 
 
-def _written(words: Sequence[str]) -> str:
+@lru_cache
+def _written(words: tuple[str, ...]) -> str:
     written = words[0]
     for before, word in pairwise(words):
         written += word[1:] if is_pair(before) and before[1] == word[0] else f" {word}"
@@ -117,18 +119,18 @@ def _window(text: str, match: int) -> Interval:
 
 
 def _word_start(text: str, low: int, match: int) -> int:
-    for at in range(low, min(low + WORD_CHARACTERS, match)):
-        if text[at - 1].isspace():
-            return at
+    space = text.find(" ", low - 1, min(low + WORD_CHARACTERS, match))
+    if space >= 0:
+        return space + 1
     while low < match and unicodedata.combining(text[low]):
         low += 1
     return low
 
 
 def _word_end(text: str, high: int) -> int:
-    for at in range(high, high - WORD_CHARACTERS, -1):
-        if text[at].isspace():
-            return at
+    space = text.rfind(" ", high - WORD_CHARACTERS, high + 1)
+    if space >= 0:
+        return space
     while high < len(text) and unicodedata.combining(text[high]):
         high += 1
     return high

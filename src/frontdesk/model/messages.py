@@ -10,7 +10,6 @@ from frontdesk import errors
 
 Plain = dict[str, Any]
 INTERRUPTED = "[interrupted: the tool call has no result]"
-PLAIN_FIELDS = frozenset({"role", "content", "platform_message_id", "tool_call_id", "tool_name", "name"})
 
 
 class Role(StrEnum):
@@ -21,6 +20,7 @@ class Role(StrEnum):
     SESSION_META = "session_meta"
 
 
+ROLES = {str(role): role for role in Role}
 CONTENT_OPTIONAL = frozenset({Role.ASSISTANT, Role.SESSION_META})
 
 
@@ -39,6 +39,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     turn_position: int | None = None
 
     @property
+    def is_marked(self) -> bool:
+        """Whether it can be recognised when it is handed in again."""
+        return self.platform_message_id is not None or self.turn_id is not None
+
+    @property
     def counts(self) -> bool:
         return self.role is not Role.SESSION_META
 
@@ -50,7 +55,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: int | None = None) -> Message:
     """Check a message and make it ready to be stored; refuse what would not come back as it went in."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict | Mapping):
         raise errors.InvalidMessage(why=f"expected an object, got {type(message).__name__}")
     role = _role(message)
     data = _modern(message)
@@ -94,17 +99,18 @@ def _is_text(part: object) -> bool:
 
 
 def _role(message: Mapping[str, Any]) -> Role:
-    try:
-        return Role(str(message.get("role")))
-    except ValueError:
-        allowed = ", ".join(Role)
-        raise errors.InvalidMessage(why=f"role is {message.get('role')!r}; allowed: {allowed}") from None
+    named = message.get("role")
+    role = ROLES.get(named) if isinstance(named, str) else None
+    if role is None:
+        raise errors.InvalidMessage(why=f"role is {named!r}; allowed: {', '.join(Role)}")
+    return role
 
 
 def _modern(message: Mapping[str, Any]) -> Plain:
     """The message with its platform id under the present name, as text."""
     data = dict(message)
-    data["role"] = str(data["role"])
+    if "message_id" not in data and "platform_message_id" not in data:
+        return data
     older = data.pop("message_id", None)
     platform_id = data.pop("platform_message_id", None)
     platform_id = older if platform_id is None else platform_id
@@ -127,7 +133,8 @@ def _encode(data: Plain) -> bytes:
 
 
 def _is_plain(data: Plain) -> bool:
-    return data.keys() <= PLAIN_FIELDS and all(type(value) is str for value in data.values())
+    """Whether there are only texts in it, which always come back as they are."""
+    return all(type(name) is str and type(value) is str for name, value in data.items())
 
 
 def _call_ids(data: Plain) -> tuple[str, ...]:

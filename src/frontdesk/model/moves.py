@@ -18,6 +18,10 @@ class Stay(msgspec.Struct, frozen=True):
     """Change nothing."""
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """Change nothing yet: whether background work holds the session back must be asked first."""
+
+
 class Touch(msgspec.Struct, frozen=True):
     """The current session goes on; it was active just now."""
 
@@ -47,7 +51,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     fresh_allowance: bool = True
 
 
-Move = Stay | Touch | Change | Start | Switch
+Move = Stay | Ask | Touch | Change | Start | Switch
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):

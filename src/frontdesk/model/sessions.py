@@ -318,6 +318,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             auto_reset_reason=reason if automatic else None,
             reset_had_activity=automatic and self.had_activity,
             is_fresh_reset=reason is EndReason.NEW,
+            model_override=None if relation is Relation.RESET else old.model_override,
         )
         return Session(
             entry=entry,

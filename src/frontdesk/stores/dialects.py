@@ -58,11 +58,14 @@ class TsVector:
     WORD_OVERHEAD_BYTES = 8
 
     def document(self, owner: str, text: str) -> tuple[str, ...]:
-        places = self._places(words.split(text))
         lexemes = [self._quote(owner_word(owner))]
-        for word, positions in places.items():
-            listed = ",".join(map(str, positions))
-            lexemes.append(f"{self._quote(word)}:{listed}" if listed else self._quote(word))
+        room = self.MOST_BYTES
+        for word, positions in self._places(text).items():
+            kept = positions[: self.MOST_POSITIONS]
+            room -= len(word.encode()) + 2 * len(kept) + self.WORD_OVERHEAD_BYTES
+            if room < 0:
+                break
+            lexemes.append(f"{self._quote(word)}:{','.join(kept)}" if kept else self._quote(word))
         return (" ".join(lexemes),)
 
     def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
@@ -71,20 +74,14 @@ class TsVector:
             parts.append(f"({' | '.join(self._quote(owner_word(owner)) for owner in sorted(owners))})")
         return " & ".join(parts)
 
-    def _places(self, found: list[str]) -> dict[str, list[int]]:
+    def _places(self, text: str) -> dict[str, list[str]]:
         """Where each word stands. Words too far back are found without their place, so not in phrases."""
-        places: dict[str, list[int]] = {}
-        room = self.MOST_BYTES
-        for position, whole in enumerate(found, 1):
-            word = whole[: self.LONGEST_WORD_CHARACTERS]
-            if word not in places:
-                room -= len(word.encode()) + self.WORD_OVERHEAD_BYTES
-                if room < 0:
-                    break
-                places[word] = []
-            if position <= self.LAST_POSITION and len(places[word]) < self.MOST_POSITIONS:
-                places[word].append(position)
-                room -= 2
+        found = [word[: self.LONGEST_WORD_CHARACTERS] for word in words.split(text)]
+        places: dict[str, list[str]] = {}
+        for position, word in enumerate(found[: self.LAST_POSITION], 1):
+            places.setdefault(word, []).append(str(position))
+        for word in found[self.LAST_POSITION :]:
+            places.setdefault(word, [])
         return places
 
     def _phrase(self, term: Term) -> str:

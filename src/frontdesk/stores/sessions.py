@@ -1,6 +1,6 @@
 """Sessions and the keys that point to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,9 +12,9 @@ from frontdesk.contracts.store import Decide, NewId, Rename
 from frontdesk.model import moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session, Status, Usage
+from frontdesk.model.sessions import Session, SessionEntry, Status, Usage
 from frontdesk.model.titles import title_key
-from frontdesk.stores import transcripts
+from frontdesk.stores import search, transcripts
 from frontdesk.stores.rows import (
     changed_row,
     new_row,
@@ -41,7 +41,7 @@ class Sessions:
         *,
         now: datetime,
         new_id: NewId,
-        peer: str | None = None,
+        peer: Callable[[], str] | None = None,
         target: str | None = None,
     ) -> moves.Settled:
         if target is None and (quick := await self._touch(key, decide, now)):
@@ -82,13 +82,14 @@ class Sessions:
         return await self._engine.write(partial(_add_usage, key, usage, now))
 
     async def list_current(
-        self, *, since: datetime | None = None, limit: int | None = None, before: datetime | None = None
+        self, *, since: datetime | None = None, limit: int | None = None, after: SessionEntry | None = None
     ) -> list[Session]:
         values = {
             "since": to_micros(since) if since else -EVER,
             "since_minute": to_minute(since) if since else -EVER,
-            "before": to_micros(before) if before else EVER,
-            "before_minute": to_minute(before) if before else EVER,
+            "before": to_micros(after.updated_at) if after else EVER,
+            "before_id": after.session_id if after else "",
+            "before_minute": to_minute(after.updated_at) if after else EVER,
             "limit": EVER if limit is None else limit,
         }
         return await self._engine.read(partial(_many, "list_current", **values))
@@ -137,7 +138,7 @@ def _many(query: str, **values: Any) -> Work[list[Session]]:
 
 
 def _settle(
-    key: str, decide: Decide, now: datetime, new_id: NewId, peer: str | None, target: str | None
+    key: str, decide: Decide, now: datetime, new_id: NewId, peer: Callable[[], str] | None, target: str | None
 ) -> Work[moves.Settled]:
     yield from run("lock_key", key=key)
     current = yield from _current_tip(key)
@@ -145,7 +146,7 @@ def _settle(
     if target is not None:
         other = yield from _one("session_locked", session_id=target)
     elif current is None and peer is not None:
-        other = yield from _one("newest_of_peer", key=key, peer=peer)
+        other = yield from _one("newest_of_peer", key=key, peer=peer())
     move = decide(moves.Situation(current, other))
     after = yield from _carry_out(move, key, current, now, new_id)
     return moves.Settled(session=after, before=current, move=move)
@@ -153,15 +154,24 @@ def _settle(
 
 def _current_tip(key: str) -> Work[Session | None]:
     """The key's session, to be changed; when it was compressed, the one that continues it."""
-    current = yield from _one("current_session_locked", key=key)
+    current = yield from _current(key)
     if current is None or current.reason is not EndReason.COMPRESSED:
         return current
     tip = yield from _walk(current)
-    if tip.id != current.id:
-        yield DURABLE
-        yield from _point(key, tip)
-        return tip.changed(session_key=key)
-    return current
+    if tip.id == current.id:
+        return current
+    yield DURABLE
+    tip = (yield from _one("session_locked", session_id=tip.id)) or tip
+    yield from _point(key, tip)
+    return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
+
+
+def _current(key: str) -> Work[Session | None]:
+    """The key's session, to be changed. Another key may have taken it while its lock was waited for."""
+    session = yield from _one("current_session_locked", key=key)
+    while session and session.entry.session_key != key and (yield from _route_of(session.id)) != key:
+        session = yield from _one("current_session_locked", key=key)
+    return session
 
 
 def _walk(session: Session) -> Work[Session]:
@@ -185,7 +195,7 @@ def _carry_out(
     move: moves.Move, key: str, current: Session | None, now: datetime, new_id: NewId
 ) -> Work[Session | None]:
     match move:
-        case moves.Stay():
+        case moves.Stay() | moves.Ask():
             return current
         case moves.Touch():
             assert current is not None, "only a current session can be touched"
@@ -306,7 +316,7 @@ def _stale_keys(before: datetime) -> Work[list[str]]:
 
 def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:
     yield from run("lock_key", key=key)
-    session = yield from _one("current_session_locked", key=key)
+    session = yield from _current(key)
     if session is None or session.entry.suspended or session.entry.updated_at >= before:
         return False
     yield from _leave(session, EndReason.PRUNED, now)
@@ -375,6 +385,7 @@ def _rename_sessions(old: str, table: Mapping[str, str], rename: Rename, now: da
         if session.title and (yield from row("titled", owner=owner, title_key=title_key(session.title))):
             yield from run("set_title", session_id=session.id, title=None, title_key=None)
         yield from run("rename_session", session_id=session.id, session_key=key, owner=owner, peer=peer)
+        yield from search.reindex_session(session.id)
         if route is None or route == key:
             continue
         rival = yield from _one("current_session_locked", key=key)

@@ -80,7 +80,9 @@ def append(
     head = yield from _head(session_id)
     if head is None:
         raise errors.UnknownSession(session_id=session_id)
-    fresh = yield from _fresh(session_id, head.session_key, messages)
+    fresh = messages
+    if any(message.is_marked for message in messages):
+        fresh = yield from _fresh(session_id, head.session_key, messages)
     added, calls = _with_closings(fresh, head.open_calls)
     if added or (usage is not None and not messages):
         yield from _advance(session_id, head, added, calls, now, usage)

@@ -134,14 +134,18 @@ class Conversation:
 
 
 def wandering_clock(begin: datetime, end: datetime, chance: random.Random) -> Iterator[datetime]:
-    """Ticks up to ten hours apart; now and then the clock is set back, or runs ahead and is corrected."""
-    now = begin
+    """Ticks up to ten hours apart; now and then the clock is set back, or runs ahead and is corrected.
+
+    All in all it strays by less than the boundaries that a conversation remembers.
+    """
+    now = furthest = begin
     while now < end:
         now += timedelta(seconds=chance.randint(1, 36_000))
+        furthest = max(furthest, now)
         yield now
         stroke = chance.randint(1, 80)
         if stroke == 1:
-            now -= timedelta(minutes=chance.randint(1, 5 * 1440))
+            now = max(now - timedelta(minutes=chance.randint(1, 5 * 1440)), furthest - 7 * DAY)
         elif stroke == 2:
             ahead = timedelta(minutes=chance.randint(1, 5 * 1440))
             yield from (now + ahead + n * timedelta(hours=5) for n in range(chance.randint(1, 8)))
@@ -281,6 +285,13 @@ def test_clock_set_back_over_midnight_keeps_the_new_days_boundary() -> None:
     assert set_back.astimezone(zone).date() == date(2010, 11, 6)
     for moment in (first_midnight, set_back, set_back + timedelta(hours=3)):
         assert boundaries.latest_passing(moment, 0, zone) == first_midnight
+
+
+def test_jump_is_found_to_the_second() -> None:
+    zone = ZoneInfo("America/St_Johns")  # until 2011 it was set forward at one minute past midnight
+    jump = datetime(2010, 3, 14, 3, 31, tzinfo=UTC)
+    assert jump.astimezone(zone).time() == time(1, 1)
+    assert boundaries.passing_of(date(2010, 3, 14), 1, zone) == jump
 
 
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Etc/GMT+12"), ZoneInfo("Pacific/Kiritimati")])

@@ -57,6 +57,16 @@ def test_two_people_never_have_one_id(one: Principal, other: Principal) -> None:
     assert (one.id == other.id) is (facts[0] == facts[1])
 
 
+def test_persons_id_shows_platform_account_and_user() -> None:
+    assert Principal(platform=Platform.MATRIX, user_id="@ada:example.org").id == "matrix:@ada%3Aexample.org"
+    assert Principal(platform=Platform.SLACK, user_id="U1", account="T/1").id == "slack@T%2F1:U1"
+
+
+@given(principals)
+def test_persons_id_is_safe_wherever_a_key_is(principal: Principal) -> None:
+    assert keys.check_key(principal.id) == principal.id
+
+
 @given(principals, strategies.sources())
 def test_persons_id_is_never_a_session_key(principal: Principal, source: SessionSource) -> None:
     assert principal.id != keys.build_session_key(source)

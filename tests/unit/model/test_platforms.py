@@ -78,6 +78,13 @@ def test_plug_in_adds_a_platform() -> None:
     assert Platform.register(name) is added
 
 
+def test_known_platforms_are_the_built_in_ones_and_then_the_others() -> None:
+    added = Platform.register("test-heliograph")
+    known = Platform.known()
+    assert list(known[: len(BUILT_IN)]) == BUILT_IN
+    assert added in known[len(BUILT_IN) :]
+
+
 def test_plug_in_states_whether_ids_may_be_redacted() -> None:
     assert Platform.register("test-semaphore", pii_safe=True).pii_safe
     assert not Platform.register("test-smoke-signals").pii_safe

@@ -106,7 +106,7 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 -- The keys' current sessions by latest activity.
 SELECT s.* FROM sessions s
 WHERE s.active_minute >= :since_minute AND s.active_minute <= :before_minute
-    AND s.updated_at >= :since AND s.updated_at < :before
+    AND s.updated_at >= :since AND (s.updated_at, s.id) < (:before, CAST(:before_id AS text))
     AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
 ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC LIMIT :limit;
 

@@ -47,11 +47,13 @@ class SqliteEngine:
             queries = load_queries("sqlite", adapt=str)
             self._db = _open_writer(place)
             opened.callback(self._db.close, True)
+            self._glances = Glances(place, queries) if place.path else None
+            if self._glances:
+                opened.callback(self._glances.close)
             readers = Reader(place, queries, READERS) if place.path else None
             opened.pop_all()
         self._writer = Lane("writer", Writer(self._db, queries, self._name).serve, threads=1)
         self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
-        self._glances = Glances(place, queries) if readers else None
         self._posts = Posts(self._writer)
 
     async def write(
@@ -69,7 +71,7 @@ class SqliteEngine:
     async def glance(self, start: Callable[[], Work[T]]) -> T:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
         many times as long. A disk that was slow is left to the readers for a while."""
-        if self._glances is None or not self._glances.quick:
+        if self._glances is None or not self._glances.acquire():
             return await self.read(start)
         return cast("T", self._glances.run(start))
 

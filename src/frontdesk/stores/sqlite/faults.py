@@ -16,10 +16,15 @@ LOSES_THE_GROUP = (
 )
 """Errors after which SQLite may have rolled the transaction back, or takes no more writes in it."""
 
+NO_ROOM_TO_SHARE = apsw.SQLITE_IOERR_SHMSIZE
+"""The memory that connections share is a file, too, and could not grow."""
+
 
 def translate(error: apsw.Error, path: str) -> errors.StoreError:
     match error:
         case apsw.FullError():
+            return errors.StoreFull(path=path)
+        case apsw.IOError() if getattr(error, "extendedresult", None) == NO_ROOM_TO_SHARE:
             return errors.StoreFull(path=path)
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
             return errors.ReadOnlyStore(path=path)

@@ -1,5 +1,7 @@
 """Glances: single look-ups on the caller's own thread."""
 
+import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,21 +26,29 @@ class Glances:
         self._name = place.name
         self._queries = queries
         self._avoided_until = 0.0
+        self._busy = threading.Lock()  # several event loops may share the store
         with translated(self._name):
             self._db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
             self._db.pragma("cache_size", -CACHE_KIB)
 
-    @property
-    def quick(self) -> bool:
-        return time.monotonic() >= self._avoided_until
+    def acquire(self) -> bool:
+        """Whether a look-up may be run now."""
+        return time.monotonic() >= self._avoided_until and self._busy.acquire(blocking=False)
 
     def run(self, start: Callable[[], Work[Any]]) -> Any:
+        """Run what ``acquire`` has allowed."""
         began = time.monotonic()
-        with translated(self._name):
-            value = drive(self._db.cursor(), self._queries, start())
+        try:
+            with translated(self._name):
+                value = drive(self._db.cursor(), self._queries, start())
+        finally:
+            self._busy.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._avoided_until = time.monotonic() + AVOIDED_SECONDS
         return value
 
     def close(self) -> None:
-        self._db.close(True)
+        """Allow no more look-ups."""
+        self._avoided_until = math.inf
+        with self._busy:
+            self._db.close(True)

@@ -88,6 +88,10 @@ class Lane:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def run(self, start: Callable[[], Work[Any]], lazy: bool = False) -> Any:
         return await self.put(start, lazy)
 

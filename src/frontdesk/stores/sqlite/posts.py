@@ -1,9 +1,11 @@
 """Work that nobody waits for: kept until other work goes to the writer, or a moment has passed."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
+from frontdesk import errors
 from frontdesk.logs import get_logger
 from frontdesk.stores.sqlite.lanes import Lane
 from frontdesk.stores.work import Work
@@ -21,23 +23,34 @@ class Posts:
         self._writer = writer
         self._kept: dict[str, Callable[[], Work[Any]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._door = threading.Lock()
 
     def add(self, mark: str, start: Callable[[], Work[Any]]) -> None:
-        self._kept[mark] = start
+        if self._writer.closed:
+            raise errors.StoreClosed()
+        with self._door:
+            self._kept[mark] = start
+            self._set_timer(asyncio.get_running_loop())
         if len(self._kept) >= KEPT_POSTS:
             self.flush()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.flush)
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The timer of another event loop is as good as one of this, unless that loop has ended."""
+        if self._timer is None or (self._loop and self._loop.is_closed()):
+            self._loop, self._timer = loop, loop.call_later(KEPT_SECONDS, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self.flush()
 
     def flush(self, without: str | None = None) -> list["asyncio.Future[Any]"]:
         """Hand everything to the writer, except what is superseded."""
         if not self._kept:
             return []
-        self._kept.pop(without or "", None)
-        kept, self._kept = self._kept, {}
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        with self._door:
+            self._kept.pop(without or "", None)
+            kept, self._kept = self._kept, {}
         return [self._hand_over(start) for start in kept.values()]
 
     def _hand_over(self, start: Callable[[], Work[Any]]) -> "asyncio.Future[Any]":

@@ -3,7 +3,7 @@
 
 -- name: index_state
 -- The dialect, a transaction before which a search must see everything, and whether the index lacks any of it.
-SELECT 'tsvector', goal, (
+SELECT 'tsvector', goal, i.up_to > pg_snapshot_xmin(pg_current_snapshot()) OR (
     SELECT m.seq FROM messages m
     WHERE m.written_by >= i.up_to AND m.written_by < CAST(CAST(goal AS text) AS xid8)
         AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = m.seq)
@@ -64,9 +64,9 @@ UPDATE indexed SET up_to = GREATEST(up_to, CAST(CAST(CAST(:mark AS bigint) AS te
 TRUNCATE TABLE words;
 
 -- name: restart_index
--- Look at every message again; those restored from another server are given a transaction of this one.
-WITH adopted AS (
-    UPDATE messages SET written_by = pg_current_xact_id() WHERE written_by > pg_current_xact_id()
+-- Look at every message again, first at those of transactions to come: they were restored from another server.
+WITH restored AS (
+    UPDATE messages SET written_by = '0' WHERE written_by > pg_current_xact_id()
 )
 UPDATE indexed SET up_to = '0';
 
