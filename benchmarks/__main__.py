@@ -18,7 +18,6 @@ ALL: dict[str, Benchmark] = {
     "syncs": turns.syncs,
     "search": finds.search,
     "lists": finds.lists,
-    "burst": turns.burst,
     "postgres": postgres.turns,
 }
 

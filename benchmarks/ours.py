@@ -13,6 +13,8 @@ from benchmarks.raw import REPLY, USER
 from frontdesk import GatewayConfig, Platform, SessionResetPolicy, SessionSource, SessionStore, Usage
 
 CONFIG = GatewayConfig(default_reset_policy=SessionResetPolicy(max_messages=0, timezone="UTC"))
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
 USAGE = Usage(input_tokens=30, output_tokens=12)
 
 
@@ -30,7 +32,7 @@ async def turn(store: SessionStore, source: SessionSource) -> None:
 
 
 async def open_filled(path: Path, chats: int) -> SessionStore:
-    """A store that already knows so many chats, with a message each."""
+    """A store that already knows so many chats, active one a second, with a message each."""
     url = f"sqlite:///{path}"
     store = await SessionStore.open(url, CONFIG)
     await store.close()
@@ -74,9 +76,9 @@ def _sessions(chats: int) -> Iterator[tuple[object, ...]]:
             f"telegram:user{n}",
             f"telegram:dm:{n}::user{n}",
             now,
-            now - n,
+            now - n * SECOND,
             details,
-            (now - n) // 60_000_000,
+            (now - n * SECOND) // MINUTE,
         )
 
 

@@ -1,7 +1,6 @@
 """The bookkeeping of turns."""
 
 import asyncio
-import resource
 import sqlite3
 import statistics
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from benchmarks import ours, raw
-from benchmarks.table import Result, alternate, micros, millis
+from benchmarks.table import Result, alternate, micros
 from frontdesk import SessionStore
 
 CLIENTS = 32
@@ -111,25 +110,6 @@ async def _rate(turns: int, turn: Callable[[str], Awaitable[None]]) -> float:
     start = time.perf_counter()
     await asyncio.gather(*map(chat, range(CLIENTS)))
     return CLIENTS * turns / (time.perf_counter() - start)
-
-
-async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
-    """Many new chats at once: from accept to acknowledged, and the memory that takes."""
-    chats = 2_000 if quick else 10_000
-    latencies: list[float] = []
-    async with await SessionStore.open(f"sqlite:///{folder / 'ours.db'}", ours.CONFIG) as store:
-
-        async def accept(number: int) -> None:
-            start = time.perf_counter()
-            entry = await store.get_or_create_session(ours.source_of(str(number)))
-            await store.append_to_transcript(entry.session_id, {"role": "user", "content": raw.USER})
-            latencies.append(time.perf_counter() - start)
-
-        await asyncio.gather(*map(accept, range(chats)))
-    p99 = sorted(latencies)[int(len(latencies) * 0.99)]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    yield Result(f"burst of {chats:,} new chats, p99", millis(p99), "-", p99 * 1e3, 500, unit="ms")
-    yield Result("  memory of the whole run so far", f"{memory:,.0f} MiB", "-", memory, None, unit="MiB")
 
 
 class CountingVFS(apsw.VFS):

@@ -1,19 +1,43 @@
-"""Log events with fields, through the standard library's logging: silent until somebody listens."""
+"""Log events with fields, through the standard library's logging: silent until somebody listens.
 
+``log.warning("checkpoint_failed", path=path)`` reads ``event=checkpoint_failed path=state.db``.
+"""
+
+import json
 import logging
-from typing import Any
+import re
 
-import structlog
+PLAIN = re.compile(r"[\w.:@/+-]+", re.ASCII)
 
 
-def get_logger(name: str) -> Any:
-    """A logger for ``log.info("event_name", field=value)``."""
-    return structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.LogfmtRenderer(key_order=["event"], bool_as_flag=False),
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
+class Log:
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def info(self, event: str, **fields: object) -> None:
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._write(logging.WARNING, event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """An error, with the trace of the exception that is being handled."""
+        self._write(logging.ERROR, event, fields, trace=True)
+
+    def _write(self, level: int, event: str, fields: dict[str, object], trace: bool = False) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, "%s", render({"event": event} | fields), exc_info=trace, stacklevel=3)
+
+
+def get_logger(name: str) -> Log:
+    return Log(logging.getLogger(name))
+
+
+def render(fields: dict[str, object]) -> str:
+    """One line, whatever the values hold: what is not plain is quoted, so that nobody forges a line."""
+    return " ".join(f"{name}={_value(value)}" for name, value in fields.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    text = str(value)
+    return text if PLAIN.fullmatch(text) else json.dumps(text)

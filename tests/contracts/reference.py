@@ -247,6 +247,8 @@ class Reference:
             self._leave(current, "switch")
         other.served |= current.served
         other.end = None
+        if other.key != key:
+            other.origin = current.origin
         other.key = key
         other.updated_at = now
         other.suspended = other.expiry_finalized = False
@@ -261,12 +263,14 @@ class Reference:
         branch = self._succeed(key, old.origin, now, given, old, "branch")
         branch.rows = [replace(row, turn=None) for row in old.live]
         branch.next_position = old.next_position
+        branch.model_override = old.model_override
         return branch
 
     def compress(self, key: str, transcript: Sequence[Message], now: datetime, given: str) -> Session:
         old = self.sessions[self.routes[key]]
         tip = self._succeed(key, old.origin, now, given, old, "compressed")
         tip.continues_parent = True
+        tip.model_override = old.model_override
         self._add(tip, self._claimed(old, transcript, key))
         return tip
 

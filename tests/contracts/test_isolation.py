@@ -1,9 +1,9 @@
 """Nobody reaches another person's conversation."""
 
-from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, Viewer
+from frontdesk import GatewayConfig, Platform, ResetMode, SessionSource, SessionStore, Viewer
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import OpenSessionStore
-from tests.contracts.samples import LASTING, agent_says, direct, in_group, in_thread, user_says
+from tests.contracts.samples import LASTING, agent_says, direct, in_group, in_thread, user_says, with_policy
 
 
 async def talk(service: SessionStore, source: SessionSource, text: str, title: str | None = None) -> str:
@@ -109,6 +109,41 @@ async def test_session_moved_into_another_chat_stays_its_owner_s(service: Sessio
     await service.switch_session(crowd.session_key, private)
     assert await seen(service, in_group("bob")) == everywhere()
     assert private in (await seen(service, direct("ann")))["search"]
+
+
+async def test_session_that_follows_a_private_one_in_a_thread_is_the_thread_s(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    service = await open_session_store(with_policy(mode=ResetMode.IDLE, idle_minutes=1))
+    for by_hand in (False, True):
+        private = await talk(service, direct("ann"), "needle")
+        thread = (await service.get_or_create_session(in_thread("ann"))).session_key
+        await service.switch_session(thread, private)
+        if by_hand:
+            await service.reset_session(thread)
+        clock.advance(hours=0 if by_hand else 1)
+        fresh = await talk(service, in_thread("bob"), "needle")
+        assert fresh != private
+        assert fresh in (await seen(service, in_thread("bob")))["search"]
+        assert fresh not in (await seen(service, direct("ann")))["search"]
+        assert private not in (await seen(service, in_thread("bob")))["search"]
+        assert private in (await seen(service, direct("ann")))["search"]
+
+
+async def test_private_session_in_a_shared_chat_stays_private_under_another_name(
+    service: SessionStore,
+) -> None:
+    lid, phone = ("1234@lid", "5678@s.whatsapp.net")
+    private = await talk(service, direct(lid, platform=Platform.WHATSAPP, chat_id=lid), "needle")
+    shared = in_thread(lid, platform=Platform.WHATSAPP)
+    thread = await service.get_or_create_session(shared)
+    await service.switch_session(thread.session_key, private)
+    await service.learn_whatsapp_alias(lid, phone)
+    assert await service.peek_session_id(thread.session_key) == private
+    other = in_thread("99@lid", platform=Platform.WHATSAPP)
+    assert private not in (await seen(service, other))["list"]
+    renamed = direct(phone, platform=Platform.WHATSAPP, chat_id=phone)
+    assert private in (await seen(service, renamed))["search"]
 
 
 async def test_administrator_sees_everything(service: SessionStore) -> None:

@@ -1,11 +1,20 @@
 """What happens to sessions by name: used, reset, switched, suspended, marked, pruned."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from frontdesk import EndReason, GatewayConfig, ResetMode, SessionEntry, SessionStore, errors
+from frontdesk import (
+    EndReason,
+    GatewayConfig,
+    ResetMode,
+    SessionEntry,
+    SessionResetPolicy,
+    SessionStore,
+    errors,
+)
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import HasActiveProcesses, OpenSessionStore
 from tests.contracts.samples import (
@@ -284,6 +293,23 @@ async def test_session_is_current_for_one_key_only(service: SessionStore) -> Non
     assert [entry.session_id for entry in await service.list_sessions()] == [ann.session_id]
     fresh = await service.get_or_create_session(direct("ann"))
     assert fresh.session_id not in (ann.session_id, crowd.session_id)
+
+
+async def test_session_taken_into_another_chat_follows_that_chat_s_rules(
+    open_session_store: OpenSessionStore,
+) -> None:
+    policies = {"dm": SessionResetPolicy(max_messages=10), "group": SessionResetPolicy(max_messages=20)}
+    service = await open_session_store(GatewayConfig(reset_by_type=policies))
+    ann = await service.get_or_create_session(direct("ann"))
+    crowd = await service.get_or_create_session(in_group("ann"))
+    taken = await service.switch_session(crowd.session_key, ann.session_id)
+    assert taken is not None
+    assert (taken.origin, taken.platform, taken.chat_type) == (crowd.origin, crowd.platform, crowd.chat_type)
+    assert (taken.display_name, taken.created_at) == (ann.display_name, ann.created_at)
+    assert (await service.get_message_limit_info(crowd.session_key))["max_messages"] == 20
+    await service.close()
+    service = await open_session_store(GatewayConfig(reset_by_type=policies))
+    assert await service.get_session(crowd.session_key) == taken
 
 
 async def test_manual_commands_ask_nobody_about_background_work(
@@ -609,6 +635,18 @@ async def test_lists_are_newest_first(service: SessionStore, clock: SettableCloc
     assert await service.list_sessions(limit=9, after=listed[0]) == listed[1:]
 
 
+async def test_list_can_be_read_in_pages(service: SessionStore, clock: SettableClock) -> None:
+    for number in range(25):
+        clock.advance(seconds=number % 3 and 20)
+        await service.get_or_create_session(direct(f"user-{number}"))
+    whole = await service.list_sessions()
+    pages: list[SessionEntry] = []
+    while page := await service.list_sessions(limit=4, after=pages[-1] if pages else None):
+        pages += page
+    assert pages == whole
+    assert len(whole) == 25
+
+
 async def test_list_holds_each_key_s_current_session_once(service: SessionStore) -> None:
     first = await service.get_or_create_session(direct())
     second = await service.reset_session(first.session_key)
@@ -742,7 +780,7 @@ async def test_model_override_with_nothing_left_is_cleared(service: SessionStore
         assert await service.get_model_override(entry.session_key) is None
 
 
-async def test_model_override_survives_a_restart_and_dies_with_its_session(
+async def test_model_override_survives_restarts_and_continuations_and_dies_with_its_session(
     open_session_store: OpenSessionStore,
 ) -> None:
     service = await open_session_store(LASTING)
@@ -751,6 +789,9 @@ async def test_model_override_survives_a_restart_and_dies_with_its_session(
     await service.close()
     service = await open_session_store(LASTING)
     assert await service.get_model_override(entry.session_key) == {"model": "large"}
+    for step in (service.branch_session, partial(service.compress_session, transcript=[])):
+        await step(entry.session_key)
+        assert await service.get_model_override(entry.session_key) == {"model": "large"}
     await service.reset_session(entry.session_key)
     assert await service.get_model_override(entry.session_key) is None
 

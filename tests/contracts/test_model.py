@@ -27,6 +27,7 @@ from frontdesk import (
     SessionSource,
     SessionStore,
     Usage,
+    Viewer,
 )
 from frontdesk.testing import SettableClock
 from tests import counts
@@ -64,7 +65,20 @@ SOURCES: dict[str, list[SessionSource]] = {
 }
 KEYS = st.sampled_from(sorted(SOURCES))
 TEXTS = st.sampled_from(["hello", "go on", "\x00", "日本"])
-PLATFORM_IDS = st.none() | st.sampled_from(["1", "2", "3"])
+PLATFORM_IDS = st.sampled_from(["1", "1", "2", None])
+MARKS = [
+    "suspend",
+    "mark",
+    "clear_mark",
+    "take_flags",
+    "finalize",
+    "use_tokens",
+    "give_allowance",
+    "choose_model",
+    "unset_model",
+    "work_in_the_background",
+]
+NUMBERS = st.sampled_from([0, 0, 0, 0, 1, 1, 2, 3, 5, 8])
 REASONS = st.sampled_from([EndReason.CLOSED] * 3 + [EndReason.NEW, EndReason.SPIRAL, EndReason.FORGOTTEN])
 PAUSES = st.sampled_from([1, 30, 600, 3_600, 5_500, 20_000, 90_000, 400_000, -40, -7_200, -100_000])
 
@@ -111,7 +125,6 @@ class SessionMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self.check_everything()
             self.run(self.service.close())
         finally:
             self.runner.close()
@@ -142,9 +155,19 @@ class SessionMachine(RuleBasedStateMachine):
 
     # messages and time
 
-    @initialize(source=st.sampled_from(sorted(SOURCES)))
-    def first_message(self, source: str) -> None:
-        self.message(source, 0, False)
+    @initialize(first=KEYS, second=KEYS, turns=st.integers(0, 3))
+    def first_messages(self, first: str, second: str, turns: int) -> None:
+        for key in {first: 0, second: 0}:
+            for number in range(turns + 1):
+                self.converse(key, str(number))
+
+    @rule(key=KEYS, text=TEXTS)
+    def converse(self, key: str, text: str) -> None:
+        """A message and its answer."""
+        self.message(key, 0, False)
+        session = self.reference.current(key)
+        assert session is not None
+        self.record_in(session, [user_says(text), agent_says(text)], None, 3)
 
     @rule(key=KEYS, who=st.integers(0, 1), force_new=st.sampled_from([False] * 5 + [True]))
     def message(self, key: str, who: int, force_new: bool) -> None:
@@ -159,20 +182,28 @@ class SessionMachine(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self.clock.advance(seconds=seconds)
 
-    @rule(key=KEYS)
-    def work_in_the_background(self, key: str) -> None:
-        self.reference.busy ^= {key}
-
-    @rule(chance=st.integers(0, 3))
-    def reopen(self, chance: int) -> None:
-        if chance == 0:
-            self.run(self.service.close())
-            self.service = self.open()
-            self.since_everything = EVERYTHING_AFTER_STEPS
+    @rule(
+        what=st.sampled_from(["reopen", "crash", "crash", "prune", "prune", "prune"]), size=st.integers(0, 4)
+    )
+    def keep_house(self, what: str, size: int) -> None:
+        """Something that concerns every session."""
+        match what:
+            case "reopen":
+                self.run(self.service.close())
+                self.service = self.open()
+            case "crash":
+                seconds = [0, 30, 120, 3_600, 5_000][size]
+                marked = self.run(self.service.suspend_recently_active(seconds))
+                assert marked == self.reference.mark_recent(seconds, self.now)
+            case "prune":
+                days = [-1, 0, 0.5, 1, 3][size]
+                pruned = self.run(self.service.prune_old_entries(days))
+                assert pruned == self.reference.prune(days, self.now)
+        self.since_everything = EVERYTHING_AFTER_STEPS
 
     # transcripts
 
-    @rule(number=st.integers(0, 9), message=messages(), turn=st.none() | st.integers(0, 2))
+    @rule(number=NUMBERS, message=messages(), turn=st.none() | st.integers(0, 2))
     def append(self, number: int, message: Message, turn: int | None) -> None:
         if session := self.pick(number):
             turn_id = None if turn is None else "single"
@@ -187,34 +218,55 @@ class SessionMachine(RuleBasedStateMachine):
         return self.reference.append(session, [message], self.now, f"single-{turn}") == 1
 
     @rule(
-        number=st.integers(0, 3),
+        number=NUMBERS,
         turn=st.lists(messages(), max_size=4),
         turn_id=st.none() | st.sampled_from(["t1", "t2"]),
         tokens=st.none() | st.integers(0, 9),
     )
     def record_turn(self, number: int, turn: list[Message], turn_id: str | None, tokens: int | None) -> None:
         if session := self.pick(number):
-            usage = None if tokens is None else Usage(input_tokens=tokens)
-            call = self.service.record_turn(session.id, turn, turn_id=turn_id, usage=usage)
-            new = self.run(call)
-            assert new == self.reference.append(session, turn, self.now, turn_id, tokens)
-            self.touch(session)
+            self.record_in(session, turn, turn_id, tokens)
 
-    @rule(number=st.integers(0, 9), n=st.integers(-1, 3))
+    def record_in(
+        self, session: Session, turn: list[Message], turn_id: str | None, tokens: int | None
+    ) -> None:
+        usage = None if tokens is None else Usage(input_tokens=tokens)
+        new = self.run(self.service.record_turn(session.id, turn, turn_id=turn_id, usage=usage))
+        assert new == self.reference.append(session, turn, self.now, turn_id, tokens)
+        self.touch(session)
+
+    @rule(number=NUMBERS, n=st.integers(-1, 3))
     def rewind(self, number: int, n: int) -> None:
         if session := self.pick(number):
             told = self.run(self.service.rewind_session(session.id, n))
             assert told == self.reference.rewind(session, n, self.now)
             self.touch(session)
 
-    @rule(number=st.integers(0, 9))
+    @rule(number=NUMBERS)
     def redo(self, number: int) -> None:
         if session := self.pick(number):
             told = self.run(self.service.redo_session(session.id))
             assert told == self.reference.redo(session, self.now)
             self.touch(session)
 
-    @rule(number=st.integers(0, 9), dropped=st.integers(0, 4), added=st.lists(messages(), max_size=2))
+    @rule(number=NUMBERS, undone=st.integers(1, 3), redone=st.integers(1, 4))
+    def undo_and_redo(self, number: int, undone: int, redone: int) -> None:
+        for _ in range(undone):
+            self.rewind(number, 1)
+        for _ in range(redone):
+            self.redo(number)
+
+    @rule(key=KEYS, other=KEYS, message=messages())
+    def carry_over(self, key: str, other: str, message: Message) -> None:
+        """Say the same in two chats that share a session one after the other."""
+        session = self.reference.current(key)
+        if session and self.reference.current(other):
+            self.record_in(session, [message], None, None)
+            entry = self.run(self.service.switch_session(other, session.id))
+            self.agree(entry, self.reference.switch(other, session.id, self.now))
+            self.record_in(session, [message], None, None)
+
+    @rule(number=NUMBERS, dropped=st.integers(0, 4), added=st.lists(messages(), max_size=2))
     def rewrite(self, number: int, dropped: int, added: list[Message]) -> None:
         if session := self.pick(number):
             transcript = self.shortened(session, dropped) + [plain(message) for message in added]
@@ -227,7 +279,7 @@ class SessionMachine(RuleBasedStateMachine):
         transcript = session.transcript
         return transcript[dropped:] if dropped % 2 == 0 else transcript[:-dropped]
 
-    @rule(number=st.integers(0, 9))
+    @rule(number=NUMBERS)
     def close_tool_calls(self, number: int) -> None:
         if session := self.pick(number):
             closed = self.run(self.service.close_tool_calls(session.id))
@@ -244,7 +296,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.agree(entry, fresh)
         self.touch(before)
 
-    @rule(key=KEYS, number=st.integers(0, 9))
+    @rule(key=KEYS, number=NUMBERS)
     def switch(self, key: str, number: int) -> None:
         before = self.reference.current(key)
         target = session.id if (session := self.pick(number)) else UNKNOWN_ID
@@ -269,14 +321,18 @@ class SessionMachine(RuleBasedStateMachine):
         self.agree(entry, tip)
         self.touch(before)
 
-    @rule(number=st.integers(0, 9), reason=REASONS)
+    @rule(number=NUMBERS, reason=REASONS)
     def end(self, number: int, reason: EndReason) -> None:
         if session := self.pick(number):
             ended = self.run(self.service.end_session(session.id, reason))
             assert ended == self.reference.end(session.id, reason)
             self.touch(session)
 
-    @rule(key=KEYS)
+    @rule(key=KEYS, what=st.sampled_from(MARKS))
+    def put_a_mark(self, key: str, what: str) -> None:
+        """One of the small changes of a key's session."""
+        getattr(self, what)(key)
+
     def suspend(self, key: str) -> None:
         session = self.reference.current(key)
         changed = self.run(self.service.suspend_session(key))
@@ -285,7 +341,6 @@ class SessionMachine(RuleBasedStateMachine):
             session.suspended = True
             self.touch(session)
 
-    @rule(key=KEYS)
     def mark(self, key: str) -> None:
         session = self.reference.current(key)
         changed = self.run(self.service.mark_resume_pending(key))
@@ -294,7 +349,6 @@ class SessionMachine(RuleBasedStateMachine):
             session.resume_reason, session.marked_at = "restart_timeout", self.now
             self.touch(session)
 
-    @rule(key=KEYS)
     def clear_mark(self, key: str) -> None:
         session = self.reference.current(key)
         changed = self.run(self.service.clear_resume_pending(key))
@@ -303,19 +357,6 @@ class SessionMachine(RuleBasedStateMachine):
             session.clear_mark()
             self.touch(session)
 
-    @rule(seconds=st.sampled_from([0, 120, 5_000]))
-    def crash(self, seconds: int) -> None:
-        marked = self.run(self.service.suspend_recently_active(seconds))
-        assert marked == self.reference.mark_recent(seconds, self.now)
-        self.since_everything = EVERYTHING_AFTER_STEPS
-
-    @rule(days=st.sampled_from([-1, 0, 0.5, 1, 3]))
-    def prune(self, days: float) -> None:
-        pruned = self.run(self.service.prune_old_entries(days))
-        assert pruned == self.reference.prune(days, self.now)
-        self.since_everything = EVERYTHING_AFTER_STEPS
-
-    @rule(key=KEYS)
     def take_flags(self, key: str) -> None:
         session = self.reference.current(key)
         flagged = session if session and (session.was_auto_reset or session.is_fresh_reset) else None
@@ -323,7 +364,6 @@ class SessionMachine(RuleBasedStateMachine):
         if session:
             session.clear_flags()
 
-    @rule(key=KEYS)
     def finalize(self, key: str) -> None:
         session = self.reference.current(key)
         changed = self.run(self.service.mark_expiry_finalized(key))
@@ -332,27 +372,33 @@ class SessionMachine(RuleBasedStateMachine):
             session.expiry_finalized = True
             self.touch(session)
 
-    @rule(key=KEYS, tokens=st.integers(0, 9))
-    def use(self, key: str, tokens: int) -> None:
-        self.run(self.service.update_session(key, output_tokens=tokens))
+    def use_tokens(self, key: str) -> None:
+        self.run(self.service.update_session(key, output_tokens=7))
         if session := self.reference.current(key):
-            session.output_tokens += tokens
+            session.output_tokens += 7
             session.updated_at = self.now
             self.touch(session)
 
-    @rule(key=KEYS)
     def give_allowance(self, key: str) -> None:
         self.run(self.service.reset_message_count(key))
         if session := self.reference.current(key):
             session.counted_from = session.next_position
             self.touch(session)
 
-    @rule(key=KEYS, model=st.sampled_from(["large", ""]))
-    def choose_model(self, key: str, model: str) -> None:
-        self.run(self.service.set_model_override(key, {"model": model, "api_key": "secret"}))
+    def choose_model(self, key: str) -> None:
+        self.run(self.service.set_model_override(key, {"model": "large", "api_key": "secret"}))
         if session := self.reference.current(key):
-            session.model_override = {"model": model} if model else None
+            session.model_override = {"model": "large"}
             self.touch(session)
+
+    def unset_model(self, key: str) -> None:
+        self.run(self.service.set_model_override(key, {"api_key": "secret"}))
+        if session := self.reference.current(key):
+            session.model_override = None
+            self.touch(session)
+
+    def work_in_the_background(self, key: str) -> None:
+        self.reference.busy ^= {key}
 
     # what always holds
 
@@ -379,9 +425,10 @@ class SessionMachine(RuleBasedStateMachine):
             assert whole == self.reference.with_ancestors(newest)
 
     def check_session(self, session: Session) -> None:
-        entry = self.run(self.service.lookup_by_session_id(session.id))
-        facts = session.facts()
+        found = self.run(self.service.find_session(session.id, Viewer.everything()))
+        entry, facts = found.entry, session.facts()
         assert {name: getattr(entry, name) for name in facts} == facts
+        assert found.end_reason == session.end
         assert self.run(self.service.load_transcript(session.id)) == session.transcript
         if entry.session_id in self.reference.routes.values():
             source = session.origin
@@ -421,7 +468,7 @@ def test_service_does_what_the_model_does(kind: str, tmp_path: Path, request: py
         return SessionMachine(fresh_schema(request.getfixturevalue("postgres_url")), steps, lambda: None)
 
     chosen = settings(
-        max_examples=counts.count(10, 450),
+        max_examples=counts.count(20, 500),
         stateful_step_count=STEPS_PER_RUN,
         suppress_health_check=list(HealthCheck),
     )

@@ -284,6 +284,18 @@ async def test_session_that_a_person_ended_is_replaced_without_flags(service: Se
         assert len(await service.load_transcript(first.session_id)) == 2
 
 
+async def test_session_ended_elsewhere_is_logged_when_it_is_replaced(
+    service: SessionStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    first = await service.get_or_create_session(direct())
+    await service.end_session(first.session_id, EndReason.NEW)
+    caplog.clear()
+    await service.get_or_create_session(direct())
+    [line] = [message for message in caplog.messages if "ended_elsewhere=true" in message]
+    assert first.session_id in line
+
+
 async def test_flags_of_a_session_that_a_person_ended_are_ignored(
     open_session_store: OpenSessionStore, clock: SettableClock
 ) -> None:

@@ -1,6 +1,7 @@
 """What was said: stored once, in order, exactly as it was."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontdesk import SessionEntry, SessionStore, Usage, errors
 from frontdesk.testing import SettableClock
-from tests.contracts.conftest import OpenSessionStore
+from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import (
     LASTING,
     UNKNOWN_ID,
@@ -288,6 +289,17 @@ async def test_message_of_a_turn_is_stored_once_by_its_position(
     assert await service.record_turn(session_id, turn, turn_id="next") == 4
 
 
+async def test_what_names_no_row_of_a_turn_is_refused(service: SessionStore, session_id: str) -> None:
+    for turn_id, position in (("", 0), ("a\x00", 0), ("\ud800", 0), ("x" * 501, 0), ("t", -1), ("t", 2**70)):
+        with pytest.raises(errors.InvalidInput):
+            await service.append_to_transcript(
+                session_id, user_says(), turn_id=turn_id, turn_position=position
+            )
+        with pytest.raises(errors.InvalidInput):
+            await service.record_turn(session_id, [user_says()], turn_id=turn_id, first_position=position)
+    assert await service.load_transcript(session_id) == []
+
+
 async def test_usage_of_a_turn_is_added_once(service: SessionStore, session_id: str) -> None:
     turn = [user_says("q"), agent_says("a")]
     usage = Usage(input_tokens=5, output_tokens=7, cost_usd=0.5, cost_status="exact", last_prompt_tokens=3)
@@ -422,6 +434,18 @@ async def test_every_earlier_version_stays_recoverable(service: SessionStore, se
         assert await service.load_transcript(session_id, revision=revision.number) == version
 
 
+async def test_rewrite_that_the_store_refuses_has_not_landed(
+    open_session_store: OpenSessionStore,
+) -> None:
+    service = await open_session_store(LASTING)
+    entry = await service.get_or_create_session(direct())
+    await append(service, entry.session_id, user_says("kept"))
+    await service.close()
+    assert not await service.rewrite_transcript(entry.session_id, [user_says("lost")])
+    service = await open_session_store(LASTING)
+    assert await service.load_transcript(entry.session_id) == [user_says("kept")]
+
+
 # rewinding and redoing
 
 
@@ -533,6 +557,17 @@ async def test_message_handed_in_again_does_not_end_redo(service: SessionStore, 
     assert await service.redo_session(session_id) is not None
 
 
+async def test_positions_are_never_reused(service: SessionStore, session_id: str) -> None:
+    await append(service, session_id, user_says("one"), agent_says("uno"))
+    await service.rewind_session(session_id)
+    await append(service, session_id, user_says("two"))
+    await service.rewrite_transcript(session_id, [user_says("two"), user_says("three")])
+    await append(service, session_id, user_says("four"))
+    viewer = await service.viewer_for(direct())
+    hits = [hit for word in ("two", "three", "four") for hit in await service.search(word, viewer)]
+    assert [hit.position for hit in hits] == [3, 4, 5]
+
+
 async def test_redo_does_not_reach_behind_a_rewrite(service: SessionStore, session_id: str) -> None:
     await append(service, session_id, user_says("one"))
     await service.rewind_session(session_id)
@@ -628,3 +663,25 @@ async def test_redone_tool_calls_are_open_again(service: SessionStore, session_i
     await service.redo_session(session_id)
     assert await service.close_tool_calls(session_id) == 1
     assert (await service.load_transcript(session_id))[-1] == interrupted("c2")
+
+
+async def test_unreadable_row_leaves_the_rest_of_the_transcript(
+    open_session_store: OpenSessionStore,
+    edit_store: EditStore,
+    caplog: pytest.LogCaptureFixture,
+    store_url: str,
+) -> None:
+    async with await open_session_store(LASTING) as service:
+        entry = await service.get_or_create_session(direct())
+        for text in ("one", "two", "three"):
+            await service.append_to_transcript(entry.session_id, {"role": "user", "content": text})
+    broken = "X'FF7B'" if store_url.startswith("sqlite") else r"'\xFF7B'"
+    await edit_store(f"UPDATE messages SET body = {broken} WHERE position = 1")
+    service = await open_session_store(LASTING)
+    with caplog.at_level(logging.WARNING):
+        left = await service.load_transcript(entry.session_id)
+    assert [message["content"] for message in left] == ["one", "three"]
+    assert "message_unreadable" in caplog.text
+    assert (await service.rewind_session(entry.session_id, 2)) is not None
+    assert (await service.redo_session(entry.session_id)) is not None
+    assert len(await service.load_transcript(entry.session_id)) == 2

@@ -84,10 +84,12 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
     def _start(self, old: Session | None, reason: EndReason, flags: bool = True) -> moves.Move:
         if old is None:
             return moves.Start(session=self._stamp(self.newborn()), ends=reason)
+        newborn = self.newborn()
         session = old.successor(self.new_id(), self.now, reason)
+        # The old one may have been somebody's private session that they went on with here.
+        session = msgspec.structs.replace(session, owner=newborn.owner, peer=newborn.peer)
         if session.entry.origin is None:
-            newborn = self.newborn().entry
-            session = session.changed(origin=newborn.origin, platform=newborn.platform)
+            session = session.changed(origin=newborn.entry.origin, platform=newborn.entry.platform)
         if not flags:
             session = session.consumed()
         return moves.Start(session=self._stamp(session), ends=reason)

@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
 
+from msgspec.structs import replace
+
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
@@ -81,12 +83,23 @@ class Service:
             return True
 
     def _rename(self, session: sessions.Session, aliases: Mapping[str, str]) -> tuple[str, str, str]:
-        """Key, owner and peer of a session under another table of aliases."""
+        """Key, owner and peer of a person's session under another table of aliases."""
         source = session.entry.origin
+        head, colon, person = session.owner.rpartition(":")
+        owner = f"{head}{colon}{aliases.get(person, person)}"
         if source is None:
-            return session.entry.session_key, session.owner, session.peer
+            return session.entry.session_key, owner, session.peer
         where = self._address(source, aliases)
-        return where.key, people.owner_of(source, where, aliases), peer_of(source, where, aliases)
+        return where.key, owner, peer_of(source, where, aliases)
+
+    def _at_home(self, session: sessions.Session, aliases: Mapping[str, str]) -> sessions.Session:
+        """A new session belongs to whom its origin says, whoever owned the one before it."""
+        source = session.entry.origin
+        where = self._address(source, aliases) if source else None
+        if source is None or where is None or where.key != session.entry.session_key:
+            return session
+        owner, peer = people.owner_of(source, where, aliases), peer_of(source, where, aliases)
+        return replace(session, owner=owner, peer=peer)
 
     async def learn_whatsapp_alias(self, lid: str, phone: str) -> bool:
         """Learn that a LID and a phone number are one person; False when that was known.

@@ -200,9 +200,11 @@ class Sessions(Service):
     async def reset_session(self, key: str, display_name: str | None = None) -> SessionEntry | None:
         """End the key's session by hand and start a new one."""
         now = self._clock.now()
+        current = await self.get_session(key)
+        aliases = await self._aliases(current.origin) if current and current.origin else {}
 
         def decide(session: Session) -> Move:
-            fresh = session.successor(self._new_id(), now, EndReason.NEW)
+            fresh = self._at_home(session.successor(self._new_id(), now, EndReason.NEW), aliases)
             if display_name is not None:
                 fresh = fresh.changed(display_name=readable(display_name))
             return moves.Start(session=fresh, ends=EndReason.NEW)
@@ -222,7 +224,7 @@ class Sessions(Service):
                 return moves.Stay()
             # Whichever session a key goes on in, a boundary that it was reset for is not served again.
             served = reduce(with_boundary, current.served, other.served)
-            return moves.Switch(session=replace(other.reopened(now), served=served))
+            return moves.Switch(session=replace(_brought_to(current, other.reopened(now)), served=served))
 
         settled = await self._store.sessions.settle(
             keys.check_key(key), decide, now=now, new_id=self._new_id, target=session_id
@@ -365,6 +367,15 @@ class Sessions(Service):
             "session": session.entry.to_dict() if session else None,
             "reset_reason": await self.reset_reason(session.entry, source) if session else None,
         }
+
+
+def _brought_to(current: Session, session: Session) -> Session:
+    """A session to go on with where the current one is; it stays its owner's."""
+    here = current.entry
+    if session.entry.session_key == here.session_key:
+        return session
+    moved = session.changed(origin=here.origin, platform=here.platform, chat_type=here.chat_type)
+    return replace(moved, peer=current.peer, unread_origin=current.unread_origin)
 
 
 def _entry(settled: Settled) -> SessionEntry | None:

@@ -9,10 +9,12 @@ from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.logs import get_logger
 from frontdesk.model import keys, messages
-from frontdesk.model.sessions import Usage
+from frontdesk.model.sessions import MAX_COUNT, Usage
 from frontdesk.model.transcripts import Revision, Rewound
 
 log = get_logger(__name__)
+
+MAX_TURN_ID = 500
 
 
 class Transcripts(Service):
@@ -25,7 +27,7 @@ class Transcripts(Service):
         turn_position: int | None = None,
     ) -> bool:
         """Store a message; False when it is already there."""
-        packed = messages.pack(message, turn_id, turn_position)
+        packed = messages.pack(message, _turn(turn_id, turn_position), turn_position)
         return await self._append(session_id, [packed], None) == 1
 
     async def record_turn(
@@ -42,6 +44,7 @@ class Transcripts(Service):
         With a ``turn_id`` the same turn can be handed in again, its messages numbered from
         ``first_position``: each is stored once, and usage is added only when something was new.
         """
+        _turn(turn_id, first_position)
         packed = [
             messages.pack(message, turn_id, position if turn_id is not None else None)
             for position, message in enumerate(transcript, first_position)
@@ -94,6 +97,19 @@ class Transcripts(Service):
     async def list_revisions(self, session_id: str) -> list[Revision]:
         """The rewinds and rewrites of a transcript; each one's rows can be loaded by its number."""
         return await self._store.transcripts.revisions(keys.check_session_id(session_id))
+
+
+def _turn(turn_id: str | None, position: int | None) -> str | None:
+    """The turn's id, when both name a row of a turn."""
+    if turn_id is None:
+        return None
+    if not isinstance(turn_id, str) or not turn_id.isprintable() or not 0 < len(turn_id) <= MAX_TURN_ID:
+        raise errors.InvalidInput(
+            what=f"turn_id {turn_id!r}", why=f"use 1 to {MAX_TURN_ID} visible characters"
+        )
+    if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position <= MAX_COUNT:
+        raise errors.InvalidInput(what=f"turn position {position!r}", why=f"use 0 to {MAX_COUNT}")
+    return turn_id
 
 
 def _as_dict(rewound: Rewound | None) -> dict[str, Any] | None:

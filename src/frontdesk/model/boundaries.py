@@ -21,12 +21,21 @@ def load_zone(name: str) -> ZoneInfo:
 
 def latest_passing(now: datetime, hour: int, zone: tzinfo) -> datetime:
     """The last moment, not after ``now``, at which the clock of ``zone`` passed ``hour``."""
+    between = _latest.get((hour, zone))
+    if between is None or not between[0] <= now < between[1]:
+        _latest[hour, zone] = between = _passings_around(now, hour, zone)
+    return between[0]
+
+
+_latest: dict[tuple[int, tzinfo], tuple[datetime, datetime]] = {}
+"""The passings around the last moment asked about: they hold for a day."""
+
+
+def _passings_around(now: datetime, hour: int, zone: tzinfo) -> tuple[datetime, datetime]:
+    """The passing before a moment and the one after it. Days enough for clocks set back over midnight."""
     today = now.astimezone(zone).date()
-    for day in (today + DAY, today):  # tomorrow's too: a clock set back over midnight shows today again
-        passing = passing_of(day, hour, zone)
-        if passing <= now:
-            return passing
-    return passing_of(today - DAY, hour, zone)
+    passings = [passing_of(today + days * DAY, hour, zone) for days in range(-2, 4)]
+    return max(each for each in passings if each <= now), min(each for each in passings if each > now)
 
 
 @lru_cache(maxsize=1024)

@@ -58,13 +58,13 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
     if not isinstance(message, dict | Mapping):
         raise errors.InvalidMessage(why=f"expected an object, got {type(message).__name__}")
     role = _role(message)
-    data = _modern(message)
+    data = dict(message) if role is Role.SESSION_META else _modern(message)
     if role not in CONTENT_OPTIONAL and not isinstance(data.get("content"), str | list):
         raise errors.InvalidMessage(why=f"a {role} message needs content: a text or a list of parts")
     return Message(
         body=_encode(data),
         role=role,
-        platform_message_id=data.get("platform_message_id"),
+        platform_message_id=None if role is Role.SESSION_META else data.get("platform_message_id"),
         calls=_call_ids(data) if role is Role.ASSISTANT else (),
         answers=_answered(data) if role is Role.TOOL else None,
         observed=data.get("observed") is True,

@@ -115,9 +115,10 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
         served: tuple[datetime, ...] = (),
     ) -> EndReason | None:
         """Why a session is stale, or None. ``served`` holds daily boundaries already reset for."""
-        if self.mode in (ResetMode.IDLE, ResetMode.BOTH) and now - last_activity > self.idle_time:
+        mode = self.mode
+        if (mode is ResetMode.BOTH or mode is ResetMode.IDLE) and now - last_activity > self.idle_time:
             return EndReason.IDLE
-        if self.mode in (ResetMode.DAILY, ResetMode.BOTH):
+        if mode is ResetMode.BOTH or mode is ResetMode.DAILY:
             boundary = boundaries.latest_passing(now, self.at_hour, self.zone(machine_zone))
             if last_activity < boundary and boundary not in served:
                 return EndReason.DAILY

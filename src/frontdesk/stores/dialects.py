@@ -1,6 +1,7 @@
 """How each database's full-text index is filled and asked. Nothing that people write becomes syntax."""
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
@@ -11,8 +12,10 @@ OWNER_MARK = "\ue000"
 """Begins the word that stands for an owner; no text has a word with it, since it is no letter."""
 
 OWNER_BYTES = 8
+OWNERS_KEPT = 4_096
 
 
+@lru_cache(maxsize=OWNERS_KEPT)
 def owner_word(owner: str) -> str:
     """The word that an owner's messages are indexed with. Two owners may share one: check the owner, too."""
     return OWNER_MARK + blake2b(owner.encode(), digest_size=OWNER_BYTES).hexdigest()

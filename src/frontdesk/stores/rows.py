@@ -192,6 +192,9 @@ def changed_row(session: Session) -> dict[str, Any]:
     return {
         "id": session.id,
         "session_key": entry.session_key,
+        "peer": session.peer,
+        "platform": None if entry.platform is None else str(entry.platform),
+        "chat_type": str(entry.chat_type),
         "updated_at": to_micros(entry.updated_at),
         "ended_at": maybe_micros(session.ended_at),
         "end_reason": session.end_reason,

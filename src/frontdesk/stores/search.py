@@ -1,31 +1,31 @@
 """Full-text search: an index that follows the transcripts, and questions to it."""
 
 import math
-from collections.abc import Iterable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.formats.snippets import snippet
-from frontdesk.logs import get_logger
 from frontdesk.model.messages import Plain, Role, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
+from frontdesk.stores.bodies import read_bodies, read_body
 from frontdesk.stores.dialects import DIALECTS, Dialect
 from frontdesk.stores.rows import from_micros, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
-log = get_logger(__name__)
-
-_DECODER = msgspec.json.Decoder(dict[str, Any])
-
 EVER = 2**62
-BATCH_ROWS = 500
+BATCH_ROWS = 1_000
+SESSION_ROWS = 50
 BATCH_BYTES = 2 * 1024 * 1024
 INDEXED_CHARACTERS = 500_000
 MAX_AROUND = 20
+
+POSITION = 3
+"""The column of ``excerpts`` with a message's place in its transcript."""
 
 SAMPLES = 32
 SAMPLED_FROM_ROWS = 5_000
@@ -49,7 +49,7 @@ class Index:
             await self._follow(goal)
 
     async def catch_up(self, limit: int) -> int:
-        return (await self._engine.write(partial(_catch_up, EVER, limit), lazy=True)).rows
+        return (await self._engine.write(partial(_catch_up, EVER, max(1, limit)), lazy=True)).rows
 
     async def rebuild(self) -> None:
         await self._engine.write(_clear)
@@ -79,12 +79,10 @@ class Batch(msgspec.Struct, frozen=True):
 def reindex_session(session_id: str) -> Work[None]:
     """Index a session's messages again, after it was given to another owner in the same transaction."""
     dialect, _, _ = yield from _lock()
-    after, complete = -1, False
-    while not complete:
-        values = {"session_id": session_id, "after": after, "limit": BATCH_ROWS, "bytes": BATCH_BYTES}
-        batch = yield from rows("session_texts", **values)
+    after = -1
+    while batch := (yield from rows("session_texts", session_id=session_id, after=after, limit=SESSION_ROWS)):
         yield from _insert(dialect, batch)
-        after, complete = (batch[-1][3], False) if batch else (after, True)
+        after = batch[-1][3]
 
 
 def _lock() -> Work[tuple[Dialect, int, int]]:
@@ -99,40 +97,40 @@ def _catch_up(goal: int, limit: int) -> Work[Batch]:
     dialect, up_to, ceiling = yield from _lock()
     if up_to > ceiling:
         yield from run("restart_index")
-    batch = yield from rows("unindexed", goal=goal, limit=limit, bytes=BATCH_BYTES)
+    ((waiting, size),) = yield from rows("backlog", goal=goal, limit=limit)
+    batch = yield from rows("unindexed", goal=goal, limit=_fitting(waiting, size))
     yield from _insert(dialect, batch)
-    waiting = batch[0][4] if batch else 0
     complete = len(batch) == waiting < limit
-    mark = min(goal, ceiling) if complete else min(batch[-1][3], ceiling)
+    mark = min(goal if complete else batch[-1][3], ceiling)
     if mark > up_to or up_to > ceiling:
         yield from run("advance_index", mark=mark)
     return Batch(len(batch), complete)
 
 
+def _fitting(waiting: int, size: int) -> int:
+    """How many messages to take at once, when all that wait have this size."""
+    return waiting if size <= BATCH_BYTES else max(1, waiting * BATCH_BYTES // size)
+
+
 def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
     if batch:
-        documents = [(seq, *dialect.document(owner, _text(seq, body))) for seq, owner, body, *_ in batch]
+        texts = _texts(batch)
+        documents = [
+            (each[0], *dialect.document(each[1], text)) for each, text in zip(batch, texts, strict=True)
+        ]
         yield from run("insert_words", rows=msgspec.json.encode(documents).decode())
+
+
+def _texts(batch: list[Row]) -> list[str]:
+    """The messages' texts; of one that cannot be read, none."""
+    messages = read_bodies([each[2] for each in batch])
+    return [text_of(message or {})[:INDEXED_CHARACTERS] for message in messages]
 
 
 def _clear() -> Work[None]:
     yield from _lock()
     yield from run("clear_words")
     yield from run("restart_index")
-
-
-def _text(seq: int, body: bytes) -> str:
-    message = _decode(seq, body)
-    return text_of(message)[:INDEXED_CHARACTERS] if message else ""
-
-
-def _decode(seq: int, body: bytes) -> Plain | None:
-    """The message, None when it cannot be read."""
-    try:
-        return _DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        log.warning("message_unreadable", seq=seq, why=str(error))
-        return None
 
 
 def _search(viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
@@ -199,31 +197,31 @@ def _is_filtered(search: Search) -> bool:
 
 def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> list[Hit]:
     around: dict[int, list[Row]] = {seq: [] for seq in seqs}
-    for excerpt in excerpts:
-        around[excerpt[0]].append(excerpt[1:])
-    hits = (_hit(seq, sorted(found, key=lambda each: each[2]), search) for seq, found in around.items())
+    for excerpt in sorted(excerpts, key=itemgetter(POSITION)):
+        around[excerpt[0]].append(excerpt)
+    hits = [_hit(seq, found, search) for seq, found in around.items() if found]
     return [hit for hit in hits if hit is not None]
 
 
 def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
     """The hit among the messages around it, None when it cannot be read."""
-    own = next((each for each in found if each[0] == seq), None)
-    message = _decode(seq, own[5]) if own else None
-    if own is None or message is None:
+    at = [each[1] for each in found].index(seq)
+    _, _, session_id, position, role, created_at, body = found[at]
+    message = read_body(body, seq=seq)
+    if message is None:
         return None
-    _, session_id, position, role, created_at, _ = own
     return Hit(
         session_id=session_id,
         position=position,
         role=Role(role),
         message=message,
         created_at=from_micros(created_at),
-        before=_read(each for each in found if each[2] < position),
-        after=_read(each for each in found if each[2] > position),
+        before=_read(found[:at]),
+        after=_read(found[at + 1 :]),
         snippet=snippet(text_of(message), search.terms),
     )
 
 
-def _read(found: Iterable[Row]) -> list[Plain]:
-    decoded = (_decode(each[0], each[5]) for each in found)
+def _read(found: list[Row]) -> list[Plain]:
+    decoded = read_bodies([each[-1] for each in found])
     return [message for message in decoded if message is not None]

@@ -51,7 +51,8 @@ class Sessions:
 
     async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
         """The usual case, without a lock: the current session simply goes on."""
-        current = await self._engine.glance(partial(_one, "current_session", key=key))
+        found = await self._engine.glance("current_session", key=key)
+        current = read_session(found[0]) if found else None
         if current is None or current.status is Status.ENDED:
             return None
         move = decide(moves.Situation(current))

@@ -12,6 +12,7 @@ from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
+from frontdesk.stores.bodies import read_bodies, read_body
 from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
@@ -46,7 +47,7 @@ class Transcripts:
         self, session_id: str, *, ancestors: bool = False, revision: int | None = None
     ) -> list[dict[str, Any]]:
         bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
-        return decode_bodies(bodies)
+        return [each for each in read_bodies(bodies, session=session_id) if each is not None]
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         values = {"session_id": session_id, "platform_message_id": encode_part(platform_message_id)}
@@ -66,11 +67,6 @@ class Transcripts:
 
     async def revisions(self, session_id: str) -> list[Revision]:
         return await self._engine.read(partial(_revisions, session_id))
-
-
-def decode_bodies(bodies: list[bytes]) -> list[dict[str, Any]]:
-    decoded: list[dict[str, Any]] = msgspec.json.decode(b"[" + b",".join(bodies) + b"]")
-    return decoded
 
 
 def append(
@@ -277,7 +273,7 @@ def _rewind(session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
     revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
     yield from _revise(session_id, revised, (), now)
     return Rewound(
-        rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(msgspec.json.decode(body))
+        rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(read_body(body) or {})
     )
 
 
@@ -295,7 +291,7 @@ def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
 
 
 def _is_user_turn(role: str, body: bytes) -> bool:
-    return role == Role.USER and msgspec.json.decode(body).get("observed") is not True
+    return role == Role.USER and (read_body(body) or {}).get("observed") is not True
 
 
 def _redo(session_id: str, now: datetime) -> Work[Rewound | None]:
@@ -308,14 +304,14 @@ def _redo(session_id: str, now: datetime) -> Work[Rewound | None]:
     revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
     yield from _revise(session_id, revised, _calls_after(shown), now)
     users = [body for _, role, body in shown if _is_user_turn(role, body)]
-    text = text_of(msgspec.json.decode(users[0])) if users else ""
+    text = text_of(read_body(users[0]) or {}) if users else ""
     return Rewound(rewound_count=len(shown), turns_undone=len(users), target_text=text)
 
 
 def _calls_after(shown: list[Row]) -> tuple[str, ...]:
     calls: tuple[str, ...] = ()
-    for _, _, body in shown:
-        calls = open_calls(calls, pack(msgspec.json.decode(body)))
+    for message in read_bodies([body for _, _, body in shown]):
+        calls = open_calls(calls, pack(message)) if message else calls
     return calls
 
 

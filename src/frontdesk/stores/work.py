@@ -33,8 +33,8 @@ class Engine(Protocol):
         """Run in a snapshot of what is committed."""
         ...
 
-    async def glance(self, start: Callable[[], Work[T]]) -> T:
-        """Run a look-up of a row or two by its key, with as little delay as the engine can."""
+    async def glance(self, name: str, **values: Any) -> list[Row]:
+        """Look up a row or two by their key, with as little delay as the engine can."""
         ...
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:

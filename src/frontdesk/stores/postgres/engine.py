@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from frontdesk import errors
 from frontdesk.stores.postgres import schema
@@ -14,7 +14,7 @@ from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
 from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.work import Work
+from frontdesk.stores.work import Row, Work, rows
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class PostgresEngine:
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
         await self.write(start, lazy=True)
 
-    async def glance(self, start: Callable[[], Work[T]]) -> T:
-        return await self.read(start)
+    async def glance(self, name: str, **values: Any) -> list[Row]:
+        return await self.read(partial(rows, name, **values))
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         with self._at_work():

@@ -53,9 +53,10 @@ INSERT INTO sessions (
 ) ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: update_session
--- Write the facts that decisions change.
+-- Write the facts that decisions change. A platform that nobody registered stays as it is.
 UPDATE sessions SET
-    session_key = :session_key, updated_at = :updated_at, ended_at = :ended_at, end_reason = :end_reason,
+    session_key = :session_key, peer = :peer, platform = COALESCE(:platform, platform), chat_type = :chat_type,
+    updated_at = :updated_at, ended_at = :ended_at, end_reason = :end_reason,
     was_auto_reset = :was_auto_reset, auto_reset_reason = :auto_reset_reason,
     reset_had_activity = :reset_had_activity, is_fresh_reset = :is_fresh_reset,
     expiry_finalized = :expiry_finalized, suspended = :suspended, resume_pending = :resume_pending,
@@ -104,11 +105,14 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: list_current
 -- The keys' current sessions by latest activity.
-SELECT s.* FROM sessions s
-WHERE s.active_minute >= :since_minute AND s.active_minute <= :before_minute
-    AND s.updated_at >= :since AND (s.updated_at, s.id) < (:before, CAST(:before_id AS text))
-    AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
-ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC LIMIT :limit;
+SELECT s.* FROM sessions s WHERE s.id IN (
+    SELECT l.id FROM sessions l
+    WHERE l.active_minute >= :since_minute AND l.active_minute <= :before_minute
+        AND l.updated_at >= :since AND (l.updated_at, l.id) < (:before, CAST(:before_id AS text))
+        AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = l.id)
+    ORDER BY l.active_minute DESC, l.updated_at DESC, l.id DESC LIMIT :limit
+)
+ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC;
 
 -- name: count_sessions
 -- How many sessions were ever created, at most so many.

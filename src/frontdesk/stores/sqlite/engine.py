@@ -3,20 +3,21 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.sqlite import schema
-from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, translate, translated
+from frontdesk.stores.sqlite import schema, wal
+from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
 from frontdesk.stores.sqlite.files import Ownership, Place, create, prepare
 from frontdesk.stores.sqlite.glances import Glances
 from frontdesk.stores.sqlite.lanes import Job, Lane, NotLazy, answer, drive
 from frontdesk.stores.sqlite.posts import Posts
-from frontdesk.stores.work import Work
+from frontdesk.stores.work import Row, Work, rows
 
 log = get_logger(__name__)
 
@@ -26,8 +27,6 @@ READERS = 3
 GROUP_JOBS = 256
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 1_000
-FRAME_BYTES = 4096 + 24
-ZEROS = bytes(64 * 1024)
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 WRITER_CACHE_KIB = 32 * 1024
 READER_CACHE_KIB = 8 * 1024
@@ -52,7 +51,7 @@ class SqliteEngine:
                 opened.callback(self._glances.close)
             readers = Reader(place, queries, READERS) if place.path else None
             opened.pop_all()
-        self._writer = Lane("writer", Writer(self._db, queries, self._name).serve, threads=1)
+        self._writer = Lane("writer", Writer(self._db, queries, place).serve, threads=1)
         self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
 
@@ -68,18 +67,19 @@ class SqliteEngine:
         lane = self._readers or self._writer
         return cast("T", await lane.run(start, lazy=True))
 
-    async def glance(self, start: Callable[[], Work[T]]) -> T:
+    async def glance(self, name: str, **values: Any) -> list[Row]:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
         many times as long. A disk that was slow is left to the readers for a while."""
         if self._glances is None or not self._glances.acquire():
-            return await self.read(start)
-        return cast("T", self._glances.run(start))
+            return await self.read(partial(rows, name, **values))
+        return self._glances.look_up(name, values)
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
         self._posts.add(mark, start)
 
     async def close(self) -> None:
         self._posts.flush()
+        self._writer.shut()
         if self._readers:
             await self._readers.close()
         if self._glances:
@@ -105,7 +105,7 @@ def _open_writer(place: Place) -> apsw.Connection:
             schema.migrate(db, place.name)
             _tune(db, WRITER_CACHE_KIB)
             if place.path:
-                _warm_log(place)
+                wal.warm(db, place, CHECKPOINT_PAGES)
         except BaseException:
             db.close(True)
             raise
@@ -125,30 +125,17 @@ def _tune(db: apsw.Connection, cache_kib: int) -> None:
         db.pragma(pragma, value)
 
 
-def _warm_log(place: Place) -> None:
-    """Give the log its size beforehand: a file that is overwritten is synced in half the time that one takes
-    which grows. What lies behind the last commit is ignored by SQLite, whatever it is."""
-    flags = [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, 0]
-    log_file = apsw.VFSFile(place.vfs or "", f"{place.name}-wal", flags)
-    try:
-        for offset in range(log_file.xFileSize(), CHECKPOINT_PAGES * FRAME_BYTES, len(ZEROS)):
-            log_file.xWrite(ZEROS, offset)
-        log_file.xSync(apsw.SQLITE_SYNC_NORMAL)
-    except apsw.Error as error:  # it only makes things slower; a disk that fails will say so again
-        log.warning("log_not_warmed", path=place.name, error=str(error))
-    finally:
-        log_file.xClose()
-
-
 class Writer:
     """Runs jobs one after the other and commits them in groups."""
 
-    def __init__(self, db: apsw.Connection, queries: dict[str, Query], name: str) -> None:
+    def __init__(self, db: apsw.Connection, queries: dict[str, Query], place: Place) -> None:
         self._db = db
         self._cursor = db.cursor()
         self._queries = queries
-        self._name = name
+        self._place = place
+        self._name = place.name
         self._durable = True
+        self._sync_failed = False
         self._log_pages = 0
         db.set_wal_hook(self._measure_log)
 
@@ -173,6 +160,7 @@ class Writer:
         try:
             return self._run_group(group)
         except apsw.Error as error:
+            self._sync_failed |= is_failed_sync(error)
             self._roll_back()
             if len(group) == 1:
                 return self._fail(group, error)
@@ -181,12 +169,31 @@ class Writer:
     def _begin(self, group: list[Job]) -> None:
         self._choose_sync(durable=any(not job.lazy for job in group))
         self._cursor.execute("BEGIN IMMEDIATE")
+        if self._sync_failed:
+            wal.write_again(self._place)
+            self._sync_failed = False
 
     def _run_group(self, group: list[Job]) -> list[Job]:
+        if len(group) > 1 and self._run_together(group):
+            self._cursor.execute("COMMIT")
+            return []
         again = [job for job in group if not self._run(job, alone=len(group) == 1)]
         if self._db.in_transaction:
             self._cursor.execute("COMMIT")
         return again
+
+    def _run_together(self, group: list[Job]) -> bool:
+        """Run the jobs as if none could fail; False, with nothing done, when one did."""
+        try:
+            for job in group:
+                job.error = None
+                job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+        except LOSES_THE_GROUP:
+            raise
+        except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
+            self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
+            return False
+        return True
 
     def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
         for job in group:
@@ -244,6 +251,7 @@ class Writer:
         try:
             self._db.wal_checkpoint()
         except apsw.Error as error:
+            self._sync_failed |= is_failed_sync(error)
             log.warning("checkpoint_failed", path=self._name, error=str(error))
 
 

@@ -24,7 +24,7 @@ def translate(error: apsw.Error, path: str) -> errors.StoreError:
     match error:
         case apsw.FullError():
             return errors.StoreFull(path=path)
-        case apsw.IOError() if getattr(error, "extendedresult", None) == NO_ROOM_TO_SHARE:
+        case apsw.IOError() if _code(error) == NO_ROOM_TO_SHARE:
             return errors.StoreFull(path=path)
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
             return errors.ReadOnlyStore(path=path)
@@ -36,6 +36,14 @@ def translate(error: apsw.Error, path: str) -> errors.StoreError:
             return errors.StoreLocked(path=path, holder="another program")
         case _:
             return errors.StoreFailed(path=path, why=f"{type(error).__name__}: {error}")
+
+
+def is_failed_sync(error: apsw.Error) -> bool:
+    return _code(error) == apsw.SQLITE_IOERR_FSYNC
+
+
+def _code(error: apsw.Error) -> int:
+    return int(getattr(error, "extendedresult", 0))
 
 
 @contextmanager

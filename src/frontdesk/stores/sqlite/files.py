@@ -162,7 +162,7 @@ def _check_file(path: Path) -> None:
         return
     if not path.is_file():
         raise errors.ForeignDatabase(path=path, why="it is a folder" if path.is_dir() else "it is not a file")
-    if not os.access(path, os.R_OK | os.W_OK):
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise errors.ReadOnlyStore(path=path)
 
 

@@ -3,16 +3,14 @@
 import math
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import apsw
 
 from frontdesk.stores.sql import Query
-from frontdesk.stores.sqlite.faults import translated
+from frontdesk.stores.sqlite.faults import translate, translated
 from frontdesk.stores.sqlite.files import Place
-from frontdesk.stores.sqlite.lanes import drive
-from frontdesk.stores.work import Work
+from frontdesk.stores.work import Row
 
 SLOW_SECONDS = 0.05
 AVOIDED_SECONDS = 5.0
@@ -35,17 +33,19 @@ class Glances:
         """Whether a look-up may be run now."""
         return time.monotonic() >= self._avoided_until and self._busy.acquire(blocking=False)
 
-    def run(self, start: Callable[[], Work[Any]]) -> Any:
-        """Run what ``acquire`` has allowed."""
+    def look_up(self, name: str, values: dict[str, Any]) -> list[Row]:
+        """Do what ``acquire`` has allowed."""
+        query = self._queries[name]
         began = time.monotonic()
         try:
-            with translated(self._name):
-                value = drive(self._db.cursor(), self._queries, start())
+            found = self._db.execute(query.sql, query.arguments(values)).fetchall()
+        except apsw.Error as error:
+            raise translate(error, self._name) from error
         finally:
             self._busy.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._avoided_until = time.monotonic() + AVOIDED_SECONDS
-        return value
+        return found
 
     def close(self) -> None:
         """Allow no more look-ups."""

@@ -83,7 +83,9 @@ class Lane:
             threading.Thread(target=serve, args=(self._jobs,), name=f"frontdesk-{name}-{number}", daemon=True)
             for number in range(threads)
         ]
+        self._running = 0
         self._closed = False
+        self._waiting: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         self._door = threading.Lock()
         for thread in self._threads:
             thread.start()
@@ -93,23 +95,55 @@ class Lane:
         return self._closed
 
     async def run(self, start: Callable[[], Work[Any]], lazy: bool = False) -> Any:
-        return await self.put(start, lazy)
+        """Run a job and wait for it.
 
-    def put(self, start: Callable[[], Work[Any]], lazy: bool = False) -> "asyncio.Future[Any]":
+        A single job is queued at once. Further ones wait until the event loop has run every task that is
+        ready: what they want, too, is then done in one go.
+        """
+        self._running += 1
+        try:
+            return await self.put(start, lazy, at_once=self._running == 1)
+        finally:
+            self._running -= 1
+
+    def put(
+        self, start: Callable[[], Work[Any]], lazy: bool = False, at_once: bool = True
+    ) -> "asyncio.Future[Any]":
         """Queue a job; its future tells when it is done."""
         job = Job(start, lazy)
         with self._door:
             if self._closed:
                 raise errors.StoreClosed()
-            self._jobs.put(job)
+            if at_once and not self._waiting:
+                self._jobs.put(job)
+            else:
+                self._gather(job)
         return job.future
 
-    async def close(self) -> None:
-        """Take no more jobs, finish those in the queue, end the threads."""
+    def _gather(self, job: Job) -> None:
+        waiting = self._waiting.setdefault(job.loop, [])
+        waiting.append(job)
+        if len(waiting) == 1:
+            job.loop.call_soon(self._hand_over, job.loop)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._door:
+            for job in self._waiting.pop(loop, ()):
+                self._jobs.put(job)
+
+    def shut(self) -> None:
+        """Take no more jobs."""
         with self._door:
             if not self._closed:
                 self._closed = True
+                for job in [job for jobs in self._waiting.values() for job in jobs]:
+                    self._jobs.put(job)
+                self._waiting.clear()
                 for _ in self._threads:
                     self._jobs.put(None)
+
+    async def close(self) -> None:
+        """Take no more jobs, finish those in the queue, end the threads."""
+        self.shut()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)

@@ -2,6 +2,10 @@
 
 -- name: list_owned
 -- The sessions of some owners by latest activity; with `titled` those that have a title.
-SELECT s.* FROM sessions s
-WHERE s.owner = ANY(CAST(:owners AS text[])) AND (CAST(:titled AS bigint) = 0 OR s.title IS NOT NULL)
-ORDER BY s.updated_at DESC, s.id DESC LIMIT :limit;
+SELECT s.* FROM unnest(CAST(:owners AS text[])) AS wanted (owner)
+CROSS JOIN LATERAL (
+    SELECT o.* FROM sessions o
+    WHERE o.owner = wanted.owner AND (CAST(:titled AS bigint) = 0 OR o.title IS NOT NULL)
+    ORDER BY o.active_minute DESC, o.updated_at DESC, o.id DESC LIMIT :limit
+) AS s
+ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC LIMIT :limit;

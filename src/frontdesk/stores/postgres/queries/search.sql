@@ -21,29 +21,30 @@ SELECT 'tsvector', CAST(CAST(up_to AS text) AS bigint),
     CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)
 FROM indexed, pg_advisory_xact_lock(hashtextextended('index:' || current_schema(), 0));
 
+-- name: backlog
+-- How many messages are not in the index, counting no further than a limit, and how large they are.
+SELECT COUNT(*), COALESCE(SUM(octet_length(body)), 0) FROM (
+    SELECT m.body FROM messages m
+    WHERE m.written_by >= (SELECT up_to FROM indexed)
+        AND m.written_by < CAST(CAST(CAST(:goal AS bigint) AS text) AS xid8)
+        AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = m.seq)
+    ORDER BY m.written_by, m.seq LIMIT :limit
+) AS waiting;
+
 -- name: unindexed
--- Messages that are not in the index, the oldest first, no more than fit, and how many there were before that.
-SELECT seq, owner, body, CAST(CAST(written_by AS text) AS bigint), waiting FROM (
-    SELECT m.seq, s.owner, m.body, m.written_by, COUNT(*) OVER () AS waiting,
-        SUM(octet_length(m.body)) OVER (ORDER BY m.written_by, m.seq) AS total
-    FROM (
-        SELECT n.seq, n.session_id, n.body, n.written_by FROM messages n
-        WHERE n.written_by >= (SELECT up_to FROM indexed)
-            AND n.written_by < CAST(CAST(CAST(:goal AS bigint) AS text) AS xid8)
-            AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = n.seq)
-        ORDER BY n.written_by, n.seq LIMIT :limit
-    ) AS m JOIN sessions s ON s.id = m.session_id
-) AS sized WHERE total - octet_length(body) < CAST(:bytes AS bigint) ORDER BY written_by, seq;
+-- Messages that are not in the index, the oldest first.
+SELECT m.seq, s.owner, m.body, CAST(CAST(m.written_by AS text) AS bigint)
+FROM messages m JOIN sessions s ON s.id = m.session_id
+WHERE m.written_by >= (SELECT up_to FROM indexed)
+    AND m.written_by < CAST(CAST(CAST(:goal AS bigint) AS text) AS xid8)
+    AND NOT EXISTS (SELECT 1 FROM words w WHERE w.seq = m.seq)
+ORDER BY m.written_by, m.seq LIMIT :limit;
 
 -- name: session_texts
--- A session's messages after a position, no more than fit.
-SELECT seq, owner, body, position FROM (
-    SELECT m.seq, s.owner, m.body, m.position, SUM(octet_length(m.body)) OVER (ORDER BY m.position) AS total
-    FROM (
-        SELECT n.seq, n.session_id, n.body, n.position FROM messages n
-        WHERE n.session_id = :session_id AND n.position > :after ORDER BY n.position LIMIT :limit
-    ) AS m JOIN sessions s ON s.id = m.session_id
-) AS sized WHERE total - octet_length(body) < CAST(:bytes AS bigint) ORDER BY position;
+-- A session's messages after a position.
+SELECT m.seq, s.owner, m.body, m.position
+FROM messages m JOIN sessions s ON s.id = m.session_id
+WHERE m.session_id = :session_id AND m.position > :after ORDER BY m.position LIMIT :limit;
 
 -- name: insert_words
 -- Put messages into the index, or in the place of what it had of them: [[seq, tsvector], ...]; not those that
@@ -60,8 +61,8 @@ ON CONFLICT (seq) DO UPDATE SET words = excluded.words;
 UPDATE indexed SET up_to = GREATEST(up_to, CAST(CAST(CAST(:mark AS bigint) AS text) AS xid8));
 
 -- name: clear_words
--- Empty the index.
-TRUNCATE TABLE words;
+-- Empty the index. TRUNCATE would empty it for searches that began before, too.
+DELETE FROM words;
 
 -- name: restart_index
 -- Look at every message again, first at those of transactions to come: they were restored from another server.

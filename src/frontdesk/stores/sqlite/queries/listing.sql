@@ -2,6 +2,9 @@
 
 -- name: list_owned
 -- The sessions of some owners by latest activity; with `titled` those that have a title.
-SELECT s.* FROM sessions s
-WHERE s.owner IN (SELECT value FROM json_each(:owners)) AND (:titled = 0 OR s.title IS NOT NULL)
-ORDER BY s.updated_at DESC, s.id DESC LIMIT :limit;
+SELECT s.* FROM json_each(:owners) AS wanted
+CROSS JOIN sessions s ON s.id IN (
+    SELECT o.id FROM sessions o WHERE o.owner = wanted.value AND (:titled = 0 OR o.title IS NOT NULL)
+    ORDER BY o.active_minute DESC, o.updated_at DESC, o.id DESC LIMIT :limit
+)
+ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC LIMIT :limit;

@@ -10,25 +10,24 @@ FROM indexed, (SELECT COALESCE(MAX(seq), 0) AS newest FROM messages);
 -- The dialect, how far the index is and how far it can get. There is one writer anyway.
 SELECT 'fts5', up_to, (SELECT COALESCE(MAX(seq), 0) FROM messages) FROM indexed;
 
+-- name: backlog
+-- How many messages are not in the index, counting no further than a limit, and how large they are.
+SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0) FROM (
+    SELECT body FROM messages
+    WHERE seq > (SELECT up_to FROM indexed) AND seq <= :goal ORDER BY seq LIMIT :limit
+);
+
 -- name: unindexed
--- Messages that are not in the index, the oldest first, no more than fit, and how many there were before that.
-SELECT seq, owner, body, seq, waiting FROM (
-    SELECT m.seq, s.owner, m.body, SUM(LENGTH(m.body)) OVER (ORDER BY m.seq) AS total, COUNT(*) OVER () AS waiting
-    FROM (
-        SELECT seq, session_id, body FROM messages
-        WHERE seq > (SELECT up_to FROM indexed) AND seq <= :goal ORDER BY seq LIMIT :limit
-    ) AS m JOIN sessions s ON s.id = m.session_id
-) WHERE total - LENGTH(body) < :bytes ORDER BY seq;
+-- Messages that are not in the index, the oldest first.
+SELECT m.seq, s.owner, m.body, m.seq
+FROM messages m CROSS JOIN sessions s ON s.id = m.session_id
+WHERE m.seq > (SELECT up_to FROM indexed) AND m.seq <= :goal ORDER BY m.seq LIMIT :limit;
 
 -- name: session_texts
--- A session's messages after a position, no more than fit.
-SELECT seq, owner, body, position FROM (
-    SELECT m.seq, s.owner, m.body, m.position, SUM(LENGTH(m.body)) OVER (ORDER BY m.position) AS total
-    FROM (
-        SELECT seq, session_id, body, position FROM messages
-        WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :limit
-    ) AS m JOIN sessions s ON s.id = m.session_id
-) WHERE total - LENGTH(body) < :bytes ORDER BY position;
+-- A session's messages after a position.
+SELECT m.seq, s.owner, m.body, m.position
+FROM messages m JOIN sessions s ON s.id = m.session_id
+WHERE m.session_id = :session_id AND m.position > :after ORDER BY m.position LIMIT :limit;
 
 -- name: insert_words
 -- Put messages into the index, or in the place of what it had of them: [[seq, text, owner's word], ...].
