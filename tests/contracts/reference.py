@@ -263,6 +263,7 @@ class Reference:
         branch = self._succeed(key, old.origin, now, given, old, "branch")
         branch.rows = [replace(row, turn=None) for row in old.live]
         branch.next_position = old.next_position
+        branch.counted_from = old.counted_from
         branch.model_override = old.model_override
         return branch
 

@@ -17,6 +17,11 @@ from tests.contracts.samples import UNKNOWN_KEY, agent_says, direct, in_group, u
 DAILY = with_policy(mode=ResetMode.DAILY, max_messages=0)
 
 
+@pytest.fixture
+async def daily(open_session_store: OpenSessionStore) -> SessionStore:
+    return await open_session_store(DAILY)
+
+
 async def fill(service: SessionStore, session_id: str, count: int) -> None:
     await service.record_turn(session_id, [user_says(f"line {number}") for number in range(count)])
 
@@ -259,9 +264,8 @@ async def test_one_reset_per_local_day(
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jumps=st.lists(st.integers(-40, 40), min_size=5, max_size=25))
 async def test_no_boundary_is_served_twice_whatever_the_clock_does(
-    service: SessionStore, store_url: str, clock: SettableClock, jumps: list[int]
+    daily: SessionStore, clock: SettableClock, jumps: list[int]
 ) -> None:
-    daily = type(service)(service._store, DAILY, clock=clock)
     clock.set(datetime(2026, 1, 5, 12, tzinfo=UTC))
     current = await daily.get_or_create_session(direct(), force_new=True)
     served: Counter[datetime] = Counter()

@@ -1,6 +1,8 @@
 """Generations of a conversation: branches and compressions."""
 
-from frontdesk import EndReason, Session, SessionStore
+import pytest
+
+from frontdesk import EndReason, Session, SessionStore, errors
 from frontdesk.testing import SettableClock
 from tests.contracts.samples import agent_calls, agent_says, direct, flags_of, tool_answers, user_says
 
@@ -184,3 +186,21 @@ async def test_many_generations_keep_one_current_session(service: SessionStore) 
     sessions = await service.list_own_sessions(viewer, limit=100)
     assert len(sessions) == 25
     assert sum(session.ended_at is None for session in sessions) == 1
+
+
+async def test_branch_keeps_what_is_left_of_the_allowance(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct())
+    await service.record_turn(entry.session_id, [{"role": "user", "content": "old"}] * 5)
+    await service.reset_message_count(entry.session_key)
+    await service.append_to_transcript(entry.session_id, {"role": "user", "content": "new"})
+    branch = await service.branch_session(entry.session_key)
+    assert branch is not None
+    assert branch.message_count == 1
+    assert len(await service.load_transcript(branch.session_id)) == 6
+
+
+async def test_unknown_end_reason_is_refused(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct())
+    with pytest.raises(errors.InvalidInput, match="bored"):
+        await service.end_session(entry.session_id, "bored")  # type: ignore[arg-type]
+    assert await service.close_session(entry.session_id)

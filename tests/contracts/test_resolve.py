@@ -292,7 +292,7 @@ async def test_session_ended_elsewhere_is_logged_when_it_is_replaced(
     await service.end_session(first.session_id, EndReason.NEW)
     caplog.clear()
     await service.get_or_create_session(direct())
-    [line] = [message for message in caplog.messages if "ended_elsewhere=true" in message]
+    [line] = [message for message in caplog.messages if "ended_elsewhere=true" in message.lower()]
     assert first.session_id in line
 
 

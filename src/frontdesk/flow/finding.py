@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.formats import words
 from frontdesk.logs import get_logger
-from frontdesk.model import keys, titles
+from frontdesk.model import amounts, keys, titles
 from frontdesk.model.messages import Role
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
@@ -43,6 +43,7 @@ class Finding(Service):
         self, viewer: Viewer, *, limit: int = LIST_LIMIT, titled: bool = False
     ) -> list[Session]:
         """What the viewer may resume, ended sessions included, newest activity first."""
+        amounts.check_limit(limit)
         return await self._store.sessions.list_owned(viewer, limit=limit, titled=titled)
 
     async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:

@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.flow.resolution import Resolver
 from frontdesk.flow.service import Service, peer_of
 from frontdesk.logs import get_logger
-from frontdesk.model import keys, limits, messages, moves, people
+from frontdesk.model import amounts, keys, limits, messages, moves, people
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason, SessionResetPolicy
@@ -23,6 +23,7 @@ from frontdesk.model.sessions import (
     Status,
     Usage,
     clean_override,
+    read_reason,
     with_boundary,
 )
 from frontdesk.model.sources import SessionSource, readable
@@ -31,6 +32,7 @@ log = get_logger(__name__)
 
 Changed = Callable[[Session], Session | None]
 MORE_THAN_ONE = 2
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
 class Sessions(Service):
@@ -166,7 +168,9 @@ class Sessions(Service):
         """The keys' current sessions, newest activity first; ``after`` its last entry goes on with a list."""
         since = None
         if active_minutes is not None:
-            since = self._clock.now() - timedelta(minutes=active_minutes)
+            since = amounts.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
+        if limit is not None:
+            amounts.check_limit(limit)
         found = await self._store.sessions.list_current(since=since, limit=limit, after=after)
         return [session.entry for session in found]
 
@@ -260,9 +264,10 @@ class Sessions(Service):
 
     async def end_session(self, session_id: str, reason: EndReason) -> bool:
         """End an open session; the next message to its key finds it ended."""
-        return await self._store.sessions.end(
-            keys.check_session_id(session_id), EndReason(reason), self._clock.now()
-        )
+        known = read_reason(reason)
+        if known is None:
+            raise errors.InvalidInput(what=f"End reason {reason!r}", why=f"use {', '.join(EndReason)}")
+        return await self._store.sessions.end(keys.check_session_id(session_id), known, self._clock.now())
 
     async def close_session(self, session_id: str) -> bool:
         """End a session so that the next message takes it up again."""
@@ -299,7 +304,7 @@ class Sessions(Service):
     async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
         """After a crash: mark recently active sessions to be resumed; how many were."""
         now = self._clock.now()
-        since = now - timedelta(seconds=max_age_seconds)
+        since = amounts.ago(now, "max_age_seconds", max_age_seconds, SECOND)
         return await self._store.sessions.mark_recent(since, "restart_interrupted", now)
 
     async def prune_old_entries(self, max_age_days: float) -> int:
@@ -307,7 +312,7 @@ class Sessions(Service):
         if max_age_days <= 0:
             return 0
         now = self._clock.now()
-        before = now - timedelta(days=max_age_days)
+        before = amounts.ago(now, "max_age_days", max_age_days, DAY)
         pruned = 0
         for key in await self._store.sessions.stale_keys(before):
             if not await self._is_busy(key):

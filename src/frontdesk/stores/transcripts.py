@@ -327,6 +327,7 @@ def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) 
         session_id=session_id,
         next_position=head.next_position,
         message_count=counted[0][0],
+        counted_from=head.counted_from,
         revision=head.revision,
         redo_depth=head.redo_depth,
         open_calls=_write_calls(calls),
@@ -352,11 +353,11 @@ def begin(parent_id: str, session_id: str, messages: Sequence[Message], now: dat
 
 
 def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
-    """Give a branch the live rows of its parent."""
+    """Give a branch the live rows of its parent, and what is left of its message allowance."""
     head = yield from _head(parent_id)
     assert head is not None, "a branch has a parent"
     yield from run("copy_transcript", session_id=parent_id, target=session_id)
-    copied = msgspec.structs.replace(head, revision=0, redo_depth=0, counted_from=0)
+    copied = msgspec.structs.replace(head, revision=0, redo_depth=0)
     yield from _revise(session_id, copied, head.open_calls, now)
 
 

@@ -88,7 +88,8 @@ WHERE session_id = :session_id AND position >= :counted_from AND hidden_by IS NU
 -- name: revise_transcript
 -- The transcript's head after a rewind, redo or rewrite.
 UPDATE sessions SET
-    next_position = :next_position, message_count = :message_count, revision = :revision,
+    next_position = :next_position, message_count = :message_count, counted_from = :counted_from,
+    revision = :revision,
     redo_depth = :redo_depth, open_calls = :open_calls, updated_at = :now, active_minute = :active_minute
 WHERE id = :session_id;
 
