@@ -32,7 +32,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure frontdesk's stores.")
     parser.add_argument(
-        "--quick", action="store_true", help="smaller stores and fewer rounds; about a minute"
+        "--quick", action="store_true", help="smaller stores and fewer rounds; under a minute"
     )
     parser.add_argument("--only", choices=ALL, action="append", help="only this one; may be repeated")
     parser.add_argument(

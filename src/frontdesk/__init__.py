@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from frontdesk.errors import FrontdeskError as FrontdeskError
     from frontdesk.flow.context import build_session_context as build_session_context
     from frontdesk.flow.context import build_session_context_prompt as build_session_context_prompt
+    from frontdesk.flow.limits import ephemeral_prompt as ephemeral_prompt
+    from frontdesk.flow.limits import limit_warning as limit_warning
+    from frontdesk.flow.notices import reset_note as reset_note
+    from frontdesk.flow.notices import reset_notice as reset_notice
     from frontdesk.model.contexts import SessionContext as SessionContext
     from frontdesk.model.gateway import GatewayConfig as GatewayConfig
     from frontdesk.model.keys import build_session_key as build_session_key
@@ -39,6 +43,10 @@ _EXPORTS = {
     "FrontdeskError": "frontdesk.errors",
     "build_session_context": "frontdesk.flow.context",
     "build_session_context_prompt": "frontdesk.flow.context",
+    "ephemeral_prompt": "frontdesk.flow.limits",
+    "limit_warning": "frontdesk.flow.limits",
+    "reset_note": "frontdesk.flow.notices",
+    "reset_notice": "frontdesk.flow.notices",
     "SessionContext": "frontdesk.model.contexts",
     "GatewayConfig": "frontdesk.model.gateway",
     "build_session_key": "frontdesk.model.keys",

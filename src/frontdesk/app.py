@@ -2,13 +2,9 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable
-from datetime import UTC, tzinfo
-from pathlib import Path
 from types import TracebackType
 from typing import Self
-from zoneinfo import ZoneInfo
 
 from frontdesk import plugins
 from frontdesk.contracts.clock import Clock, SystemClock
@@ -18,8 +14,7 @@ from frontdesk.flow.service import HasActiveProcesses
 from frontdesk.flow.sessions import Sessions
 from frontdesk.flow.transcripts import Transcripts
 from frontdesk.model.gateway import GatewayConfig
-
-LOCAL_TIME = Path("/etc/localtime")
+from frontdesk.zones import machine_zone
 
 
 class SessionStore(Sessions, Transcripts, Finding):
@@ -64,19 +59,3 @@ class SessionStore(Sessions, Transcripts, Finding):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def machine_zone() -> tzinfo:
-    """The machine's time zone, with its rules."""
-    with contextlib.suppress(OSError, ValueError):
-        if name := os.environ.get("TZ", "").removeprefix(":"):
-            return ZoneInfo(name)
-        with LOCAL_TIME.open("rb") as file:
-            return ZoneInfo.from_file(file, key=_zone_name())
-    return UTC
-
-
-def _zone_name() -> str:
-    """The zone's name, as far as the link to its file tells."""
-    target = str(LOCAL_TIME.resolve())
-    return target.partition("zoneinfo/")[2] or "localtime"

@@ -20,7 +20,7 @@ FrontdeskError
 ├── UnknownSession            a write to a session that does not exist
 └── StoreError
     ├── UnknownStore
-    ├── StoreLocked           another process owns the file
+    ├── StoreLocked           the file has an owner already
     ├── ForeignDatabase       not ours
     ├── NewerDatabase         ours, from a newer version
     ├── CorruptDatabase
@@ -126,7 +126,7 @@ class UnknownStore(StoreError, ValueError):
 
 
 class StoreLocked(StoreError):
-    """{path} is in use by {holder}. Stop that process, or open another file."""
+    """{path} is in use by {holder}. Close it there, or open another file."""
 
 
 class ForeignDatabase(StoreError):

@@ -1,12 +1,21 @@
 """The program as a user starts it."""
 
+import contextlib
+import os
+import select
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 FRONTDESK = Path(sys.executable).with_name("frontdesk")
 # Run the arguments on a terminal of their own, its other end being our input and output.
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+# How long the program may take for anything, on the busiest machine; a test fails after that.
+PATIENCE_SECONDS = 60.0
+INSISTING_SECONDS = 5.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -25,14 +34,18 @@ def run(
         cwd=home,
         capture_output=True,
         check=False,
+        timeout=PATIENCE_SECONDS,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def start(home: Path, *arguments: str, terminal: bool = False, **more: str) -> subprocess.Popen[bytes]:
-    """Start the program and talk to it through pipes."""
+@contextlib.contextmanager
+def start(
+    home: Path, *arguments: str, terminal: bool = False, **more: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the program and talk to it through pipes; it does not outlive the block."""
     launcher = [sys.executable, "-c", ON_A_TERMINAL] if terminal else []
-    return subprocess.Popen(
+    with subprocess.Popen(
         [*launcher, str(FRONTDESK), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -40,16 +53,22 @@ def start(home: Path, *arguments: str, terminal: bool = False, **more: str) -> s
         env=environment(home, **more),
         cwd=home,
         bufsize=0,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def read_until(process: subprocess.Popen[bytes], text: str) -> str:
-    """What the program writes up to and with a text; fails when it ends before that."""
+    """What the program writes up to and with a text; fails when it ends, or takes too long, before that."""
     assert process.stdout is not None
     written = b""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not written.endswith(text.encode()):
-        byte = process.stdout.read(1)
-        assert byte, f"the program ended after writing {written.decode()!r}"
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        byte = os.read(process.stdout.fileno(), 1) if ready else b""
+        assert byte, f"the program ended or fell silent after writing {written.decode()!r}"
         written += byte
     return written.decode()
 
@@ -61,5 +80,14 @@ def write(process: subprocess.Popen[bytes], text: str) -> None:
 
 def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """Its exit code and what it wrote last."""
-    rest, _ = process.communicate()
+    rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, rest.decode()
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Type ^C until the program has gone: one that comes between prompt and reading can be lost."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            write(process, "\x03")
+            process.wait(INSISTING_SECONDS)

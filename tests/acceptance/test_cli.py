@@ -11,7 +11,7 @@ import pytest
 
 from frontdesk import config
 from frontdesk.config import reference
-from tests.acceptance.program import environment, run
+from tests.acceptance.program import PATIENCE_SECONDS, environment, run
 
 SHOWN = """
 from frontdesk.cli import main
@@ -30,7 +30,12 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
 
 def test_help_loads_no_command(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True, env=environment(tmp_path)
+        [sys.executable, "-c", SHOWN],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(tmp_path),
+        timeout=PATIENCE_SECONDS,
     )
     assert done.stderr.split() == ["frontdesk.cli", "frontdesk.errors"]
 
@@ -156,6 +161,7 @@ class TestExplain:
         assert explained["source"]["user_name"] == "ann"
         assert explained["policy"]["max_messages"] == 200
         assert (explained["session"], explained["reset_reason"]) == (None, None)
+        assert explained["refused"] is None
 
     def test_policy_is_the_configured_one(self, tmp_path: Path) -> None:
         (tmp_path / "desk.toml").write_text(
@@ -173,6 +179,24 @@ class TestExplain:
     def test_nothing_is_created_by_asking(self, tmp_path: Path) -> None:
         assert run(tmp_path, "explain", "--platform", "slack", "--chat-id", "C1").returncode == 0
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            (["--chat-type", "group"], "names no chat, user or thread"),
+            (["--chat-id", "1" * 3000], "longer than"),
+        ],
+    )
+    def test_event_that_would_be_refused_is_said_to_be(
+        self, options: list[str], why: str, tmp_path: Path
+    ) -> None:
+        done = run(tmp_path, "explain", "--platform", "slack", *options)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1].startswith("next     a message is refused: ")
+        assert why in done.stdout.splitlines()[-1]
+        asked = run(tmp_path, "explain", "--json", "--platform", "slack", *options)
+        assert asked.returncode == 1
+        assert why in json.loads(asked.stdout)["refused"]
 
     @pytest.mark.parametrize(
         ("given", "message"),

@@ -1,5 +1,6 @@
 """Whatever is killed whenever: what was acknowledged is there, once, in order."""
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -27,6 +28,7 @@ LAST_TURNS = 2
 MOST_ACKNOWLEDGEMENTS = 250
 LATEST_SECONDS = (0, 0.03, 0.3)
 OPENING = 1
+END_SECONDS = 60
 
 pytestmark = pytest.mark.prove
 
@@ -89,7 +91,8 @@ class Client:
 
     def _end(self, returncode: int | None) -> None:
         """Hear what was still on the way, and how the client ended."""
-        with self._process:
+        with self._process, contextlib.ExitStack() as stack:
+            stack.callback(self._process.kill)
             assert self._process.stdout
             assert self._process.stderr
             for line in self._process.stdout:
@@ -97,7 +100,7 @@ class Client:
                     self._ledger.note(line)
             complaints = self._process.stderr.read().decode()
             assert not complaints, complaints
-            assert self._process.wait() == returncode
+            assert self._process.wait(END_SECONDS) == returncode
 
 
 def start_clients(url: str, ledger: Ledger, processes: int) -> list[Client]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.program import finish, read_until, run, start, write
+from tests.acceptance.program import PATIENCE_SECONDS, finish, interrupt, read_until, run, start, write
 
 ID = r"[0-9]{8}_[0-9]{6}_[0-9a-f]{8}"
 # Nothing changes by itself while a test runs, whatever the hour.
@@ -287,13 +287,17 @@ def test_wrong_setting_is_an_error_in_one_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("typed", ["\x03", "\x04", "half a line\x03", ":quit\n"])
-def test_person_at_a_terminal_leaves_cleanly(typed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "interrupted"), [("", True), ("half a line", True), ("\x04", False), (":quit\n", False)]
+)
+def test_person_at_a_terminal_leaves_cleanly(typed: str, interrupted: bool, tmp_path: Path) -> None:
     with start(tmp_path, "tour", terminal=True) as tour:
         read_until(tour, PROMPT)
         write(tour, "hello\n")
         assert "You said: hello" in read_until(tour, PROMPT)
         write(tour, typed)
+        if interrupted:
+            interrupt(tour)
         code, rest = finish(tour)
     assert code == 0
     assert "Traceback" not in rest
@@ -319,4 +323,4 @@ def test_reader_that_goes_away_causes_no_noise(tmp_path: Path) -> None:
         write(tour, "hello\n")
         assert tour.stdin is not None
         tour.stdin.close()
-        assert tour.wait() in (0, 1)
+        assert tour.wait(PATIENCE_SECONDS) in (0, 1)

@@ -261,9 +261,10 @@ class Reference:
     def branch(self, key: str, now: datetime, given: str) -> Session:
         old = self.sessions[self.routes[key]]
         branch = self._succeed(key, old.origin, now, given, old, "branch")
-        branch.rows = [replace(row, turn=None) for row in old.live]
+        branch.rows = list(map(replace, old.live))
         branch.next_position = old.next_position
         branch.counted_from = old.counted_from
+        branch.model_turns = old.model_turns
         branch.model_override = old.model_override
         return branch
 

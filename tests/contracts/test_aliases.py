@@ -114,3 +114,15 @@ async def test_what_is_no_number_is_not_learned(service: SessionStore) -> None:
     for lid, phone in (("", PHONE), (LID, "ann"), ("../x", PHONE), ("%", PHONE)):
         with pytest.raises(errors.InvalidInput):
             await service.learn_whatsapp_alias(lid, phone)
+
+
+async def test_name_that_moves_to_another_person_takes_nothing_along(service: SessionStore) -> None:
+    first = SessionSource(platform=Platform.WHATSAPP, chat_id="49", user_id="49")
+    second = SessionSource(platform=Platform.WHATSAPP, chat_id="50", user_id="50")
+    entry = await service.get_or_create_session(first)
+    await service.append_to_transcript(entry.session_id, user_says("heron"))
+    assert await service.learn_whatsapp_alias("77@lid", "49")
+    assert await service.learn_whatsapp_alias("77@lid", "50")
+    assert await service.search("heron", await service.viewer_for(second)) == []
+    assert len(await service.search("heron", await service.viewer_for(first))) == 1
+    assert (await service.get_or_create_session(first)).session_id == entry.session_id

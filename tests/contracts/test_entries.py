@@ -1,5 +1,6 @@
 """What is written about a session, and what is never written."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import uuid4
@@ -158,3 +159,24 @@ async def test_session_whose_details_cannot_be_read_is_named_and_the_rest_load(
     assert await service.get_session(whole.session_key) == whole
     assert (await service.get_or_create_session(direct("ann"))).session_id == broken.session_id
     assert await service.load_transcript(broken.session_id) == [user_says()]
+
+
+@pytest.mark.parametrize("column", ["created_at", "updated_at", "ended_at", "last_resume_marked_at"])
+async def test_session_whose_row_makes_no_sense_is_named_and_the_rest_are_served(
+    open_session_store: OpenSessionStore,
+    edit_store: EditStore,
+    caplog: pytest.LogCaptureFixture,
+    column: str,
+) -> None:
+    async with await open_session_store(LASTING) as service:
+        bad = await service.get_or_create_session(direct("bad"))
+        good = await service.get_or_create_session(direct("good"))
+    await edit_store(f"UPDATE sessions SET {column} = 9000000000000000000 WHERE id = '{bad.session_id}'")
+    service = await open_session_store(LASTING)
+    with caplog.at_level(logging.WARNING):
+        assert [entry.session_id for entry in await service.list_sessions()] == [good.session_id]
+        assert await service.suspend_recently_active() == 1
+        assert (await service.get_or_create_session(direct("good"))).session_id == good.session_id
+        fresh = await service.get_or_create_session(direct("bad"))
+    assert fresh.session_id != bad.session_id
+    assert bad.session_id in caplog.text

@@ -1,6 +1,8 @@
 """Nobody reaches another person's conversation."""
 
-from frontdesk import GatewayConfig, Platform, ResetMode, SessionSource, SessionStore, Viewer
+import pytest
+
+from frontdesk import GatewayConfig, Platform, ResetMode, SessionSource, SessionStore, Viewer, errors
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import OpenSessionStore
 from tests.contracts.samples import LASTING, agent_says, direct, in_group, in_thread, user_says, with_policy
@@ -185,3 +187,27 @@ async def test_undone_and_rewritten_messages_leave_the_search(service: SessionSt
     await service.rewrite_transcript(entry.session_id, [user_says("haystack")])
     assert await service.search("needle", viewer) == []
     assert len(await service.search("haystack", viewer)) == 1
+
+
+async def test_direct_chat_that_names_nobody_belongs_to_itself(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct("7"))
+    await service.append_to_transcript(entry.session_id, user_says("secret"))
+    nameless = SessionSource(platform=Platform.TELEGRAM, chat_id="7")
+    assert await service.search("secret", await service.viewer_for(nameless)) == []
+
+
+async def test_direct_chat_is_still_ones_own_once_the_person_is_named(service: SessionStore) -> None:
+    nameless = SessionSource(platform=Platform.TELEGRAM, chat_id="chat-ann")
+    entry = await service.get_or_create_session(nameless)
+    named = await service.viewer_for(direct("ann"))
+    assert await service.find_session(entry.session_id, named) is not None
+    assert await service.set_title(entry.session_id, "mine", named)
+    assert await service.find_session(entry.session_id, await service.viewer_for(direct("bob"))) is None
+
+
+async def test_refused_messages_are_counted_by_their_rule(service: SessionStore) -> None:
+    with pytest.raises(errors.Unroutable):
+        await service.get_or_create_session(SessionSource(platform=Platform.SLACK))
+    with pytest.raises(errors.UnsafeKey):
+        await service.get_or_create_session(SessionSource(platform=Platform.SLACK, chat_id="x" * 3_000))
+    assert service.refused == {"Unroutable": 1, "UnsafeKey": 1}

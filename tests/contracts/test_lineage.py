@@ -204,3 +204,13 @@ async def test_unknown_end_reason_is_refused(service: SessionStore) -> None:
     with pytest.raises(errors.InvalidInput, match="bored"):
         await service.end_session(entry.session_id, "bored")  # type: ignore[arg-type]
     assert await service.close_session(entry.session_id)
+
+
+async def test_branch_knows_the_turns_of_its_parent(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct())
+    turn = [user_says("one"), agent_says("uno")]
+    await service.record_turn(entry.session_id, turn, turn_id="t1")
+    branch = await service.branch_session(entry.session_key)
+    assert branch is not None
+    assert await service.record_turn(branch.session_id, turn, turn_id="t1") == 0
+    assert await service.load_transcript(branch.session_id) == turn

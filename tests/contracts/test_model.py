@@ -421,7 +421,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.check_session(session)
         self.check_routes()
         if newest := self.pick(0):
-            whole = self.run(self.service.load_transcript(newest.id, include_ancestors=True))
+            whole = self.run(self.service.load_transcript(newest.id, include_ancestors=True, as_stored=True))
             assert whole == self.reference.with_ancestors(newest)
 
     def check_session(self, session: Session) -> None:
@@ -429,7 +429,7 @@ class SessionMachine(RuleBasedStateMachine):
         entry, facts = found.entry, session.facts()
         assert {name: getattr(entry, name) for name in facts} == facts
         assert found.end_reason == session.end
-        assert self.run(self.service.load_transcript(session.id)) == session.transcript
+        assert self.run(self.service.load_transcript(session.id, as_stored=True)) == session.transcript
         if entry.session_id in self.reference.routes.values():
             source = session.origin
             expected = self.reference.policy_reason(session, source, self.now)

@@ -626,7 +626,8 @@ async def test_overheard_message_does_not_close_tool_calls(service: SessionStore
 async def test_open_tool_calls_are_closed_when_a_turn_ends(service: SessionStore, session_id: str) -> None:
     await append(service, session_id, user_says(), agent_calls("c1", "c2", "c3"), tool_answers("c2"))
     assert await service.close_tool_calls(session_id) == 2
-    assert (await service.load_transcript(session_id))[3:] == [interrupted("c1"), interrupted("c3")]
+    stored = await service.load_transcript(session_id, as_stored=True)
+    assert stored[3:] == [interrupted("c1"), interrupted("c3")]
     assert await count(service, session_id) == 5
     assert await service.close_tool_calls(session_id) == 0
 
@@ -685,3 +686,48 @@ async def test_unreadable_row_leaves_the_rest_of_the_transcript(
     assert (await service.rewind_session(entry.session_id, 2)) is not None
     assert (await service.redo_session(entry.session_id)) is not None
     assert len(await service.load_transcript(entry.session_id)) == 2
+
+
+async def test_loaded_transcript_is_a_valid_conversation(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct())
+    await service.record_turn(entry.session_id, [user_says("go"), agent_calls("c1")], turn_id="t1")
+    assert (await service.load_transcript(entry.session_id))[-1] == {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": "[interrupted: the tool call has no result]",
+    }
+    assert len(await service.load_transcript(entry.session_id, as_stored=True)) == 2
+    await service.append_to_transcript(entry.session_id, user_says("and?"))
+    late = [user_says("go"), agent_calls("c1"), tool_answers("c1")]
+    assert await service.record_turn(entry.session_id, late, turn_id="t1") == 1
+    assert await service.load_transcript(entry.session_id) == [*late, user_says("and?")]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda service, key, id: service.get_or_create_session({"platform": "telegram"}),
+        lambda service, key, id: service.viewer_for("ann"),
+        lambda service, key, id: service.search("x", "ann"),
+        lambda service, key, id: service.list_own_sessions(None),
+        lambda service, key, id: service.rewrite_transcript(id, ""),
+        lambda service, key, id: service.record_turn(id, None),
+        lambda service, key, id: service.record_turn(id, [], usage={"input_tokens": 1}),
+        lambda service, key, id: service.rewind_session(id, "1"),
+        lambda service, key, id: service.load_transcript(id, revision="x"),
+        lambda service, key, id: service.compress_session(key, "short"),
+        lambda service, key, id: service.mark_resume_pending(key, 5),
+        lambda service, key, id: service.reset_session(key, 5),
+        lambda service, key, id: service.prune_old_entries("x"),
+        lambda service, key, id: service.list_sessions(limit=1.5),
+        lambda service, key, id: service.list_sessions(-1),
+    ],
+)
+async def test_wrong_kinds_are_refused_by_name_and_change_nothing(service: SessionStore, wrong: Any) -> None:
+    entry = await service.get_or_create_session(direct())
+    await service.append_to_transcript(entry.session_id, user_says("kept"))
+    before = await service.get_session(entry.session_key)
+    with pytest.raises(errors.InvalidInput):
+        await wrong(service, entry.session_key, entry.session_id)
+    assert await service.get_session(entry.session_key) == before
+    assert await service.load_transcript(entry.session_id) == [user_says("kept")]

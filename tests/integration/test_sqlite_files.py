@@ -143,7 +143,7 @@ async def test_file_is_free_after_its_holder_was_killed(path: Path, tmp_path: Pa
 
 async def test_second_open_in_the_same_process_is_refused(path: Path) -> None:
     async with opened(path):
-        with pytest.raises(errors.StoreLocked, match=f"process {os.getpid()} "):
+        with pytest.raises(errors.StoreLocked, match="in use by this process"):
             await open_service(path)
     async with opened(path):
         pass
@@ -703,3 +703,15 @@ async def test_reader_of_another_program_holds_nothing_up(path: Path) -> None:
                 assert await service.append_to_transcript(entry.session_id, large)
             assert other.execute("SELECT count(*) FROM messages").get == 0
         assert await numbers_in(service, entry.session_id) == list(range(30))
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced"])
+async def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, fate: str) -> None:
+    path = tmp_path / "state.db"
+    async with await SessionStore.open(f"sqlite:///{path}") as store:
+        entry = await store.get_or_create_session(direct())
+        path.unlink()
+        if fate == "replaced":
+            path.write_bytes(b"")
+        with pytest.raises(errors.StoreFailed, match="moved or deleted"):
+            await store.append_to_transcript(entry.session_id, {"role": "user", "content": "lost?"})

@@ -317,6 +317,23 @@ class TestSyntax:
         ):
             config.load(file, NOBODY)
 
+    @pytest.mark.parametrize(
+        ("content", "name"),
+        [
+            ("[session_reset]\n[session_reset]\n", "[session_reset]"),
+            ("[platforms.slack]\n[platforms.slack]\n", "[platforms.slack]"),
+            ('[a."b\'c (d)"]\n[a."b\'c (d)"]\n', '[a."b\'c (d)"]'),
+        ],
+    )
+    def test_table_that_stands_there_twice_is_named_as_in_the_file(
+        self, content: str, name: str, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "frontdesk.toml"
+        file.write_text(content)
+        with pytest.raises(errors.InvalidConfigFile) as caught:
+            config.load(file, NOBODY)
+        assert str(caught.value).endswith(f", line 2, is not valid TOML: Cannot declare {name} twice")
+
     def test_byte_order_mark_is_no_error(self, tmp_path: Path) -> None:
         file = tmp_path / "frontdesk.toml"
         file.write_bytes(b'\xef\xbb\xbfhome = "/desk"')

@@ -48,6 +48,8 @@ def command(config_file: Path | None, /, store_url: str | None, as_json: bool, *
         output.show_json({"source": source.to_dict(), **explanation})
     else:
         output.show("\n".join([f"{'source':<{COLUMN}}{source.description}", *describe(explanation)]))
+    if explanation["refused"]:
+        sys.exit(1)
 
 
 def _given(fields: dict[str, str | None]) -> dict[str, Any]:
@@ -103,7 +105,9 @@ def _session(session: dict[str, Any] | None) -> str:
 
 
 def _next(explanation: dict[str, Any]) -> str:
-    session = explanation["session"]
+    session, refused = explanation["session"], explanation["refused"]
+    if refused:
+        return f"a message is refused: {' '.join(refused.split())}"
     if session is None:
         return "a message starts a session"
     reason = EndReason.SUSPENDED if session["suspended"] else explanation["reset_reason"]

@@ -3,6 +3,7 @@
 Nothing else reads the environment, except the machine's time zone.
 """
 
+import ast
 import os
 import re
 import tomllib
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.config import settings
 from frontdesk.config.reading import FILE_VARIABLE, Reading
 from frontdesk.config.settings import Value
 from frontdesk.config.table import HOME, STORE
@@ -22,6 +24,7 @@ FILE_NAME = "frontdesk.toml"
 HOME_VARIABLE = HOME.variable or ""
 
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)$")
+_TOML_NAME = re.compile(r"(?<=[a-z] )\(['\"].*['\"],?\)")
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,5 +103,10 @@ def _parse_toml(file: Path, content: bytes) -> dict[str, Any]:
         place = _TOML_PLACE.search(str(error))
         line = int(place["line"] or 0) if place else 0
         line = line or max(1, len(content.splitlines()))
-        why = _TOML_PLACE.sub("", str(error))
+        why = _TOML_NAME.sub(_named, _TOML_PLACE.sub("", str(error)))
         raise errors.InvalidConfigFile(path=file, line=line, why=why) from error
+
+
+def _named(found: re.Match[str]) -> str:
+    """A table's name as the file writes it, where the parser gives a tuple."""
+    return f"[{settings.dotted(ast.literal_eval(found[0]))}]"

@@ -54,7 +54,7 @@ def build_session_context_prompt(context: SessionContext, *, redact_pii: bool = 
     redaction = Redaction(redact_pii)
     facts = (
         _source(context.source, redaction),
-        _topic(context.source),
+        _topic(context, redaction),
         _user(context, redaction),
         _notes(context),
         _platforms(context),
@@ -98,8 +98,8 @@ def _person_id(source: SessionSource, redaction: Redaction) -> str | None:
     return quote(redaction.user_id(source.platform, user_id)) if user_id else None
 
 
-def _topic(source: SessionSource) -> str | None:
-    topic = quote_any(source.chat_topic)
+def _topic(context: SessionContext, redaction: Redaction) -> str | None:
+    topic = quote_any(redaction.topic(context.source, shared=context.shared_multi_user_session))
     return f"**Channel topic:** {topic}" if topic else None
 
 

@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.formats import words
 from frontdesk.logs import get_logger
-from frontdesk.model import amounts, keys, titles
+from frontdesk.model import inputs, keys, titles
 from frontdesk.model.messages import Role
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
@@ -31,11 +31,13 @@ class Finding(Service):
 
     async def find_session(self, session_id: str, viewer: Viewer) -> Session | None:
         """A session by its id, when the viewer may see it."""
+        inputs.check_kind("viewer", viewer, Viewer)
         session = await self._store.sessions.find(keys.check_session_id(session_id))
         return session if session and viewer.sees(session.owner) else None
 
     async def find_title(self, title: str, viewer: Viewer) -> Session | None:
         """The newest generation of the viewer's conversation with that title."""
+        inputs.check_kind("viewer", viewer, Viewer)
         session = await self._store.sessions.find_title(viewer, titles.clean_title(title))
         return await self._store.sessions.tip(session.id) if session else None
 
@@ -43,7 +45,8 @@ class Finding(Service):
         self, viewer: Viewer, *, limit: int = LIST_LIMIT, titled: bool = False
     ) -> list[Session]:
         """What the viewer may resume, ended sessions included, newest activity first."""
-        amounts.check_limit(limit)
+        inputs.check_kind("viewer", viewer, Viewer)
+        inputs.check_limit(limit)
         return await self._store.sessions.list_owned(viewer, limit=limit, titled=titled)
 
     async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:
@@ -64,13 +67,19 @@ class Finding(Service):
         around: int = 1,
     ) -> list[Hit]:
         """Messages with all these words, "phrases" and begin*, the best first."""
+        inputs.check_kind("viewer", viewer, Viewer)
+        inputs.check_kind("query", query, str)
+        inputs.check_kind("platform", platform, str, type(None))
+        inputs.check_kind("around", around, int)
+        inputs.check_time("since", since)
+        inputs.check_time("until", until)
         search = Search(
             terms=words.parse(query),
             role=_role(role, query),
             platform=platform,
             since=since,
             until=until,
-            limit=max(1, min(limit, MAX_HITS)),
+            limit=max(1, min(inputs.check_limit(limit), MAX_HITS)),
             around=max(0, min(around, MAX_AROUND)),
         )
         return await self._store.index.search(viewer, search)

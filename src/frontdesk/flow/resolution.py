@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.model import boundaries, moves
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
-from frontdesk.model.sessions import RESUMED_BY_A_MESSAGE, Session, Status, with_boundary
+from frontdesk.model.sessions import Reopening, Session, Status, with_boundary
 
 HELD_BACK_BY_WORK = AUTOMATIC - {EndReason.SUSPENDED, EndReason.RESUME_PENDING_EXPIRED}
 """Reasons that wait for background work to end."""
@@ -103,4 +103,4 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
 def _goes_on(session: Session) -> bool:
     """Whether nothing but policy and state keep a message from going on in the session."""
-    return session.status is Status.OPEN or session.reason in RESUMED_BY_A_MESSAGE
+    return session.status is Status.OPEN or session.reopening is Reopening.BY_A_MESSAGE

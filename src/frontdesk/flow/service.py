@@ -1,6 +1,7 @@
 """What every part of the session service works with."""
 
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
-from frontdesk.model import keys, people, sessions, whatsapp
+from frontdesk.model import inputs, keys, people, sessions, whatsapp
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
@@ -36,6 +37,8 @@ class Service:
         self._clock = clock or SystemClock()
         self._has_active_processes = has_active_processes_fn
         self._machine_zone = machine_zone
+        self.refused: Counter[str] = Counter()
+        """How many messages were refused, by the rule that refused them."""
         self._said = 0
         """How often something was added to a transcript here."""
 
@@ -48,6 +51,7 @@ class Service:
 
     async def _aliases(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names that matter for this source."""
+        inputs.check_kind("source", source, SessionSource)
         if source.platform is not Platform.WHATSAPP:
             return {}
         names = {

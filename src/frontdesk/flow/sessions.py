@@ -11,13 +11,12 @@ from frontdesk import errors
 from frontdesk.flow.resolution import Resolver
 from frontdesk.flow.service import Service, peer_of
 from frontdesk.logs import get_logger
-from frontdesk.model import amounts, keys, limits, messages, moves, people
+from frontdesk.model import inputs, keys, limits, messages, moves, people
 from frontdesk.model.moves import Move, Settled, Situation
-from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import (
-    NEVER_REOPENED,
     Relation,
+    Reopening,
     Session,
     SessionEntry,
     Status,
@@ -53,10 +52,12 @@ class Sessions(Service):
         return settled.session.entry
 
     def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
-        if where.rule is keys.Rule.BARE and source.platform is not Platform.LOCAL:
-            log.warning("event_unroutable", session_key=where.key, platform=str(source.platform))
-            raise errors.Unroutable(key=where.key)
-        keys.check_key(where.key)
+        try:
+            keys.check_routable(source, where)
+        except errors.FrontdeskError as refusal:
+            self.refused[type(refusal).__name__] += 1
+            log.warning("event_unroutable", platform=str(source.platform), why=str(refusal))
+            raise
 
     async def _resolve(self, key: str, resolver: Resolver, peer: Callable[[], str]) -> Settled:
         return await self._store.sessions.settle(
@@ -168,9 +169,9 @@ class Sessions(Service):
         """The keys' current sessions, newest activity first; ``after`` its last entry goes on with a list."""
         since = None
         if active_minutes is not None:
-            since = amounts.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
+            since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
         if limit is not None:
-            amounts.check_limit(limit)
+            inputs.check_limit(limit)
         found = await self._store.sessions.list_current(since=since, limit=limit, after=after)
         return [session.entry for session in found]
 
@@ -203,6 +204,7 @@ class Sessions(Service):
 
     async def reset_session(self, key: str, display_name: str | None = None) -> SessionEntry | None:
         """End the key's session by hand and start a new one."""
+        inputs.check_kind("display_name", display_name, str, type(None))
         now = self._clock.now()
         current = await self.get_session(key)
         aliases = await self._aliases(current.origin) if current and current.origin else {}
@@ -222,7 +224,7 @@ class Sessions(Service):
 
         def decide(situation: Situation) -> Move:
             current, other = situation.current, situation.other
-            if current is None or other is None or other.reason in NEVER_REOPENED:
+            if current is None or other is None or other.reopening is Reopening.NEVER:
                 return moves.Stay()
             if current.id == other.id and current.status is Status.OPEN:
                 return moves.Stay()
@@ -252,6 +254,7 @@ class Sessions(Service):
     ) -> SessionEntry | None:
         """Go on in a session that starts from a shorter transcript; the longer one stays as its ancestor."""
         now = self._clock.now()
+        inputs.check_kind("transcript", transcript, list, tuple)
         packed = tuple(messages.pack(message) for message in transcript)
 
         def decide(session: Session) -> Move:
@@ -283,6 +286,7 @@ class Sessions(Service):
 
     async def mark_resume_pending(self, key: str, reason: str = "restart_timeout") -> bool:
         """The session was interrupted and is to be continued; never over a suspended one."""
+        inputs.check_kind("reason", reason, str)
         now = self._clock.now()
 
         def mark(session: Session) -> Session | None:
@@ -304,15 +308,16 @@ class Sessions(Service):
     async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
         """After a crash: mark recently active sessions to be resumed; how many were."""
         now = self._clock.now()
-        since = amounts.ago(now, "max_age_seconds", max_age_seconds, SECOND)
+        since = inputs.ago(now, "max_age_seconds", max_age_seconds, SECOND)
         return await self._store.sessions.mark_recent(since, "restart_interrupted", now)
 
     async def prune_old_entries(self, max_age_days: float) -> int:
         """Forget keys that have rested so long, except suspended and busy ones; how many were."""
+        inputs.check_kind("max_age_days", max_age_days, int, float)
         if max_age_days <= 0:
             return 0
         now = self._clock.now()
-        before = amounts.ago(now, "max_age_days", max_age_days, DAY)
+        before = inputs.ago(now, "max_age_days", max_age_days, DAY)
         pruned = 0
         for key in await self._store.sessions.stale_keys(before):
             if not await self._is_busy(key):
@@ -363,11 +368,17 @@ class Sessions(Service):
     async def explain(self, source: SessionSource) -> dict[str, Any]:
         """Where a message would go and why; changes nothing."""
         where = self._address(source, await self._aliases(source))
+        refused = None
+        try:
+            keys.check_routable(source, where)
+        except (errors.Unroutable, errors.UnsafeKey) as error:
+            refused = str(error)
         session = await self._store.sessions.current(where.key)
         return {
             "session_key": where.key,
             "rule": str(where.rule),
             "shared": where.shared,
+            "refused": refused,
             "policy": self._policy(source.platform, source.chat_type, source.chat_id).to_dict(),
             "session": session.entry.to_dict() if session else None,
             "reset_reason": await self.reset_reason(session.entry, source) if session else None,

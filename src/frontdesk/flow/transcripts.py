@@ -8,7 +8,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.logs import get_logger
-from frontdesk.model import keys, messages
+from frontdesk.model import inputs, keys, messages
 from frontdesk.model.sessions import MAX_COUNT, Usage
 from frontdesk.model.transcripts import Revision, Rewound
 
@@ -45,6 +45,9 @@ class Transcripts(Service):
         ``first_position``: each is stored once, and usage is added only when something was new.
         """
         _turn(turn_id, first_position)
+        _check_list(transcript)
+        if usage is not None:
+            inputs.check_kind("usage", usage, Usage)
         packed = [
             messages.pack(message, turn_id, position if turn_id is not None else None)
             for position, message in enumerate(transcript, first_position)
@@ -57,12 +60,21 @@ class Transcripts(Service):
         return await self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
 
     async def load_transcript(
-        self, session_id: str, include_ancestors: bool = False, *, revision: int | None = None
+        self,
+        session_id: str,
+        include_ancestors: bool = False,
+        *,
+        revision: int | None = None,
+        as_stored: bool = False,
     ) -> list[dict[str, Any]]:
-        """The messages, oldest first; ``revision`` gives those that a rewind or rewrite took out."""
-        return await self._store.transcripts.load(
+        """The messages, oldest first, each tool call followed by its result; ``as_stored`` leaves them as
+        they came. ``revision`` gives those that a rewind or rewrite took out."""
+        if revision is not None:
+            inputs.check_kind("revision", revision, int)
+        stored = await self._store.transcripts.load(
             keys.check_session_id(session_id), ancestors=include_ancestors, revision=revision
         )
+        return stored if as_stored else messages.conversation(stored)
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         return await self._store.transcripts.has_platform_message_id(
@@ -71,6 +83,7 @@ class Transcripts(Service):
 
     async def rewrite_transcript(self, session_id: str, transcript: Sequence[Mapping[str, Any]]) -> bool:
         """Replace the transcript, all or nothing; whether that landed. The previous one stays loadable."""
+        _check_list(transcript)
         packed = [messages.pack(message) for message in transcript]
         keys.check_session_id(session_id)
         try:
@@ -81,6 +94,7 @@ class Transcripts(Service):
 
     async def rewind_session(self, session_id: str, n: int = 1) -> dict[str, Any] | None:
         """Take back the last ``n`` user turns; None when there is none."""
+        inputs.check_kind("n", n, int)
         keys.check_session_id(session_id)
         return _as_dict(await self._store.transcripts.rewind(session_id, n, self._clock.now()))
 
@@ -110,6 +124,10 @@ def _turn(turn_id: str | None, position: int | None) -> str | None:
     if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position <= MAX_COUNT:
         raise errors.InvalidInput(what=f"turn position {position!r}", why=f"use 0 to {MAX_COUNT}")
     return turn_id
+
+
+def _check_list(transcript: object) -> None:
+    inputs.check_kind("transcript", transcript, list, tuple)
 
 
 def _as_dict(rewound: Rewound | None) -> dict[str, Any] | None:

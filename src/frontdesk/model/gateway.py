@@ -1,6 +1,6 @@
 """The configuration the session layer works with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.sources import ChatType
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
 
@@ -32,6 +33,12 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The folder frontdesk keeps its files in."""
 
     def __post_init__(self) -> None:
+        _check_kind("default_reset_policy", self.default_reset_policy, SessionResetPolicy)
+        _check_table("platforms", self.platforms, PlatformConfig)
+        for name in ("reset_by_type", "reset_by_platform", "reset_by_chat"):
+            _check_table(name, getattr(self, name), SessionResetPolicy)
+        _check_names("reset_by_type", self.reset_by_type, _is_type, f"the names {', '.join(ChatType)}")
+        _check_names("reset_by_chat", self.reset_by_chat, _is_chat, "names of the form platform:chat_id")
         for name in ("group_sessions_per_user", "thread_sessions_per_user", "multiplex_profiles"):
             if not isinstance(getattr(self, name), bool):
                 raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="true or false")
@@ -74,3 +81,33 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
         data = msgspec.to_builtins(self, enc_hook=str)  # a platform is written as its name
         assert isinstance(data, dict)
         return data
+
+
+def _check_kind(key: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise errors.InvalidSetting(key=key, value=value, allowed=f"a {kind.__name__}")
+
+
+def _check_table(key: str, table: object, kind: type) -> None:
+    """Any text may be a name: a plug-in may register its platform later."""
+    if not isinstance(table, Mapping):
+        raise errors.InvalidSetting(key=key, value=table, allowed=f"a mapping of names to {kind.__name__}")
+    for name, value in table.items():
+        if not isinstance(name, str):
+            raise errors.InvalidSetting(key=key, value=name, allowed="names that are texts")
+        _check_kind(f"{key}.{name}", value, kind)
+
+
+def _check_names(key: str, table: Mapping[str, object], fits: Callable[[str], bool], allowed: str) -> None:
+    for name in table:
+        if not fits(name):
+            raise errors.InvalidSetting(key=key, value=name, allowed=allowed)
+
+
+def _is_type(name: str) -> bool:
+    return name in tuple(ChatType)
+
+
+def _is_chat(name: str) -> bool:
+    platform, _, chat_id = name.partition(":")
+    return bool(platform and chat_id)

@@ -15,6 +15,7 @@ from frontdesk.model.sources import ChatType, SessionSource
 DEFAULT_NAMESPACE = "main"
 MAX_KEY_BYTES = 2048
 MAX_SESSION_ID_BYTES = 255
+SHOWN_CHARACTERS = 100
 
 _CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_CONTROL}]")
@@ -149,11 +150,18 @@ def _percent(text: str) -> str:
     return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
 
 
+def check_routable(source: SessionSource, where: Address) -> None:
+    """Refuse an event that has no conversation, or none that can be kept."""
+    if where.rule is Rule.BARE and source.platform is not Platform.LOCAL:
+        raise errors.Unroutable(key=where.key)
+    check_key(where.key)
+
+
 def check_key(key: str) -> str:
     """The key, when a ready-made one from outside is safe to use."""
     why = _unsafe(key, MAX_KEY_BYTES)
     if why:
-        raise errors.UnsafeKey(key=key, why=why)
+        raise errors.UnsafeKey(key=_cut(key), why=why)
     return key
 
 
@@ -161,8 +169,15 @@ def check_session_id(session_id: str) -> str:
     """The session id, when a ready-made one from outside is safe to use."""
     why = _unsafe(session_id, MAX_SESSION_ID_BYTES)
     if why:
-        raise errors.UnsafeSessionId(session_id=session_id, why=why)
+        raise errors.UnsafeSessionId(session_id=_cut(session_id), why=why)
     return session_id
+
+
+def _cut(text: object) -> object:
+    """What an error repeats of a text."""
+    if not isinstance(text, str) or len(text) <= SHOWN_CHARACTERS:
+        return text
+    return text[: SHOWN_CHARACTERS - 1] + "…"
 
 
 def _unsafe(text: object, limit: int) -> str | None:

@@ -75,13 +75,39 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
 
 def interrupted(call_id: str) -> Message:
     """The result that closes a tool call which will never get one."""
-    return pack({"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED})
+    return pack(_interruption(call_id))
 
 
 def open_calls(before: Iterable[str], message: Message) -> tuple[str, ...]:
     """The tool calls without a result after ``message``, given those open before it."""
     still = () if message.closes_calls else tuple(call for call in before if call != message.answers)
     return (*still, *message.calls)
+
+
+def conversation(messages: list[Plain]) -> list[Plain]:
+    """The messages as a model takes them: each tool call directly followed by its one result.
+
+    Results that came late or after other messages move to their call; a real result stands before an
+    interrupted one; a call without any is shown as interrupted.
+    """
+    if not any(message.get("tool_calls") for message in messages):
+        return messages
+    shown: list[Plain] = []
+    places: dict[str, int] = {}
+    for message in messages:
+        place = places.get(str(message.get("tool_call_id"))) if message.get("role") == Role.TOOL else None
+        if place is not None:
+            shown[place] = message if shown[place].get("content") == INTERRUPTED else shown[place]
+            continue
+        shown.append(message)
+        for call in _call_ids(message):
+            places[call] = len(shown)
+            shown.append(_interruption(call))
+    return shown
+
+
+def _interruption(call_id: str) -> Plain:
+    return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
 
 
 def text_of(message: Mapping[str, Any]) -> str:

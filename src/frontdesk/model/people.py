@@ -23,9 +23,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: SessionSource, aliases: Mapping[str, str] | None = None) -> "Principal | None":
-        """The person behind a message; in a direct chat that names nobody, the chat stands for them."""
+        """The person behind a message; a WhatsApp direct chat is named after them."""
         chat, person = keys.identities(source, aliases)
-        if not person and source.chat_type is ChatType.DM:
+        if not person and source.chat_type is ChatType.DM and source.platform is Platform.WHATSAPP:
             person = chat
         if not person:
             return None
@@ -48,13 +48,15 @@ class Viewer(msgspec.Struct, frozen=True):
 
 
 def owner_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> str:
-    """Who a new session belongs to: the person, or the conversation itself when people share it."""
+    """Who a new session belongs to: the person, or the conversation itself when people share it or nobody is
+    named."""
     principal = None if where.shared else Principal.of(source, aliases)
     return principal.id if principal else where.key
 
 
 def viewer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> Viewer:
-    """What the sender of a message may see: their own sessions, and the shared one of this chat."""
+    """What the sender of a message may see: their own sessions, and what belongs to this chat when it is
+    shared or theirs alone."""
     principal = Principal.of(source, aliases)
-    shared = {where.key} if where.shared or principal is None else set()
-    return Viewer(frozenset(shared | ({principal.id} if principal else set())))
+    of_chat = where.shared or principal is None or source.chat_type is ChatType.DM
+    return Viewer(frozenset(({where.key} if of_chat else set()) | ({principal.id} if principal else set())))

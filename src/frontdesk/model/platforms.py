@@ -4,6 +4,7 @@ import re
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from frontdesk import errors
 
@@ -103,6 +104,17 @@ class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
     chat_id: str
     name: str
 
+    def __post_init__(self) -> None:
+        platform = Platform.parse(self.platform)
+        if platform is None:
+            known = ", ".join(Platform.known())
+            raise errors.InvalidSetting(key="home_channel.platform", value=self.platform, allowed=known)
+        force_setattr(self, "platform", platform)
+        if not isinstance(self.chat_id, str) or not self.chat_id.strip():
+            raise errors.InvalidSetting(key="home_channel.chat_id", value=self.chat_id, allowed="a chat id")
+        if not isinstance(self.name, str):
+            raise errors.InvalidSetting(key="home_channel.name", value=self.name, allowed="a text")
+
     def to_dict(self) -> dict[str, str]:
         return {"platform": str(self.platform), "chat_id": self.chat_id, "name": self.name}
 
@@ -125,3 +137,10 @@ class PlatformConfig(msgspec.Struct, frozen=True, kw_only=True):
     home_channel: HomeChannel | None = None
     tools: bool = False
     """Whether the agent has this platform's own tools (Discord: bot token and toolset enabled)."""
+
+    def __post_init__(self) -> None:
+        for name in ("enabled", "tools"):
+            if not isinstance(getattr(self, name), bool):
+                raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="true or false")
+        if not isinstance(self.home_channel, HomeChannel | None):
+            raise errors.InvalidSetting(key="home_channel", value=self.home_channel, allowed="a HomeChannel")

@@ -40,11 +40,19 @@ class Relation(StrEnum):
     COMPRESSED = "compressed"
 
 
-RESUMED_BY_A_MESSAGE = frozenset({EndReason.CLOSED})
-"""Endings that the next message of the conversation undoes."""
+class Reopening(StrEnum):
+    """What makes an ended session open again."""
 
-NEVER_REOPENED = frozenset({EndReason.FORGOTTEN})
-"""Endings that nobody undoes."""
+    BY_A_MESSAGE = "the next message"
+    BY_HAND = "a command"
+    NEVER = "nothing"
+
+
+REOPENING = dict.fromkeys(EndReason, Reopening.BY_HAND) | {
+    EndReason.CLOSED: Reopening.BY_A_MESSAGE,
+    EndReason.FORGOTTEN: Reopening.NEVER,
+}
+"""The legal moves: an open session may end for every reason; an ended one opens again as its reason says."""
 
 
 def new_session_id(now: datetime) -> str:
@@ -263,6 +271,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return read_reason(self.end_reason)
 
     @property
+    def reopening(self) -> Reopening:
+        """What opens it again, now that it has ended. One that another program ended, a command."""
+        return REOPENING[self.reason] if self.reason else Reopening.BY_HAND
+
+    @property
     def had_activity(self) -> bool:
         """Whether a model turn ever ran in it."""
         return self.model_turns > 0 or self.entry.total_tokens > 0
@@ -281,14 +294,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         """Not to be resumed any more."""
         return self.changed(resume_pending=False, resume_reason=None, last_resume_marked_at=None)
 
-    def ended(self, at: datetime, reason: EndReason) -> "Session":
-        if self.status is Status.ENDED:
-            raise errors.IllegalMove(state=f"ended ({self.end_reason})", wanted=f"ended ({reason})")
-        return replace(self, ended_at=at, end_reason=str(reason))
-
     def reopened(self, at: datetime) -> "Session":
         """Open again and active now; its marks and flags are gone."""
-        if self.reason in NEVER_REOPENED:
+        if self.reopening is Reopening.NEVER:
             raise errors.IllegalMove(state=f"ended ({self.end_reason})", wanted="open")
         fresh = self.consumed().unmarked().changed(updated_at=at, suspended=False, expiry_finalized=False)
         return replace(fresh, ended_at=None, end_reason=None)

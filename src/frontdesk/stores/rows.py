@@ -87,7 +87,8 @@ def _read_details(blob: bytes) -> _Read | None:
     """None when the blob cannot be read."""
     try:
         details = msgspec.json.decode(blob, type=Details)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        served = tuple(map(from_micros, details.served))
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
         return None
     origin = read_origin(details.origin)
     return _Read(
@@ -96,7 +97,7 @@ def _read_details(blob: bytes) -> _Read | None:
         display_name=details.display_name,
         resume_reason=details.resume_reason,
         model_override=details.model_override,
-        served=tuple(map(from_micros, details.served)),
+        served=served,
     )
 
 
@@ -108,7 +109,16 @@ def _details_of(session_id: str, blob: bytes) -> _Read:
     return details
 
 
-def read_session(row: Row) -> Session:
+def read_session(row: Row) -> Session | None:
+    """The session; None, with a warning that names it, when its row makes no sense."""
+    try:
+        return _session(row)
+    except (OverflowError, ValueError, TypeError) as error:
+        log.warning("session_unreadable", session=row[0], why=str(error))
+        return None
+
+
+def _session(row: Row) -> Session:
     (
         session_id, session_key, owner, peer, platform, chat_type, created_at, updated_at, ended_at,
         end_reason, parent_id, relation, title, _title_key, message_count, _counted_from, _next_position,

@@ -9,7 +9,8 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.formats.snippets import snippet
-from frontdesk.model.messages import Plain, Role, text_of
+from frontdesk.logs import get_logger
+from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.stores.bodies import read_bodies, read_body
@@ -17,7 +18,10 @@ from frontdesk.stores.dialects import DIALECTS, Dialect
 from frontdesk.stores.rows import from_micros, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
+log = get_logger(__name__)
+
 EVER = 2**62
+BEGINNING = 0
 BATCH_ROWS = 1_000
 SESSION_ROWS = 50
 BATCH_BYTES = 2 * 1024 * 1024
@@ -46,7 +50,11 @@ class Index:
             if not isinstance(found, Behind):
                 return found
             goal = found.goal
-            await self._follow(goal)
+            try:
+                await self._follow(goal)
+            except errors.StoreFull as error:
+                log.warning("search_without_the_newest", why=str(error))
+                goal = BEGINNING
 
     async def catch_up(self, limit: int) -> int:
         return (await self._engine.write(partial(_catch_up, EVER, max(1, limit)), lazy=True)).rows
@@ -208,12 +216,12 @@ def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
     at = [each[1] for each in found].index(seq)
     _, _, session_id, position, role, created_at, body = found[at]
     message = read_body(body, seq=seq)
-    if message is None:
+    if message is None or role not in ROLES:
         return None
     return Hit(
         session_id=session_id,
         position=position,
-        role=Role(role),
+        role=ROLES[role],
         message=message,
         created_at=from_micros(created_at),
         before=_read(found[:at]),

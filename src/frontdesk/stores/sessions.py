@@ -73,9 +73,6 @@ class Sessions:
     async def tip(self, session_id: str) -> Session | None:
         return await self._engine.read(partial(_tip_of, session_id))
 
-    async def children(self, session_id: str) -> list[Session]:
-        return await self._engine.read(partial(_many, "children", session_id=session_id))
-
     async def end(self, session_id: str, reason: EndReason, now: datetime) -> bool:
         return await self._engine.write(partial(_end, session_id, reason, now))
 
@@ -135,7 +132,8 @@ def _one(query: str, **values: Any) -> Work[Session | None]:
 
 def _many(query: str, **values: Any) -> Work[list[Session]]:
     found = yield from rows(query, **values)
-    return [read_session(each) for each in found]
+    sessions = (read_session(each) for each in found)
+    return [session for session in sessions if session is not None]
 
 
 def _settle(
@@ -368,14 +366,11 @@ def _learn(identifier: str, person: str, rename: Rename, now: datetime) -> Work[
     yield from run("lock_key", key=f"alias:{person}")
     known = yield from _canonical([identifier, person])
     canonical = known.get(person, person)
-    old = known.get(identifier, identifier)
-    if old == canonical:
+    if known.get(identifier, identifier) == canonical:
         return False
-    names = yield from rows("aliases_of_person", canonical=old)
-    table = {name: canonical for (name,) in names} | {identifier: canonical, old: canonical}
-    for name in sorted(table):
-        yield from run("learn_alias", identifier=name, canonical=canonical)
-    yield from _rename_sessions(old, table, rename, now)
+    yield from run("learn_alias", identifier=identifier, canonical=canonical)
+    if identifier not in known:  # a name that moves to another person takes nothing of the first along
+        yield from _rename_sessions(identifier, {identifier: canonical}, rename, now)
     return True
 
 

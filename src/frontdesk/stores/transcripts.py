@@ -8,17 +8,23 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.logs import get_logger
 from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
-from frontdesk.stores.bodies import read_bodies, read_body
+from frontdesk.stores.bodies import UNREADABLE, read_bodies, read_body
 from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
 TAIL_ROWS = 64
 HEAD_COLUMNS = 7
+KINDS = frozenset(map(str, RevisionKind))
 EVER = 2**62
+
+log = get_logger(__name__)
+
+_CALLS = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -46,8 +52,18 @@ class Transcripts:
     async def load(
         self, session_id: str, *, ancestors: bool = False, revision: int | None = None
     ) -> list[dict[str, Any]]:
-        bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
+        bodies = None if ancestors or revision is not None else await self._glance(session_id)
+        if bodies is None:
+            bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
         return [each for each in read_bodies(bodies, session=session_id) if each is not None]
+
+    async def _glance(self, session_id: str) -> list[bytes] | None:
+        """The transcript, unless it is too long to be had at a glance."""
+        limit = self._engine.glanced_rows
+        if not limit:
+            return None
+        found = await self._engine.glance("first_live_bodies", session_id=session_id, limit=limit + 1)
+        return [body for (body,) in found] if len(found) <= limit else None
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         values = {"session_id": session_id, "platform_message_id": encode_part(platform_message_id)}
@@ -95,7 +111,12 @@ def _head(session_id: str) -> Work[Head | None]:
 
 
 def _read_calls(blob: bytes | None) -> tuple[str, ...]:
-    return msgspec.json.decode(blob, type=tuple[str, ...]) if blob else ()
+    """The calls; none when they cannot be read: loading closes what was open."""
+    try:
+        return _CALLS.decode(blob) if blob else ()
+    except UNREADABLE as error:
+        log.warning("open_calls_unreadable", why=str(error))
+        return ()
 
 
 def _write_calls(calls: tuple[str, ...]) -> bytes | None:
@@ -357,6 +378,7 @@ def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
     head = yield from _head(parent_id)
     assert head is not None, "a branch has a parent"
     yield from run("copy_transcript", session_id=parent_id, target=session_id)
+    yield from run("copy_turns", session_id=parent_id, target=session_id)
     copied = msgspec.structs.replace(head, revision=0, redo_depth=0)
     yield from _revise(session_id, copied, head.open_calls, now)
 
@@ -366,4 +388,5 @@ def _revisions(session_id: str) -> Work[list[Revision]]:
     return [
         Revision(number=number, kind=RevisionKind(kind), created_at=from_micros(created_at), rows=count)
         for number, kind, created_at, count in found
+        if kind in KINDS
     ]

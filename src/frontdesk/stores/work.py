@@ -33,8 +33,13 @@ class Engine(Protocol):
         """Run in a snapshot of what is committed."""
         ...
 
+    @property
+    def glanced_rows(self) -> int:
+        """How many rows a glance may bring before it is no longer the quicker way."""
+        ...
+
     async def glance(self, name: str, **values: Any) -> list[Row]:
-        """Look up a row or two by their key, with as little delay as the engine can."""
+        """Look up a few rows by their key, with as little delay as the engine can."""
         ...
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 class SettableClock:
     def __init__(self, start: datetime | None = None) -> None:
-        self._now = start or datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+        self.set(start or datetime(2026, 1, 5, 12, 0, tzinfo=UTC))
 
     def now(self) -> datetime:
         return self._now

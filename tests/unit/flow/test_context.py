@@ -147,6 +147,11 @@ class TestWhereAndWho:
     def test_the_channel_topic_is_shown(self) -> None:
         assert '**Channel topic:** "Releases"' in prompt_of(group(chat_topic="Releases")).splitlines()
 
+    def test_an_id_in_the_topic_is_hashed_with_the_others(self) -> None:
+        source = group(chat_id="-100123", chat_topic="This is -100123")
+        assert "-100123" in prompt_of(source)
+        assert "-100123" not in prompt_of(source, redact_pii=True)
+
     @pytest.mark.parametrize("topic", [None, "", " \n"])
     def test_an_empty_topic_is_left_out(self, topic: str | None) -> None:
         assert "topic:" not in prompt_of(group(chat_topic=topic))
@@ -205,7 +210,6 @@ class TestPlatformNotes:
             {},
             {"discord": PlatformConfig(enabled=True)},
             {"discord": PlatformConfig(tools=True)},
-            {"discord": PlatformConfig(enabled=True, tools="yes")},  # type: ignore[arg-type]
             {"slack": PlatformConfig(enabled=True, tools=True)},
         ],
     )

@@ -3,12 +3,14 @@
 import hashlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from frontdesk.flow import redaction
 from frontdesk.flow.redaction import Redaction
 from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
 
 
 def digest(text: str) -> str:
@@ -84,11 +86,50 @@ def test_a_name_stays() -> None:
         ("signal", "+49151", "+49151"),
         ("signal", " 49151 ", "+49151"),
         ("whatsapp", "+49151", "49151:3@s.whatsapp.net"),
+        ("whatsapp", "+49 151-234", "49151234"),
+        ("whatsapp", "+49 (151) 234", "49151234@s.whatsapp.net"),
+        ("signal", "+49 151/234", "+49151234"),
+        ("telegram", "100.123", "-100123"),
+        ("bluebubbles", "+49 151 234", "iMessage;-;+49151234"),
     ],
 )
 def test_a_name_that_repeats_the_id_is_none(platform: str, name: str, user_id: str) -> None:
     assert Redaction(True).name(Platform(platform), name, None, user_id) is None
     assert Redaction(False).name(Platform(platform), name, None, user_id) == name
+
+
+@pytest.mark.parametrize("name", ["Ann 49151234", "+49 151-235", "007", "!!!"])
+def test_name_that_says_more_than_the_id_or_something_else_stays(name: str) -> None:
+    assert Redaction(True).name(Platform.WHATSAPP, name, "49151234") == name
+    assert Redaction(True).name(Platform.WHATSAPP, name, "ann") == name
+
+
+def topic_of(
+    topic: str, platform: str = "whatsapp", wanted: bool = True, shared: bool = False, **ids: Any
+) -> str | None:
+    source = SessionSource(platform=Platform(platform), chat_type=ChatType.GROUP, chat_topic=topic, **ids)
+    return Redaction(wanted).topic(source, shared=shared)
+
+
+def test_ids_in_a_topic_are_hashed() -> None:
+    ids: dict[str, Any] = {"chat_id": "-100123", "user_id": "4915@s.whatsapp.net"}
+    chat, user = redaction.hash_chat(ids["chat_id"]), redaction.hash_user(ids["user_id"])
+    hashed = topic_of("4915@s.whatsapp.net (+4915) in -100123.", **ids)
+    assert hashed == f"{user} (+{user}) in {chat}."
+
+
+def test_topic_of_a_shared_session_does_not_depend_on_who_speaks() -> None:
+    shown = {topic_of("Ask 4915 or 77.", shared=True, chat_id="5", user_id=user) for user in ("4915", "77")}
+    assert shown == {"Ask 4915 or 77."}
+
+
+def test_longer_number_in_a_topic_is_not_the_id() -> None:
+    assert topic_of("49151 and x49", chat_id="49") == "49151 and x49"
+
+
+def test_ids_in_a_topic_stay_where_they_are_not_hashed() -> None:
+    assert topic_of("see 49", chat_id="49", wanted=False) == "see 49"
+    assert topic_of("see 49", "slack", chat_id="49") == "see 49"
 
 
 def test_part_of_an_address_is_a_name() -> None:

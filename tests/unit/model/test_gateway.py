@@ -102,6 +102,46 @@ def test_flag_that_is_neither_true_nor_false_is_refused(name: str, value: Any) -
         GatewayConfig(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            "default_reset_policy",
+            {"mode": "none"},
+            "default_reset_policy is .*; allowed: a SessionResetPolicy",
+        ),
+        ("default_reset_policy", None, "default_reset_policy is None"),
+        ("reset_by_type", None, "reset_by_type is None; allowed: a mapping of names to SessionResetPolicy"),
+        ("reset_by_type", {"dm": "none"}, r"reset_by_type\.dm is 'none'; allowed: a SessionResetPolicy"),
+        (
+            "reset_by_type",
+            {"dmm": limited(1)},
+            "reset_by_type is 'dmm'; allowed: .*dm, group, channel, thread",
+        ),
+        ("reset_by_platform", {"telegram": None}, r"reset_by_platform\.telegram is None"),
+        ("reset_by_platform", {7: limited(1)}, "reset_by_platform is 7; allowed: names that are texts"),
+        ("reset_by_chat", {"telegram:5": 1}, r"reset_by_chat\.telegram:5 is 1"),
+        ("reset_by_chat", {"5": limited(1)}, "reset_by_chat is '5'; allowed: .*platform:chat_id"),
+        ("reset_by_chat", {"telegram:": limited(1)}, "reset_by_chat is 'telegram:'"),
+        ("reset_by_chat", {":5": limited(1)}, "reset_by_chat is ':5'"),
+        ("platforms", ["telegram"], "platforms is .*; allowed: a mapping of names to PlatformConfig"),
+        ("platforms", {"telegram": True}, r"platforms\.telegram is True; allowed: a PlatformConfig"),
+    ],
+)
+def test_table_that_does_not_fit_is_refused_by_name(key: str, value: Any, message: str) -> None:
+    with pytest.raises(errors.InvalidSetting, match=message):
+        GatewayConfig(**{key: value})
+
+
+def test_platform_that_a_plug_in_adds_later_may_be_configured() -> None:
+    config = GatewayConfig(
+        platforms={"telex": PlatformConfig()},
+        reset_by_platform={"telex": limited(1)},
+        reset_by_chat={"telex:1": limited(2)},
+    )
+    assert config.get_reset_policy("telex", "dm", "1").max_messages == 2
+
+
 def test_dict_form_is_plain_json() -> None:
     data = json.loads(json.dumps(CONFIG.to_dict()))
     assert data["platforms"]["telegram"]["home_channel"] == HOME.to_dict()

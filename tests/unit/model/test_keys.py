@@ -1,5 +1,6 @@
 """Session keys: the rules, the encoding, and what is refused from outside."""
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -365,3 +366,11 @@ def test_length_is_bounded_in_bytes(check: Any, limit: int) -> None:
 def test_safe_key_passes_unchanged(safe: str) -> None:
     assert check_key(safe) == safe
     assert check_session_id("20260102_030405_0a1b2c3d") == "20260102_030405_0a1b2c3d"
+
+
+@pytest.mark.parametrize("check", [check_key, check_session_id])
+def test_error_repeats_only_the_beginning_of_a_long_text(check: Callable[[str], str]) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        check("k" * 3000)
+    assert "k" * 99 + "…" in str(caught.value)
+    assert len(str(caught.value)) < 200

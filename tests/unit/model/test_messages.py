@@ -16,7 +16,16 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from frontdesk import errors
-from frontdesk.model.messages import INTERRUPTED, Message, Role, interrupted, open_calls, pack, text_of
+from frontdesk.model.messages import (
+    INTERRUPTED,
+    Message,
+    Role,
+    conversation,
+    interrupted,
+    open_calls,
+    pack,
+    text_of,
+)
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
 FORMS: list[dict[str, Any]] = [
@@ -358,3 +367,59 @@ def test_text_of_a_message_is_its_text_parts_joined_by_line_ends(content: object
 
 def test_message_without_content_has_no_text() -> None:
     assert text_of({"role": "session_meta"}) == ""
+
+
+# As a model takes it
+
+
+def asks(*ids: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": each} for each in ids]}
+
+
+def answer(call_id: str, text: str = "done") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def said(text: str, role: str = "user", **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": text, **more}
+
+
+def test_conversation_without_calls_is_as_stored() -> None:
+    stored = [said("a"), said("b", "assistant"), answer("nobody")]
+    assert conversation(stored) == stored
+
+
+def test_call_without_result_is_shown_as_interrupted() -> None:
+    assert conversation([said("a"), asks("c1")])[-1] == answer("c1", INTERRUPTED)
+
+
+def test_result_stands_directly_behind_its_call() -> None:
+    overheard = said("hm", observed=True)
+    assert conversation([asks("c1", "c2"), answer("c2"), overheard, answer("c1")]) == [
+        asks("c1", "c2"),
+        answer("c1"),
+        answer("c2"),
+        overheard,
+    ]
+
+
+def test_late_result_takes_the_place_of_the_interruption() -> None:
+    late = [asks("c1"), answer("c1", INTERRUPTED), said("go on"), answer("c1", "late")]
+    assert conversation(late) == [asks("c1"), answer("c1", "late"), said("go on")]
+
+
+def test_call_id_that_is_used_again_belongs_to_the_latest_call() -> None:
+    twice = [asks("c"), answer("c", "one"), said("again"), asks("c"), answer("c", "two")]
+    assert conversation(twice) == twice
+
+
+@given(st.lists(st.sampled_from(["call", "result", "user", "system"]), max_size=12))
+def test_every_call_has_one_result_directly_behind_it(kinds: list[str]) -> None:
+    made = {"call": asks("c"), "result": answer("c"), "user": said("u"), "system": said("s", "system")}
+    shown = conversation([made[kind] for kind in kinds])
+    for number, message in enumerate(shown):
+        if message.get("tool_calls"):
+            assert shown[number + 1]["role"] == "tool"
+    first = kinds.index("call") if "call" in kinds else len(kinds)
+    results = sum(message["role"] == "tool" for message in shown)
+    assert results == kinds.count("call") + kinds[:first].count("result")

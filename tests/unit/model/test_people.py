@@ -36,14 +36,14 @@ def test_most_stable_id_names_the_person() -> None:
     assert principal.user_id == "stable"
 
 
-def test_direct_chat_stands_for_a_person_without_id() -> None:
-    principal = Principal.of(telegram(chat_id="c"))
+def test_whatsapp_direct_chat_is_named_after_the_person() -> None:
+    principal = Principal.of(SessionSource(platform=Platform.WHATSAPP, chat_id="49@s.whatsapp.net"))
     assert principal is not None
-    assert principal.user_id == "c"
+    assert principal.user_id == "49"
 
 
-@pytest.mark.parametrize("chat_type", ["group", "channel", "thread"])
-def test_nobody_is_behind_an_anonymous_message_to_many(chat_type: str) -> None:
+@pytest.mark.parametrize("chat_type", ["dm", "group", "channel", "thread"])
+def test_nobody_is_behind_an_anonymous_message(chat_type: str) -> None:
     assert Principal.of(telegram(chat_id="c", chat_type=chat_type)) is None
 
 

@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import secrets
+from typing import Any
 
 import pytest
 
@@ -126,3 +127,35 @@ def test_home_channel_needs_a_chat(chat_id: object) -> None:
 
 def test_platform_is_off_until_enabled() -> None:
     assert PlatformConfig() == PlatformConfig(enabled=False, home_channel=None, tools=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("platform", "fax", "local, telegram"),
+        ("platform", None, "local, telegram"),
+        ("chat_id", "", "a chat id"),
+        ("chat_id", " ", "a chat id"),
+        ("chat_id", None, "a chat id"),
+        ("chat_id", 5, "a chat id"),
+        ("name", None, "a text"),
+        ("name", 5, "a text"),
+    ],
+)
+def test_home_channel_that_leads_nowhere_is_refused(field: str, value: Any, allowed: str) -> None:
+    fields: dict[str, Any] = {"platform": Platform.TELEGRAM, "chat_id": "-100", "name": "Ops"}
+    with pytest.raises(errors.InvalidSetting, match=rf"home_channel\.{field} is .*; allowed: {allowed}"):
+        HomeChannel(**fields | {field: value})
+
+
+def test_home_channel_takes_the_name_of_its_platform() -> None:
+    name: Any = "telegram"
+    assert HomeChannel(platform=name, chat_id="1", name="").platform is Platform.TELEGRAM
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("enabled", "yes"), ("enabled", None), ("tools", 1), ("home_channel", "-100")]
+)
+def test_platform_that_is_set_up_wrongly_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(errors.InvalidSetting, match=f"{field} is .*; allowed: "):
+        PlatformConfig(**{field: value})

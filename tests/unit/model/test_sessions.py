@@ -18,10 +18,10 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import AUTOMATIC, EndReason
 from frontdesk.model.sessions import (
     MAX_COUNT,
-    NEVER_REOPENED,
-    RESUMED_BY_A_MESSAGE,
+    REOPENING,
     SERVED_BOUNDARIES_KEPT,
     Relation,
+    Reopening,
     Session,
     SessionEntry,
     Status,
@@ -523,21 +523,16 @@ def test_unmarked_clears_mark_reason_and_time_alone() -> None:
     assert changes(FLAGGED, FLAGGED.unmarked()) == UNMARKED
 
 
-def test_ended_session_says_when_and_why() -> None:
-    ended = FLAGGED.ended(LATER, EndReason.SWITCH)
-    assert (ended.status, ended.ended_at, ended.reason) == (Status.ENDED, LATER, EndReason.SWITCH)
-    assert FLAGGED.status is Status.OPEN
-    assert changes(FLAGGED, ended) == {}
+def ended(reason: EndReason) -> Session:
+    return msgspec.structs.replace(FLAGGED, ended_at=NOW, end_reason=str(reason))
 
 
-def test_ended_session_does_not_end_again() -> None:
-    with pytest.raises(errors.IllegalMove, match=r"ended \(idle\) cannot become ended \(new\)"):
-        FLAGGED.ended(NOW, EndReason.IDLE).ended(LATER, EndReason.NEW)
+REOPENED = [reason for reason in EndReason if REOPENING[reason] is not Reopening.NEVER]
 
 
-@pytest.mark.parametrize("reason", sorted(set(EndReason) - NEVER_REOPENED))
+@pytest.mark.parametrize("reason", REOPENED)
 def test_reopened_session_is_active_now_without_marks_and_flags(reason: EndReason) -> None:
-    again = FLAGGED.ended(NOW, reason).reopened(LATER)
+    again = ended(reason).reopened(LATER)
     assert (again.status, again.ended_at, again.end_reason) == (Status.OPEN, None, None)
     flags = {"suspended": False, "expiry_finalized": False, "updated_at": LATER}
     assert changes(FLAGGED, again) == FRESH | UNMARKED | flags
@@ -545,11 +540,12 @@ def test_reopened_session_is_active_now_without_marks_and_flags(reason: EndReaso
 
 def test_forgotten_session_is_never_opened_again() -> None:
     with pytest.raises(errors.IllegalMove, match="forgotten"):
-        FLAGGED.ended(NOW, EndReason.FORGOTTEN).reopened(LATER)
+        ended(EndReason.FORGOTTEN).reopened(LATER)
 
 
 def test_only_a_merely_closed_session_is_resumed_by_a_message() -> None:
-    assert {EndReason.CLOSED} == RESUMED_BY_A_MESSAGE
+    resumed = [reason for reason in EndReason if ended(reason).reopening is Reopening.BY_A_MESSAGE]
+    assert resumed == [EndReason.CLOSED]
 
 
 def test_imported_end_reason_is_kept_as_text() -> None:

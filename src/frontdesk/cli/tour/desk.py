@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.app import SessionStore, machine_zone
+from frontdesk.app import SessionStore
 from frontdesk.contracts.store import Store
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.people import Viewer
@@ -15,6 +15,7 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import SessionSource
+from frontdesk.zones import machine_zone
 
 FURTHEST = timedelta(days=3660)
 

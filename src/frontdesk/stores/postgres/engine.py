@@ -55,6 +55,10 @@ class PostgresEngine:
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
         await self.write(start, lazy=True)
 
+    @property
+    def glanced_rows(self) -> int:
+        return 0
+
     async def glance(self, name: str, **values: Any) -> list[Row]:
         return await self.read(partial(rows, name, **values))
 

@@ -27,10 +27,6 @@ FROM sessions s WHERE s.id = :session_id /*pg FOR UPDATE OF s */;
 SELECT s.* FROM sessions s WHERE s.parent_id = :session_id AND s.relation = 'compressed'
 ORDER BY s.created_at DESC, s.id DESC LIMIT 1;
 
--- name: children
--- The sessions that came out of one.
-SELECT s.* FROM sessions s WHERE s.parent_id = :session_id ORDER BY s.created_at, s.id;
-
 -- name: newest_of_peer
 -- The newest session of a peer that may be taken up again and is nobody's current one.
 SELECT s.* /*pg , pg_current_xact_id() AS xid */ FROM sessions s
@@ -155,10 +151,6 @@ UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer WHE
 SELECT s.* FROM sessions s
 WHERE s.owner = 'whatsapp:' || :name OR (s.platform = 'whatsapp' AND s.owner LIKE 'whatsapp@%:' || :name)
 ORDER BY s.updated_at, s.id /*pg FOR UPDATE OF s */;
-
--- name: aliases_of_person
--- Every name of a person.
-SELECT identifier FROM aliases WHERE canonical = :canonical ORDER BY identifier;
 
 -- name: canonical
 -- The person's canonical name.

@@ -60,6 +60,10 @@ WHERE session_id = :session_id AND turn_id = :turn_id AND turn_position = :turn_
 -- The transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
 
+-- name: first_live_bodies
+-- The beginning of the transcript.
+SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position LIMIT :limit;
+
 -- name: hidden_bodies
 -- What a revision took out of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by = :revision ORDER BY position;
@@ -110,8 +114,10 @@ FROM revisions r WHERE r.session_id = :session_id ORDER BY r.revision;
 -- name: copy_transcript
 -- The live rows of one session in another, under their old positions.
 INSERT INTO messages (
-    session_id, position, role, created_at, platform_message_id, source_key, body
-) SELECT CAST(:target AS text), position, role, created_at, platform_message_id, source_key, body
+    session_id, position, role, created_at, platform_message_id, source_key, turn_id, turn_position, body
+) SELECT
+    CAST(:target AS text), position, role, created_at, platform_message_id, source_key, turn_id, turn_position,
+    body
 FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
 
 -- name: compressed_parent
@@ -119,8 +125,7 @@ FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY posi
 SELECT parent_id FROM sessions
 WHERE id = :session_id AND relation = 'compressed' AND parent_id IS NOT NULL;
 
--- name: neighbours
--- Rows around a position.
-SELECT position, body FROM messages
-WHERE session_id = :session_id AND hidden_by IS NULL AND position BETWEEN :low AND :high
-ORDER BY position;
+-- name: copy_turns
+-- A branch had the model turns of its parent.
+UPDATE sessions SET model_turns = (SELECT p.model_turns FROM sessions p WHERE p.id = :session_id)
+WHERE id = :target;

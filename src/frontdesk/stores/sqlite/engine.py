@@ -13,7 +13,7 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.sqlite import schema, wal
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
-from frontdesk.stores.sqlite.files import Ownership, Place, create, prepare
+from frontdesk.stores.sqlite.files import Ownership, Place, create, identify, prepare
 from frontdesk.stores.sqlite.glances import Glances
 from frontdesk.stores.sqlite.lanes import Job, Lane, NotLazy, answer, drive
 from frontdesk.stores.sqlite.posts import Posts
@@ -24,6 +24,7 @@ log = get_logger(__name__)
 T = TypeVar("T")
 
 READERS = 3
+GLANCED_ROWS = 256
 GROUP_JOBS = 256
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 1_000
@@ -66,6 +67,10 @@ class SqliteEngine:
             await asyncio.wait(waiting)
         lane = self._readers or self._writer
         return cast("T", await lane.run(start, lazy=True))
+
+    @property
+    def glanced_rows(self) -> int:
+        return GLANCED_ROWS if self._glances else 0
 
     async def glance(self, name: str, **values: Any) -> list[Row]:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
@@ -136,6 +141,7 @@ class Writer:
         self._name = place.name
         self._durable = True
         self._sync_failed = False
+        self._file = identify(place.path) if place.path else None
         self._log_pages = 0
         db.set_wal_hook(self._measure_log)
 
@@ -175,12 +181,17 @@ class Writer:
 
     def _run_group(self, group: list[Job]) -> list[Job]:
         if len(group) > 1 and self._run_together(group):
-            self._cursor.execute("COMMIT")
+            self._finish()
             return []
         again = [job for job in group if not self._run(job, alone=len(group) == 1)]
         if self._db.in_transaction:
-            self._cursor.execute("COMMIT")
+            self._finish()
         return again
+
+    def _finish(self) -> None:
+        self._cursor.execute("COMMIT")
+        if self._place.path and identify(self._place.path) != self._file:
+            raise apsw.IOError("the database file was moved or deleted")
 
     def _run_together(self, group: list[Job]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""

@@ -132,6 +132,8 @@ class Ownership:
 def _describe(signature: bytes) -> str:
     try:
         holder = json.loads(signature)
+        if (holder["pid"], holder["host"]) == (os.getpid(), socket.gethostname()):
+            return "this process, which has opened it already"
         return "process {pid} ({program}) on {host} since {since}".format(**holder)
     except (ValueError, KeyError, TypeError):
         return "another process"
@@ -180,6 +182,15 @@ def _translate_os(path: Path, error: OSError) -> errors.StoreError:
     if error.errno in NO_ACCESS:
         return errors.ReadOnlyStore(path=path)
     return errors.StoreFailed(path=path, why=error.strerror)
+
+
+def identify(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name, None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check_filesystem(place: Place) -> None:

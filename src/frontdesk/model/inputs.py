@@ -1,4 +1,4 @@
-"""Numbers that callers hand in: how long ago, how many."""
+"""What callers hand in: kinds, times, how long ago, how many."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,6 +6,21 @@ from frontdesk import errors
 
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 MOST = 2**31
+
+
+def check_kind(name: str, value: object, *kinds: type) -> None:
+    """Refuse a value of another kind; a truth value is no number."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise errors.InvalidInput(what=f"{name} = {type(value).__name__}", why=f"use {wanted}")
+
+
+def check_time(name: str, value: datetime | None) -> None:
+    """Refuse a time without a zone: nobody knows when that is."""
+    if value is not None:
+        check_kind(name, value, datetime)
+        if value.tzinfo is None:
+            raise errors.InvalidInput(what=f"{name} = {value}", why="use a time with a zone")
 
 
 def ago(now: datetime, name: str, value: float, unit: timedelta) -> datetime:

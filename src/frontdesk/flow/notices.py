@@ -1,0 +1,93 @@
+"""What agents and people are told of an automatic reset: one true text for each reason."""
+
+from collections.abc import Mapping
+
+from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.sessions import SessionEntry
+
+MINUTES_PER_HOUR = 60
+
+ENDINGS: Mapping[EndReason, str] = {
+    EndReason.IDLE: "had been inactive for more than {idle}",
+    EndReason.DAILY: "ended with the daily reset at {hour}",
+    EndReason.MESSAGE_LIMIT: "reached its {message} limit",
+    EndReason.TOKEN_LIMIT: "reached its token limit",
+    EndReason.COST_LIMIT: "reached its cost limit",
+    EndReason.TIME_LIMIT: "reached its time limit",
+    EndReason.SPIRAL: "was ended because its tool calls kept failing or repeating",
+    EndReason.SUSPENDED: "was suspended",
+    EndReason.RESUME_PENDING_EXPIRED: "was interrupted and not continued in time",
+}
+"""How the previous session came to its end, for the agent."""
+
+REASONS: Mapping[EndReason, str] = {
+    EndReason.IDLE: "inactive for {idle}",
+    EndReason.DAILY: "daily schedule at {hour}",
+    EndReason.MESSAGE_LIMIT: "reached {message} limit",
+    EndReason.TOKEN_LIMIT: "reached token limit",
+    EndReason.COST_LIMIT: "reached cost limit",
+    EndReason.TIME_LIMIT: "reached time limit",
+    EndReason.SPIRAL: "tool calls kept failing or repeating",
+    EndReason.SUSPENDED: "the previous session was suspended",
+    EndReason.RESUME_PENDING_EXPIRED: "interrupted and not continued in time",
+}
+"""Why there is a new session, for people."""
+
+NOTE = "**Previous session:** This session is new: the previous one {ending}."
+NOTE_CHECKPOINT = "The working directory was checkpointed when it ended."
+NOTE_SEARCH = "Its transcript is kept and can be searched."
+
+NOTICE = "New session: {reason}."
+PRESERVED = "Your conversation so far is preserved. To get back to it: /resume"
+PRESERVED_WITH_CHECKPOINT = (
+    "Your conversation so far is preserved, with a checkpoint of the working directory."
+    " To get back to it: /resume"
+)
+SETTING = "Resets and these notices are set in session_reset."
+FACTS = "Session id: {session_id}"
+
+
+def reset_note(entry: SessionEntry, policy: SessionResetPolicy, *, checkpointed: bool = False) -> str | None:
+    """The note before the context block in a new session's first prompt; None without an automatic reset."""
+    ending = _text_for(entry, policy, ENDINGS)
+    if ending is None:
+        return None
+    parts = (NOTE.format(ending=ending), NOTE_CHECKPOINT if checkpointed else "", NOTE_SEARCH)
+    return " ".join(part for part in parts if part)
+
+
+def reset_notice(
+    entry: SessionEntry, policy: SessionResetPolicy, *, checkpointed: bool = False
+) -> str | None:
+    """What people are told of an automatic reset; None when there was none or nobody is to be told."""
+    reason = _text_for(entry, policy, REASONS)
+    if reason is None or not _is_told(entry, policy):
+        return None
+    preserved = PRESERVED_WITH_CHECKPOINT if checkpointed else PRESERVED
+    facts = FACTS.format(session_id=entry.session_id)
+    return "\n".join((NOTICE.format(reason=reason), preserved, SETTING, facts))
+
+
+def format_duration(minutes: int) -> str:
+    """Whole hours and the minutes beyond them: ``24h``, ``1h 30m``, ``45m``."""
+    hours, rest = divmod(minutes, MINUTES_PER_HOUR)
+    if not hours:
+        return f"{rest}m"
+    return f"{hours}h {rest}m" if rest else f"{hours}h"
+
+
+def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str | None:
+    """The text of the entry's reason. Only settings are filled in, nothing that people chose."""
+    reason = entry.auto_reset_reason
+    if not entry.was_auto_reset or reason is None or reason not in texts:
+        return None
+    # A policy changed since the reset may have no limit any more, and then no number is true.
+    message = f"{policy.max_messages} message" if policy.max_messages else "message"
+    return texts[reason].format(
+        idle=format_duration(policy.idle_minutes), hour=f"{policy.at_hour}:00", message=message
+    )
+
+
+def _is_told(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
+    excluded = entry.platform in policy.notify_exclude_platforms
+    return policy.notify and entry.reset_had_activity and not excluded
