@@ -10,9 +10,23 @@ import apsw
 import msgspec
 
 from benchmarks.raw import REPLY, USER
-from frontdesk import GatewayConfig, Platform, SessionResetPolicy, SessionSource, SessionStore, Usage
+from frontdesk import (
+    GatewayConfig,
+    Platform,
+    ResetMode,
+    SessionResetPolicy,
+    SessionSource,
+    SessionStore,
+    Usage,
+)
+from frontdesk.model.policies import MAX_IDLE_MINUTES
 
-CONFIG = GatewayConfig(default_reset_policy=SessionResetPolicy(max_messages=0, timezone="UTC"))
+CONFIG = GatewayConfig(
+    default_reset_policy=SessionResetPolicy(
+        mode=ResetMode.IDLE, idle_minutes=MAX_IDLE_MINUTES, max_messages=0
+    )
+)
+"""Policies are looked at, and end nothing: turns are measured, not resets."""
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 USAGE = Usage(input_tokens=30, output_tokens=12)

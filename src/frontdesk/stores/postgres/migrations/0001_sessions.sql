@@ -65,7 +65,7 @@ CREATE TABLE sessions (
 -- A minute is fine enough to find the latest; an exact time would change the index with every message.
 CREATE INDEX sessions_by_activity ON sessions (active_minute);
 CREATE INDEX sessions_by_key ON sessions (session_key);
-CREATE INDEX sessions_by_owner ON sessions (owner, active_minute);
+CREATE INDEX sessions_by_owner ON sessions (owner);
 CREATE INDEX sessions_by_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX sessions_by_title ON sessions (owner, title_key) WHERE title_key IS NOT NULL;
 
