@@ -2,35 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
-import apsw
-
-from frontdesk.logs import get_logger
-from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.sqlite import schema, wal
-from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
-from frontdesk.stores.sqlite.files import Ownership, Place, create, identify, prepare
+from frontdesk.stores.sql import load_queries
+from frontdesk.stores.sqlite.faults import translated
+from frontdesk.stores.sqlite.files import Ownership, Place, create, prepare
 from frontdesk.stores.sqlite.glances import Glances
-from frontdesk.stores.sqlite.lanes import Job, Lane, NotLazy, answer, drive
+from frontdesk.stores.sqlite.lanes import Lane
 from frontdesk.stores.sqlite.posts import Posts
+from frontdesk.stores.sqlite.readers import Readers
+from frontdesk.stores.sqlite.writer import Writer, open_writer
 from frontdesk.stores.work import Row, Work, rows
-
-log = get_logger(__name__)
 
 T = TypeVar("T")
 
 READERS = 3
 GLANCED_ROWS = 256
-GROUP_JOBS = 256
-BUSY_MILLISECONDS = 5_000
-CHECKPOINT_PAGES = 1_000
-WAL_LIMIT_BYTES = 64 * 1024 * 1024
-WRITER_CACHE_KIB = 32 * 1024
-READER_CACHE_KIB = 8 * 1024
 
 
 class SqliteEngine:
@@ -45,12 +34,12 @@ class SqliteEngine:
             if place.path:
                 create(place.path)
             queries = load_queries("sqlite", adapt=str)
-            self._db = _open_writer(place)
+            self._db = open_writer(place)
             opened.callback(self._db.close, True)
             self._glances = Glances(place, queries) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
-            readers = Reader(place, queries, READERS) if place.path else None
+            readers = Readers(place, queries, READERS) if place.path else None
             opened.pop_all()
         self._writer = Lane("writer", Writer(self._db, queries, place).serve, threads=1)
         self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
@@ -100,227 +89,3 @@ class SqliteEngine:
         if self._ownership:
             self._ownership.release()
             self._ownership = None
-
-
-def _open_writer(place: Place) -> apsw.Connection:
-    with translated(place.name):
-        db = apsw.Connection(place.name, vfs=place.vfs)
-        try:
-            db.set_busy_timeout(BUSY_MILLISECONDS)
-            schema.migrate(db, place.name)
-            _tune(db, WRITER_CACHE_KIB)
-            if place.path:
-                wal.warm(db, place, CHECKPOINT_PAGES)
-        except BaseException:
-            db.close(True)
-            raise
-        return db
-
-
-def _tune(db: apsw.Connection, cache_kib: int) -> None:
-    db.set_busy_timeout(BUSY_MILLISECONDS)
-    for pragma, value in (
-        ("journal_mode", "wal"),
-        ("synchronous", "full"),
-        ("foreign_keys", 1),
-        ("temp_store", "memory"),
-        ("cache_size", -cache_kib),
-        ("journal_size_limit", WAL_LIMIT_BYTES),
-    ):
-        db.pragma(pragma, value)
-
-
-class Writer:
-    """Runs jobs one after the other and commits them in groups."""
-
-    def __init__(self, db: apsw.Connection, queries: dict[str, Query], place: Place) -> None:
-        self._db = db
-        self._cursor = db.cursor()
-        self._queries = queries
-        self._place = place
-        self._name = place.name
-        self._durable = True
-        self._sync_failed = False
-        self._file = identify(place.path) if place.path else None
-        self._log_pages = 0
-        db.set_wal_hook(self._measure_log)
-
-    def serve(self, jobs: "SimpleQueue[Job | None]") -> None:
-        going = True
-        while going:
-            group, going = _take(jobs)
-            while group:
-                again = self._commit(group)
-                answer(job for job in group if job not in again)
-                group = again
-            if self._log_pages >= CHECKPOINT_PAGES:
-                self._checkpoint()
-
-    def _commit(self, group: list[Job]) -> list[Job]:
-        """Run a group and commit it. Jobs that must be run again, durably, are given back."""
-        try:
-            self._begin(group)
-        except apsw.Error as error:
-            self._roll_back()
-            return self._fail(group, error)
-        try:
-            return self._run_group(group)
-        except apsw.Error as error:
-            self._sync_failed |= is_failed_sync(error)
-            self._roll_back()
-            if len(group) == 1:
-                return self._fail(group, error)
-        return [job for single in group for job in self._commit([single])]
-
-    def _begin(self, group: list[Job]) -> None:
-        self._choose_sync(durable=any(not job.lazy for job in group))
-        self._cursor.execute("BEGIN IMMEDIATE")
-        if self._sync_failed:
-            wal.write_again(self._place)
-            self._sync_failed = False
-
-    def _run_group(self, group: list[Job]) -> list[Job]:
-        if len(group) > 1 and self._run_together(group):
-            self._finish()
-            return []
-        again = [job for job in group if not self._run(job, alone=len(group) == 1)]
-        if self._db.in_transaction:
-            self._finish()
-        return again
-
-    def _finish(self) -> None:
-        self._cursor.execute("COMMIT")
-        if self._place.path and identify(self._place.path) != self._file:
-            raise apsw.IOError("the database file was moved or deleted")
-
-    def _run_together(self, group: list[Job]) -> bool:
-        """Run the jobs as if none could fail; False, with nothing done, when one did."""
-        try:
-            for job in group:
-                job.error = None
-                job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
-        except LOSES_THE_GROUP:
-            raise
-        except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
-            self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
-            return False
-        return True
-
-    def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
-        for job in group:
-            job.error = translate(error, self._name)
-        return []
-
-    def _choose_sync(self, durable: bool) -> None:
-        """Lazy work needs no fsync of its own: the next durable commit covers it."""
-        if durable != self._durable:
-            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
-
-    def _run(self, job: Job, alone: bool) -> bool:
-        """Run one job in a savepoint; False when it must be run again, durably."""
-        job.result = job.error = None
-        if not alone:
-            self._cursor.execute("SAVEPOINT job")
-        try:
-            job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
-        except NotLazy:
-            job.lazy = False
-            self._undo(alone)
-            return False
-        except LOSES_THE_GROUP:
-            raise
-        except apsw.Error as error:
-            job.error = translate(error, self._name)
-            self._undo(alone)
-        except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
-            job.error = error
-            self._undo(alone)
-        else:
-            if not alone:
-                self._cursor.execute("RELEASE job")
-        return True
-
-    def _undo(self, alone: bool) -> None:
-        if alone:
-            self._roll_back()
-        else:
-            self._cursor.execute("ROLLBACK TO job; RELEASE job")
-
-    def _roll_back(self) -> None:
-        with suppress(apsw.Error):  # one that stays open fails the next group, and is tried again
-            if self._db.in_transaction:
-                self._cursor.execute("ROLLBACK")
-
-    def _measure_log(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
-        self._log_pages = pages
-        return apsw.SQLITE_OK
-
-    def _checkpoint(self) -> None:
-        """Move the log into the database. SQLite would do so inside a COMMIT, and let its callers wait."""
-        self._log_pages = 0
-        try:
-            self._db.wal_checkpoint()
-        except apsw.Error as error:
-            self._sync_failed |= is_failed_sync(error)
-            log.warning("checkpoint_failed", path=self._name, error=str(error))
-
-
-def _take(jobs: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:
-    """Wait for a job and take those that wait with it; False when the lane closes after them."""
-    group: list[Job] = []
-    job = jobs.get()
-    while job is not None:
-        if not job.future.cancelled():
-            group.append(job)
-        if len(group) == GROUP_JOBS:
-            return group, True
-        try:
-            job = jobs.get_nowait()
-        except Empty:
-            return group, True
-    return group, False
-
-
-class Reader:
-    """Runs each job in a snapshot of its own; every thread has a connection."""
-
-    def __init__(self, place: Place, queries: dict[str, Query], threads: int) -> None:
-        self._name = place.name
-        self._queries = queries
-        self._idle: list[apsw.Connection] = []
-        with ExitStack() as opened:
-            for _ in range(threads):
-                self._idle.append(_open_reader(place))
-                opened.callback(self._idle[-1].close, True)
-            opened.pop_all()
-
-    def serve(self, jobs: "SimpleQueue[Job | None]") -> None:
-        db = self._idle.pop()
-        while (job := jobs.get()) is not None:
-            if not job.future.cancelled():
-                self._run(db, job)
-                answer([job])
-        db.close(True)
-
-    def _run(self, db: apsw.Connection, job: Job) -> None:
-        cursor = db.cursor()
-        try:
-            cursor.execute("BEGIN")
-            try:
-                job.result = drive(cursor, self._queries, job.start())
-            finally:
-                if db.in_transaction:
-                    cursor.execute("COMMIT")
-        except apsw.Error as error:
-            job.error = translate(error, self._name)
-        except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
-            job.error = error
-
-
-def _open_reader(place: Place) -> apsw.Connection:
-    with translated(place.name):
-        db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
-        db.set_busy_timeout(BUSY_MILLISECONDS)
-        db.pragma("cache_size", -READER_CACHE_KIB)
-        return db
