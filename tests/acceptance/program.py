@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spa
 
 # How long the program may take for anything, on the busiest machine; a test fails after that.
 PATIENCE_SECONDS = 60.0
-INSISTING_SECONDS = 5.0
+INSISTING_SECONDS = 2.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -85,9 +86,15 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Type ^C until the program has gone: one that comes between prompt and reading can be lost."""
+    """Interrupt the program on the terminal until it has gone: a ^C that comes between prompt and reading can
+    be lost, so that the signal itself follows."""
     deadline = time.monotonic() + PATIENCE_SECONDS
+    with contextlib.suppress(BrokenPipeError):
+        write(process, "\x03")
     while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
-            write(process, "\x03")
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(INSISTING_SECONDS)
+            continue
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGINT)
