@@ -86,8 +86,8 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the program on the terminal until it has gone: a ^C that comes between prompt and reading can
-    be lost, so that the signal itself follows."""
+    """Interrupt the program on the terminal until it has gone. A typed ^C is not always noticed, for a reason
+    not found yet; the signal itself follows, so that this does not show that one ^C is enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(BrokenPipeError):
         write(process, "\x03")
