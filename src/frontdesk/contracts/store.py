@@ -8,6 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from frontdesk.contracts.bells import Bells
+from frontdesk.model import access, codes, lanes
+from frontdesk.model.deliveries import Claim as DeliveryClaim
+from frontdesk.model.deliveries import Delivery, Settlement
+from frontdesk.model.feed import Change, Place
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.people import Viewer
@@ -15,11 +20,20 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.searches import Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry, Usage
 from frontdesk.model.transcripts import Revision, Rewound
+from frontdesk.model.turns import Accepted, Admission, Again, Begun, Claim, Ending, Signals, Turn
 
 Decide = Callable[[Situation], Move]
 NewId = Callable[[], str]
 Rename = Callable[[Session, Mapping[str, str]], tuple[str, str, str]]
 """The key, owner and peer of a session under another table of aliases."""
+Admit = Callable[[Turn | None, int], Admission]
+"""What becomes of a message, given the turn that runs in its conversation and how many wait."""
+SetAside = Callable[[Turn], Sequence[Delivery]]
+"""What people are told when a turn is set aside."""
+TellReset = Callable[[Session], Sequence[Delivery]]
+"""What people are told of the new session."""
+Repeatable = Callable[[Delivery], bool]
+"""Whether sending it a second time does no harm."""
 
 
 class Sessions(Protocol):
@@ -68,6 +82,14 @@ class Sessions(Protocol):
 
     async def count(self, at_most: int) -> int:
         """How many sessions were ever created, counting no further than ``at_most``."""
+        ...
+
+    async def unfinalized(self, after: Session | None, limit: int) -> list[Session]:
+        """Current open sessions whose end has not been dealt with, the longest inactive first."""
+        ...
+
+    async def finalize(self, session_id: str) -> bool:
+        """Record that the end of a session was dealt with; False when it already was."""
         ...
 
     async def mark_recent(self, since: datetime, reason: str, now: datetime) -> int: ...
@@ -128,11 +150,240 @@ class Aliases(Protocol):
         """The canonical identifier of each one that has another."""
         ...
 
+    async def names_of(self, person: str) -> list[str]:
+        """The other identifiers of a person, who is given by the canonical one."""
+        ...
+
     async def learn(self, identifier: str, person: str, rename: Rename, now: datetime) -> bool:
         """From now on ``identifier`` is another name of ``person``; False when that was known.
 
         What the person had under the old name is found under the new one, in the same transaction.
         """
+        ...
+
+
+class People(Protocol):
+    """Who was let in, which codes wait, whom we answered, and who is the same person."""
+
+    async def grant_of(self, principal: str) -> access.Grant | None: ...
+
+    async def grant(self, grant: access.Grant) -> None:
+        """Let somebody in, or change what they may do; codes that they were shown count no more."""
+        ...
+
+    async def revoke(self, principal: str) -> bool:
+        """Take back what somebody was granted, with their links and codes; False when there was no grant."""
+        ...
+
+    async def list_grants(self, limit: int) -> list[access.Grant]:
+        """Everybody who was let in, the latest first."""
+        ...
+
+    async def answer_stranger(
+        self,
+        principal: str,
+        platform: str,
+        now: datetime,
+        offer: tuple[codes.Pairing, codes.Seal] | None = None,
+    ) -> codes.Meeting:
+        """Note that a stranger is answered, at most once a day, and keep the offered code.
+
+        Silent when they were answered lately or too many others were; answered without the code when too
+        many people of the platform wait to be let in.
+        """
+        ...
+
+    async def begin_pairing(self, pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> bool:
+        """Keep a code in place of the person's last one; False when too many wait to be let in."""
+        ...
+
+    async def pending_pairings(self, now: datetime) -> list[codes.Pairing]:
+        """Who waits to be let in, the longest waiting first."""
+        ...
+
+    async def approve_pairing(
+        self, code: str, role: access.Role, *, place: str, by: str, now: datetime
+    ) -> codes.Trial:
+        """Let in whom the code was shown to; of several who type it, one does.
+
+        Wrong codes are counted for the place where they are typed; after too many it is locked.
+        """
+        ...
+
+    async def link(self, code: str, principal: str, *, person: str, now: datetime) -> codes.Trial:
+        """Whoever types the code and whom it was shown to are the same person: a known one, else a new one.
+
+        Wrong codes are counted for whoever types them.
+        """
+        ...
+
+    async def unlink(self, principal: str) -> bool: ...
+
+    async def linked(self, principal: str) -> frozenset[str]:
+        """Everybody who is the same person, the one asked about included."""
+        ...
+
+
+class Turns(Protocol):
+    """The turns of all conversations. What is written under a claim is refused once its lease is lost."""
+
+    async def accept(self, turn: Turn, admit: Admit) -> Accepted:
+        """Take a message in, once for each event of a platform's account."""
+        ...
+
+    async def claim(
+        self,
+        node: int,
+        kind: lanes.Kind,
+        limit: int,
+        now: datetime,
+        set_aside: SetAside,
+        *,
+        beside: Sequence[Turn] = (),
+    ) -> list[Claim]:
+        """Take the first turns of free lanes, the longest waiting first, and count the attempt.
+
+        A turn that was begun too often is set aside with its session. One that may not run beside those that
+        already do is left for later.
+        """
+        ...
+
+    async def begin(
+        self,
+        claim: Claim,
+        session_id: str,
+        messages: Sequence[Message],
+        now: datetime,
+        *,
+        starts: bool = False,
+        notices: Sequence[Delivery] = (),
+    ) -> Begun:
+        """Write the message into its session's transcript; ``starts`` when it is the session's first, so that
+        hooks and people have been told of its beginning."""
+        ...
+
+    async def record(
+        self,
+        claim: Claim,
+        session_id: str,
+        messages: Sequence[Message],
+        now: datetime,
+        absorbed: Sequence[Turn] = (),
+    ) -> None:
+        """Write rows of a running turn; turns whose messages are among them are done with it."""
+        ...
+
+    async def keep_draft(self, claim: Claim, message_id: str) -> None:
+        """The platform's id of the message that shows the answer while it is written: a turn that runs again
+        goes on in it."""
+        ...
+
+    async def finish(self, claim: Claim, ending: Ending, now: datetime) -> None: ...
+
+    async def release(self, claim: Claim) -> None:
+        """Let go of a lane that was kept at the turn's end."""
+        ...
+
+    async def rotate(
+        self, claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+    ) -> Settled:
+        """Decide about the conversation's session after its turn, tell people, and let go of the lane."""
+        ...
+
+    async def requeue(self, claim: Claim, again: Again, now: datetime) -> None:
+        """Run it again. One that has ended has: then only the lane is let go of."""
+        ...
+
+    async def request_stop(self, session_key: str, now: datetime) -> Turn | None:
+        """The running turn of a conversation is to stop, one that waits to be run again ends; which one."""
+        ...
+
+    async def break_off(self, turn: Turn, ending: Ending, now: datetime) -> Turn | None:
+        """End a running turn over its holder's head; None when it runs no more."""
+        ...
+
+    async def signals(self, node: int) -> list[Signals]:
+        """What the turns that run on a node are to be told."""
+        ...
+
+    async def recover(
+        self, gone: int, repeatable: Repeatable, now: datetime, *, overdue: bool = False
+    ) -> list[Turn]:
+        """Take back what a node held that is gone; the turns that are to be run again."""
+        ...
+
+    async def renew(self, leases: Sequence[lanes.Lease]) -> None:
+        """Somebody is at it. What was claimed and never known to be is not renewed, and runs out."""
+        ...
+
+    async def held(self, node: int) -> set[lanes.Lease]:
+        """What a node holds. What it works on and does not hold was taken from it."""
+        ...
+
+    async def find(self, turn_id: str) -> Turn | None: ...
+
+    async def open_turns(self, session_key: str, limit: int) -> list[Turn]:
+        """What is under way or waits in a conversation, oldest first."""
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """How many turns are in each state that is not final."""
+        ...
+
+    async def next_due(self, kind: lanes.Kind) -> datetime | None: ...
+
+
+class Deliveries(Protocol):
+    async def add(self, deliveries: Sequence[Delivery]) -> None: ...
+
+    async def claim(self, node: int, limit: int, now: datetime) -> list[DeliveryClaim]:
+        """Take the first deliveries of free chats that are due, and count the attempt."""
+        ...
+
+    async def settle(self, claim: DeliveryClaim, settlement: Settlement, now: datetime) -> None: ...
+
+    async def find(self, delivery_id: str) -> Delivery | None: ...
+
+    async def of_turn(self, turn_id: str) -> list[Delivery]: ...
+
+    async def waiting(self, lane: str, limit: int) -> list[Delivery]: ...
+
+    async def troubled(self, limit: int) -> list[Delivery]:
+        """What did not arrive or may not have, newest first."""
+        ...
+
+    async def collect(self, delivery_ids: Sequence[str], now: datetime) -> int: ...
+
+    async def revive(self, delivery_id: str, now: datetime) -> bool:
+        """Send it again, because a person wants it; False when it is not in trouble."""
+        ...
+
+    async def counts(self) -> dict[str, int]: ...
+
+    async def next_due(self) -> datetime | None: ...
+
+
+class Feed(Protocol):
+    async def end(self) -> Place: ...
+
+    async def since(self, place: Place, limit: int) -> list[Change]: ...
+
+    async def prune(self, before: datetime) -> None:
+        """Forget what happened before that time."""
+        ...
+
+
+class Nodes(Protocol):
+    async def join(self, name: str, now: datetime) -> int:
+        """Take part; the node's number, under which it holds lanes."""
+        ...
+
+    async def gone(self, node: int) -> list[int]:
+        """The other nodes that hold lanes and are certainly gone."""
+        ...
+
+    async def overdue(self) -> list[int]:
+        """The nodes that hold lanes and have not renewed all their leases in time."""
         ...
 
 
@@ -148,5 +399,23 @@ class Store(Protocol):
 
     @property
     def aliases(self) -> Aliases: ...
+
+    @property
+    def people(self) -> People: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def deliveries(self) -> Deliveries: ...
+
+    @property
+    def feed(self) -> Feed: ...
+
+    @property
+    def nodes(self) -> Nodes: ...
+
+    @property
+    def bells(self) -> Bells: ...
 
     async def close(self) -> None: ...

@@ -16,17 +16,25 @@ _CONTROLS = re.compile(
 )
 
 
-def clean_text(text: str) -> str:
+def clean_text(text: str, most: int = MAX_CHARACTERS) -> str:
     """The text with ``\\n`` as its only control character, trimmed, and cut when it is long."""
     cleaned = _CONTROLS.sub(" ", _LINE_ENDS.sub("\n", text)).strip()
-    if len(cleaned) <= MAX_CHARACTERS:
-        return cleaned
-    return cleaned[: MAX_CHARACTERS - len(ELLIPSIS)] + ELLIPSIS
+    return cleaned if len(cleaned) <= most else cleaned[: most - len(ELLIPSIS)] + ELLIPSIS
 
 
 def quote(text: str) -> str:
     """The cleaned text as a JSON string: one line, and nothing in it can close the quotes."""
     return json.dumps(clean_text(text), ensure_ascii=False)
+
+
+def quote_within(text: str, most: int) -> str:
+    """The text quoted in so many characters at most, eight or more, the quotes and escapes included."""
+    room = most - len('""')
+    quoted = json.dumps(clean_text(text, room), ensure_ascii=False)
+    while len(quoted) > most and room > len(ELLIPSIS):
+        room = max(len(ELLIPSIS), room * most // len(quoted) - 1)
+        quoted = json.dumps(clean_text(text, room), ensure_ascii=False)
+    return quoted
 
 
 def quote_any(text: str | None) -> str | None:

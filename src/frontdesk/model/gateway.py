@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model.access import Access
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.sources import ChatType
@@ -18,6 +19,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides how messages map to sessions; ``GatewayConfig()`` alone is valid."""
 
     platforms: Mapping[str, PlatformConfig] = msgspec.field(default_factory=dict)
+    access: Mapping[str, Access] = msgspec.field(default_factory=dict)
+    """Who may use each platform; nobody, where it is not said."""
     default_reset_policy: SessionResetPolicy = msgspec.field(default_factory=SessionResetPolicy)
     reset_by_type: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
     reset_by_platform: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
@@ -35,6 +38,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _check_kind("default_reset_policy", self.default_reset_policy, SessionResetPolicy)
         _check_table("platforms", self.platforms, PlatformConfig)
+        _check_table("access", self.access, Access)
         for name in ("reset_by_type", "reset_by_platform", "reset_by_chat"):
             _check_table(name, getattr(self, name), SessionResetPolicy)
         _check_names("reset_by_type", self.reset_by_type, _is_type, f"the names {', '.join(ChatType)}")
@@ -61,6 +65,10 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
             or self.reset_by_type.get(session_type or "")
             or self.default_reset_policy
         )
+
+    def get_access(self, platform: str) -> Access:
+        """Who may use the platform."""
+        return self.access.get(platform) or Access()
 
     def get_connected_platforms(self) -> list[Platform]:
         """The enabled platforms, in the order they were configured."""

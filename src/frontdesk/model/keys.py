@@ -61,7 +61,7 @@ def address(
     else:
         isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
-    head = ("agent", _namespace(profile), _platform(source), str(source.chat_type))
+    head = ("agent", _namespace(profile), place_of(source), str(source.chat_type))
     shared = source.chat_type is not ChatType.DM and rule is not Rule.PER_USER
     return Address(":".join((*head, *map(encode_part, parts))), rule, shared)
 
@@ -130,7 +130,8 @@ def _namespace(profile: str | None) -> str:
     return encode_part(profile)
 
 
-def _platform(source: SessionSource) -> str:
+def place_of(source: SessionSource) -> str:
+    """The platform, with which of our accounts on it when there are several."""
     if not source.account:
         return str(source.platform)
     return f"{source.platform}@{encode_part(source.account)}"

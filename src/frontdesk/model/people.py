@@ -43,6 +43,10 @@ class Viewer(msgspec.Struct, frozen=True):
         """The administrator's view; never made from a message."""
         return cls(frozenset(), administrator=True)
 
+    def with_owners(self, owners: frozenset[str]) -> "Viewer":
+        """The same view, of what belongs to these as well."""
+        return Viewer(self.owners | owners, administrator=self.administrator)
+
     def sees(self, owner: str) -> bool:
         return self.administrator or owner in self.owners
 

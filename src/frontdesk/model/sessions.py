@@ -241,6 +241,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
 
+class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+    """When a session was last given a fresh allowance, and what it had used by then."""
+
+    at: datetime
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A session as it is stored: its entry and what the service alone needs."""
 
@@ -254,6 +263,13 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     relation: Relation | None = None
     model_turns: int = 0
     served: tuple[datetime, ...] = ()
+    reset_told: bool = False
+    """People were told of the reset that it began with."""
+    started: bool = False
+    """Its first turn has begun, and the hooks were told so."""
+    checkpointed: bool = False
+    """The working directory was kept when the session before it ended."""
+    renewal: Renewal | None = None
     unread_origin: dict[str, Any] | None = None
     """An origin that this installation cannot read (a plug-in's platform, say); kept as it is."""
 
@@ -279,6 +295,31 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     def had_activity(self) -> bool:
         """Whether a model turn ever ran in it."""
         return self.model_turns > 0 or self.entry.total_tokens > 0
+
+    def as_limited(self, entry: SessionEntry | None = None) -> SessionEntry:
+        """The entry as its limits see it: what was used, and the time that passed, since the allowance was
+        renewed. ``entry`` is the session's own with other counters."""
+        entry, since = entry or self.entry, self.renewal
+        if since is None:
+            return entry
+        return replace(
+            entry,
+            created_at=since.at,
+            input_tokens=max(0, entry.input_tokens - since.input_tokens),
+            output_tokens=max(0, entry.output_tokens - since.output_tokens),
+            estimated_cost_usd=max(0.0, entry.estimated_cost_usd - since.cost_usd),
+        )
+
+    def renewed(self, at: datetime) -> "Session":
+        """With a fresh allowance of tokens, cost and time; that of messages is the store's to renew."""
+        used = self.entry
+        renewal = Renewal(
+            at=at,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=used.estimated_cost_usd,
+        )
+        return replace(self, renewal=renewal)
 
     def changed(self, **fields: Any) -> "Session":
         """The same session with other facts in its entry."""

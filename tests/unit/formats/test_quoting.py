@@ -86,3 +86,16 @@ def test_a_cleaned_text_is_short_and_clean_already(text: str) -> None:
     assert len(cleaned) <= 240
     assert quoting.clean_text(cleaned) == cleaned
     assert not [char for char in cleaned if unicodedata.category(char) in CONTROLS and char != "\n"]
+
+
+@given(st.text() | st.text(alphabet='"\\\n\x00a'), st.integers(8, 60))
+def test_quoted_text_takes_no_more_room_than_it_has(text: str, most: int) -> None:
+    quoted = quoting.quote_within(text, most)
+    assert len(quoted) <= most
+    whole = json.dumps(quoting.clean_text(text, max(1, len(text))), ensure_ascii=False)
+    assert quoted == whole if len(whole) <= most else json.loads(quoted).endswith("...")
+
+
+@pytest.mark.parametrize("sign", ['"', "\\", "\n", "x"])
+def test_text_that_is_cut_fills_most_of_its_room(sign: str) -> None:
+    assert len(quoting.quote_within("a" + sign * 5000 + "z", 100)) >= 90

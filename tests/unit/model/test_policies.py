@@ -1,6 +1,7 @@
 """Reset policies: defaults, ranges, the dict form, and when a session is stale."""
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,8 +14,12 @@ from frontdesk import errors
 from frontdesk.model import boundaries
 from frontdesk.model.policies import (
     AUTOMATIC,
+    MAX_COST_USD,
     MAX_IDLE_MINUTES,
     MAX_MESSAGES,
+    MAX_SESSION_MINUTES,
+    MAX_SPIRAL,
+    MAX_TOKENS,
     EndReason,
     ResetMode,
     SessionResetPolicy,
@@ -26,6 +31,12 @@ FIELDS = {
     "at_hour": 4,
     "idle_minutes": 1440,
     "max_messages": 200,
+    "max_tokens": 0,
+    "max_cost_usd": 0.0,
+    "max_session_minutes": 0,
+    "spiral_repeats": 5,
+    "spiral_errors": 0.8,
+    "spiral_window": 10,
     "notify": True,
     "notify_exclude_platforms": ["api_server", "webhook"],
     "timezone": None,
@@ -36,6 +47,12 @@ policies = st.builds(
     at_hour=st.integers(0, 23),
     idle_minutes=st.integers(1, 10_000),
     max_messages=st.integers(0, 300),
+    max_tokens=st.integers(0, 300),
+    max_cost_usd=st.integers(0, 3) | st.floats(0, 3),
+    max_session_minutes=st.integers(0, 10_000),
+    spiral_repeats=st.just(0) | st.integers(2, 10),
+    spiral_errors=st.floats(0, 1),
+    spiral_window=st.integers(2, 20),
     notify=st.booleans(),
     notify_exclude_platforms=st.lists(st.sampled_from(["web", "email", "fax"])).map(tuple),
     timezone=st.none() | st.sampled_from(["Europe/Berlin", "America/Havana", "Asia/Kathmandu"]),
@@ -48,9 +65,10 @@ def reason(
     count: int = 0,
     now: datetime = NOW,
     served: tuple[datetime, ...] = (),
+    **spent: Any,
 ) -> EndReason | None:
     return policy.stale_reason(
-        last_activity=now - rested, message_count=count, now=now, machine_zone=UTC, served=served
+        last_activity=now - rested, message_count=count, now=now, machine_zone=UTC, served=served, **spent
     )
 
 
@@ -83,7 +101,14 @@ def test_zero_and_false_are_values_and_no_gaps() -> None:
 
 @pytest.mark.parametrize(
     ("key", "low", "high"),
-    [("at_hour", 0, 23), ("idle_minutes", 1, MAX_IDLE_MINUTES), ("max_messages", 0, MAX_MESSAGES)],
+    [
+        ("at_hour", 0, 23),
+        ("idle_minutes", 1, MAX_IDLE_MINUTES),
+        ("max_messages", 0, MAX_MESSAGES),
+        ("max_tokens", 0, MAX_TOKENS),
+        ("max_session_minutes", 0, MAX_SESSION_MINUTES),
+        ("spiral_window", 2, MAX_SPIRAL),
+    ],
 )
 def test_number_out_of_range_is_refused_with_its_name_and_the_range(key: str, low: int, high: int) -> None:
     for good in (low, high):
@@ -107,6 +132,17 @@ def test_number_out_of_range_is_refused_with_its_name_and_the_range(key: str, lo
         ("timezone", "Mars/Olympus", "an IANA name"),
         ("timezone", "", "an IANA name"),
         ("timezone", 3, "an IANA name"),
+        ("spiral_repeats", 1, "0 or a whole number from 2 to 1000"),
+        ("spiral_repeats", MAX_SPIRAL + 1, "0 or a whole number from 2 to 1000"),
+        ("spiral_repeats", False, "0 or a whole number from 2 to 1000"),
+        ("spiral_repeats", 0.0, "0 or a whole number from 2 to 1000"),
+        ("max_cost_usd", -0.01, f"a number from 0 to {MAX_COST_USD}"),
+        ("max_cost_usd", math.inf, f"a number from 0 to {MAX_COST_USD}"),
+        ("max_cost_usd", math.nan, f"a number from 0 to {MAX_COST_USD}"),
+        ("max_cost_usd", 10**400, f"a number from 0 to {MAX_COST_USD}"),
+        ("max_cost_usd", "5", f"a number from 0 to {MAX_COST_USD}"),
+        ("max_cost_usd", True, f"a number from 0 to {MAX_COST_USD}"),
+        ("spiral_errors", 1.01, "a number from 0 to 1"),
     ],
 )
 def test_value_of_the_wrong_kind_is_refused_with_what_is_allowed(key: str, bad: object, allowed: str) -> None:
@@ -203,6 +239,58 @@ def test_message_limit_holds_in_every_mode(mode: ResetMode) -> None:
 @pytest.mark.parametrize("mode", list(ResetMode))
 def test_zero_means_no_message_limit(mode: ResetMode) -> None:
     assert reason(SessionResetPolicy(mode=mode, max_messages=0), timedelta(), count=10**9) is None
+
+
+# Tokens, cost, time
+
+
+LIMITED = SessionResetPolicy(max_tokens=1000, max_cost_usd=2.5, max_session_minutes=60)
+HOUR = timedelta(hours=1)
+TICK = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("mode", list(ResetMode))
+@pytest.mark.parametrize(
+    ("limits", "below", "reached", "expected"),
+    [
+        ({"max_tokens": 1000}, {"tokens": 999}, {"tokens": 1000}, EndReason.TOKEN_LIMIT),
+        ({"max_cost_usd": 2.5}, {"cost": 2.49}, {"cost": 2.5}, EndReason.COST_LIMIT),
+        (
+            {"max_session_minutes": 60},
+            {"created_at": NOW - HOUR + TICK},
+            {"created_at": NOW - HOUR},
+            EndReason.TIME_LIMIT,
+        ),
+    ],
+)
+def test_budget_holds_in_every_mode_from_the_moment_it_is_spent(
+    mode: ResetMode,
+    limits: dict[str, Any],
+    below: dict[str, Any],
+    reached: dict[str, Any],
+    expected: EndReason,
+) -> None:
+    policy = SessionResetPolicy(mode=mode, **limits)
+    assert reason(policy, timedelta(), **below) is None
+    assert reason(policy, timedelta(), **reached) is expected
+    assert reason(SessionResetPolicy(mode=mode), timedelta(), **reached) is None
+
+
+def test_session_that_begins_in_the_future_is_not_too_old() -> None:
+    assert reason(LIMITED, timedelta(), created_at=NOW + timedelta(days=400)) is None
+
+
+def test_limits_are_checked_in_the_order_of_messages_tokens_cost_and_time() -> None:
+    spent: dict[str, Any] = {"tokens": 9999, "cost": 9.0, "created_at": NOW - 2 * HOUR}
+    assert reason(LIMITED, timedelta(), 500, **spent) is EndReason.MESSAGE_LIMIT
+    assert reason(LIMITED, timedelta(), **spent) is EndReason.TOKEN_LIMIT
+    assert reason(LIMITED, timedelta(), **spent | {"tokens": 0}) is EndReason.COST_LIMIT
+    assert reason(LIMITED, timedelta(), **spent | {"tokens": 0, "cost": 0.0}) is EndReason.TIME_LIMIT
+    assert reason(LIMITED, timedelta(days=3), 500, **spent) is EndReason.IDLE
+
+
+def test_limit_of_time_expires_a_session_in_mode_none() -> None:
+    assert SessionResetPolicy(mode=ResetMode.NONE, max_session_minutes=1).expires
 
 
 # Order

@@ -1,0 +1,73 @@
+"""The agent: takes a turn, says what happens, listens meanwhile."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+import msgspec
+
+from frontdesk.model import events
+
+MAX_SIGNALS = 1000
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent can do while it runs; what it cannot, the gateway does in another way."""
+
+    steers: bool = False
+    """Takes a Steer signal. Otherwise the message waits for its own turn."""
+    stops: bool = False
+    """Comes to an end by itself after a Stop signal. Otherwise its iterator is closed at once."""
+
+
+class Line:
+    """The way back to a running agent: decisions, steering and the wish to stop."""
+
+    def __init__(self) -> None:
+        self._signals: asyncio.Queue[events.Signal] = asyncio.Queue()
+        self._stopping = asyncio.Event()
+        self._steered: set[str] = set()
+
+    def send(self, signal: events.Signal) -> bool:
+        """Whether there was room for it; there always is for a stop."""
+        stops = isinstance(signal, events.Stop)
+        if self._signals.qsize() >= MAX_SIGNALS and not stops:
+            return False
+        self._signals.put_nowait(signal)
+        if stops:
+            self._stopping.set()
+        return True
+
+    async def receive(self) -> events.Signal:
+        """The next signal, in the order of sending."""
+        signal = await self._signals.get()
+        if isinstance(signal, events.Steer):
+            self._steered.add(signal.id)
+        return signal
+
+    def has_steered(self, turn_id: str) -> bool:
+        """Whether the agent has received that message; one that it has not waits for its own turn."""
+        return turn_id in self._steered
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    async def stopped(self) -> None:
+        """Wait until the agent is to stop."""
+        await self._stopping.wait()
+
+
+class Agent(Protocol):
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
+        """Run a turn. Closing the generator ends everything that was begun for it."""
+        ...
+
+    async def release(self, session_id: str) -> None:
+        """Free whatever is held for a session, which may still come back."""
+        ...
+
+    async def close(self) -> None: ...

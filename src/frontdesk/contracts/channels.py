@@ -1,0 +1,170 @@
+"""The channel: brings messages from a platform and takes answers to it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from frontdesk.model import deliveries, events, turns
+from frontdesk.model.sources import SessionSource
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a platform can do. The flow asks for these, never for a platform's name."""
+
+    text_limit: int | None = None
+    """The longest text of one message, in characters; longer ones are split."""
+    edits: bool = False
+    """A sent message can be changed: an answer appears while it is written, and the channel is a `Drafts`."""
+    edit_pause_seconds: float = 1.0
+    """How long a message is left as it is before it is changed again."""
+    buttons: bool = False
+    threads: bool = False
+    files: bool = False
+    redactable_ids: bool = False
+    reliable_sender_ids: bool = False
+    """Nobody can claim another's user id."""
+    authenticates: bool = False
+    """Whoever gets through the channel has shown a credential of ours: allow-lists are not asked."""
+    idempotent_sends: bool = False
+    """A send repeated with the same delivery id arrives once."""
+    collects: bool = False
+    """Answers are not sent: the other side comes and collects them."""
+    notices: bool = True
+    """People want to be told that their message is queued and the like."""
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as the platform handed it over."""
+
+    source: SessionSource
+    text: str
+    event_id: str | None = None
+    """The platform's id of the event: the same id from the same account is the same message."""
+    content: str | list[dict[str, Any]] | None = None
+    """The message's parts in the chat-completions form, when it is more than its text."""
+    observed: bool = False
+    """Seen in a group, not meant for the agent: kept in the transcript, not answered."""
+    sent_at: datetime | None = None
+    history: list[dict[str, Any]] = []
+    """Earlier messages that the other side brings along, in the chat-completions form: put into a fresh
+    session's transcript before this one; passed over where the conversation has messages already."""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The message is on disk."""
+
+    turn_id: str
+    session_key: str
+    repeated: bool = False
+    """It was there before: nothing happened."""
+    waiting: int = 0
+    """How many messages are before it."""
+
+
+class Desk(Protocol):
+    """What a channel hands its messages to."""
+
+    async def accept(self, incoming: Incoming) -> Receipt:
+        """Store a message; only then may the platform be told that we have it.
+
+        Raises InvalidInput, Unroutable, NotAllowed, or a StoreError when it could not be stored.
+        """
+        ...
+
+    def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+        """What happens in a turn as far as it happens on this node, and at the end the finished turn.
+
+        Either every event from the turn's first on, whenever this is called, or none: who joins late
+        never gets the second half of an answer.
+        """
+        ...
+
+    async def uncollected(
+        self, source: SessionSource, *, turn_id: str | None = None
+    ) -> list[deliveries.Delivery]:
+        """What lies ready for a chat that collects its answers, oldest first; of one turn, if named."""
+        ...
+
+    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
+        """All that was said in answer to a message, oldest first, collected before or not."""
+        ...
+
+    async def collected(self, delivery_ids: Sequence[str]) -> None:
+        """The other side has these."""
+        ...
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP request for a channel, read whole."""
+
+    method: str
+    path: str
+    """What follows the channel's own prefix, with its parameters in braces filled in."""
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    body: bytes
+    client: str | None = None
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    status: int
+    body: bytes | AsyncIterator[bytes] = b""
+    headers: Mapping[str, str] = {}
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that a channel answers."""
+
+    method: str
+    path: str
+    handle: Callable[[Request], Awaitable[Response]]
+    max_body_bytes: int = 1024 * 1024
+
+
+class Channel(Protocol):
+    @property
+    def name(self) -> str:
+        """The platform."""
+        ...
+
+    @property
+    def account(self) -> str | None:
+        """Which of our accounts or endpoints it serves, where the platform has several."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The addresses it answers over HTTP, if any."""
+        ...
+
+    async def receive(self, desk: Desk) -> None:
+        """Hand messages to the desk until cancelled; one that is called over HTTP just keeps the desk."""
+        ...
+
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        """Take an answer to the platform. Never raises for what the platform or the network does."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Drafts(Protocol):
+    """What a channel whose capabilities say ``edits`` has besides.
+
+    Its ``send`` changes the message that ``delivery.draft`` names into the delivery. Doing so twice is the
+    same as once; where that message is gone, a new one is sent.
+    """
+
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        """Show an answer as far as it is written: in a new message, whose id the outcome tells, or, when
+        ``delivery.draft`` names one, by changing that. Never raises for what the platform or the network
+        does."""
+        ...

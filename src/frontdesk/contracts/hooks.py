@@ -1,0 +1,74 @@
+"""Hooks: what outside parts are told about the life of sessions."""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from frontdesk.model.messages import Plain
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import SessionEntry
+
+LoadTranscript = Callable[[], Awaitable[list[Plain]]]
+"""Reads the transcript of the session, oldest message first; only whoever needs it pays for it."""
+
+
+class Event(StrEnum):
+    """The names are those of the methods and of the settings."""
+
+    START = "on_session_start"
+    END = "on_session_end"
+    FINALIZE = "on_session_finalize"
+
+
+class Hooks(Protocol):
+    """Told at least once of each event: after a crash it may be told again of what it has dealt with."""
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        """A session has begun."""
+        ...
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        """A session has ended. It may still be resumed."""
+        ...
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        """A session is about to be replaced: the place to save what is to be remembered."""
+        ...
+
+
+class NoHooks:
+    """Hears of everything and does nothing: inherit from it and define what you want to hear of."""
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        """A session has begun."""
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        """A session has ended."""
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        """A session is about to be replaced."""
+
+
+class Commands(msgspec.Struct, frozen=True, kw_only=True):
+    """The programs to run, each with its arguments; an empty one is none."""
+
+    on_session_start: tuple[str, ...] = ()
+    on_session_end: tuple[str, ...] = ()
+    on_session_finalize: tuple[str, ...] = ()
+    timeout_seconds: int = 30
+    """How long each may take; a hook of a package may take as long."""
+
+    def command_for(self, event: Event) -> tuple[str, ...]:
+        command: tuple[str, ...] = getattr(self, event)
+        return command
+
+
+def idempotency_key(entry: SessionEntry, event: Event) -> str:
+    """The same for the same event of the same session, however often it is told."""
+    return f"{entry.session_id}:{event}"

@@ -1,0 +1,312 @@
+"""Who is let in, by which rule, and as what. Everybody else is not."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from frontdesk import errors
+from frontdesk.model import keys, whatsapp
+from frontdesk.model.people import Principal
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource, readable
+
+EVERYBODY = "*"
+CHAT = "chat:"
+LISTS_KEPT = 256
+
+_CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*)", re.DOTALL)
+
+
+class Role(StrEnum):
+    """What somebody may do; each may also do what those before it may."""
+
+    USER = "user"
+    APPROVER = "approver"
+    ADMINISTRATOR = "administrator"
+
+    @property
+    def rank(self) -> int:
+        return RANKS[self]
+
+    def covers(self, wanted: "Role") -> bool:
+        return self.rank >= wanted.rank
+
+
+RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}
+
+
+class Rule(StrEnum):
+    """Why somebody was let in or refused."""
+
+    LOCAL = "local"
+    ADMINISTRATORS = "administrators"
+    PAIRED = "paired"
+    ALLOW_LIST = "allow_list"
+    CHANNEL_CREDENTIAL = "channel_credential"
+    ROLE_AUTHORIZED = "role_authorized"
+    UPSTREAM_RELAY = "upstream_relay"
+    ALLOWED_CHAT = "allowed_chat"
+    EVERYBODY = "everybody"
+    BLOCKED = "blocked"
+    BOT = "bot"
+    NAMELESS = "nameless"
+    STRANGER = "stranger"
+
+
+class Strangers(StrEnum):
+    """What somebody who is not let in hears."""
+
+    SILENCE = "silence"
+    ANSWER = "answer"
+    PAIR = "pair"
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may use one platform; ``Access()`` alone lets nobody in.
+
+    An entry is a user id, ``*`` for everybody, or ``chat:`` and the id of a chat for everybody in it. Where
+    the platform has several accounts of ours, it counts for one of them only when it names it, with the id
+    written as in a principal's: ``telegram@second:42``. A block counts for every account.
+    """
+
+    allow: tuple[str, ...] = ()
+    administrators: tuple[str, ...] = ()
+    block: tuple[str, ...] = ()
+    strangers: Strangers = Strangers.SILENCE
+    allow_bots: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("allow", "administrators", "block"):
+            force_setattr(self, name, _entries(name, getattr(self, name)))
+        if any(_CROWD.fullmatch(entry) for entry in self.administrators):
+            allowed = "a list of user ids: neither everybody nor a whole chat"
+            raise errors.InvalidSetting(key="administrators", value=self.administrators, allowed=allowed)
+        force_setattr(self, "strangers", _strangers(self.strangers))
+        if not isinstance(self.allow_bots, bool):
+            raise errors.InvalidSetting(key="allow_bots", value=self.allow_bots, allowed="true or false")
+
+
+def _entries(name: str, value: object) -> tuple[str, ...]:
+    ids = isinstance(value, list | tuple) and all(isinstance(each, str | int) for each in value)
+    if not ids or any(isinstance(each, bool) for each in value):  # type: ignore[attr-defined]
+        raise errors.InvalidSetting(key=name, value=value, allowed="a list of ids")
+    texts = tuple(str(each).strip() for each in value)  # type: ignore[attr-defined]
+    for text in texts:
+        if not text.removeprefix(CHAT) or text != readable(text):
+            raise errors.InvalidSetting(key=name, value=text, allowed="ids that are not empty")
+    return texts
+
+
+def _strangers(value: object) -> Strangers:
+    try:
+        return Strangers(str(value))
+    except ValueError:
+        allowed = ", ".join(Strangers)
+        raise errors.InvalidSetting(key="strangers", value=value, allowed=allowed) from None
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody was let in by an administrator."""
+
+    principal: str
+    platform: str
+    role: Role
+    granted_at: datetime
+    granted_by: str
+    name: str | None = None
+    """What they called themselves then, cleaned; anybody can be called anything."""
+
+    def under(self, principal: str) -> "Grant":
+        """The same for somebody's other name."""
+        return replace(self, principal=principal)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the sender of a message is let in, why, and as what."""
+
+    allowed: bool
+    rule: Rule
+    place: str
+    """Which account of ours on which platform this is about."""
+    role: Role | None = None
+    principal: Principal | None = None
+    strangers: Strangers = Strangers.SILENCE
+    """What they may hear when they are not let in."""
+
+    @property
+    def who(self) -> str:
+        """The sender, or the place when nobody is named."""
+        return self.principal.id if self.principal else self.place
+
+    def covers(self, wanted: Role) -> bool:
+        """Whether they may do what this role may."""
+        return self.allowed and self.role is not None and self.role.covers(wanted)
+
+    def require(self, wanted: Role) -> None:
+        """Refuse what this role may not do."""
+        if not self.covers(wanted):
+            raise errors.NotAllowed(who=self.who, rule=f"this takes the role {wanted}")
+
+
+class Subject(NamedTuple):
+    """The sender as lists may name them."""
+
+    platform: Platform
+    account: str | None
+    names: frozenset[str]
+    chats: frozenset[str]
+
+
+class Listed(NamedTuple):
+    """A list's entries, each with the account it counts for."""
+
+    names: frozenset[tuple[str | None, str]]
+    chats: frozenset[tuple[str | None, str]]
+    everybody: frozenset[str | None]
+
+    def has_name(self, who: Subject) -> bool:
+        return any((who.account, name) in self.names for name in who.names)
+
+    def has_chat(self, who: Subject) -> bool:
+        return any((who.account, chat) in self.chats for chat in who.chats)
+
+    def has(self, who: Subject) -> bool:
+        return who.account in self.everybody or self.has_name(who) or self.has_chat(who)
+
+
+def decide(
+    source: SessionSource,
+    authenticates: bool,
+    access: Access,
+    grants: Collection[Grant] = (),
+    *,
+    aliases: Mapping[str, str] | None = None,
+    reliable_ids: bool = True,
+) -> Verdict:
+    """Whether the sender is let in: by the most powerful rule that fits, and by none when blocked.
+
+    ``authenticates`` says that the channel lets nobody through without a credential of ours. ``aliases``
+    holds every name of the sender on WhatsApp. Where senders can claim any id, nobody is more than a user.
+    """
+    principal = Principal.of(source, aliases)
+    who = _subject(source, principal, aliases)
+    place = keys.place_of(source)
+    if is_local(source):
+        return Verdict(
+            allowed=True, rule=Rule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
+        )
+    if _blocked(who, access):
+        return Verdict(allowed=False, rule=Rule.BLOCKED, place=place, principal=principal)
+    own = [grant for grant in grants if principal and grant.principal == principal.id]
+    ways = [*_by_name(who, access, own), *_by_circumstance(source, authenticates, who, access)]
+    if not ways:
+        return _refusal(source, place, principal, access)
+    rule, role = max(ways, key=lambda way: way[1].rank)
+    return Verdict(
+        allowed=True, rule=rule, place=place, role=role if reliable_ids else Role.USER, principal=principal
+    )
+
+
+def is_local(source: SessionSource) -> bool:
+    """Whether this is the owner's own terminal."""
+    return source.platform is Platform.LOCAL and not source.delivered_via_upstream_relay
+
+
+def _by_name(who: Subject, access: Access, grants: Collection[Grant]) -> Iterator[tuple[Rule, Role]]:
+    if _listed(who.platform, access.administrators).has_name(who):
+        yield Rule.ADMINISTRATORS, Role.ADMINISTRATOR
+    for grant in grants:
+        yield Rule.PAIRED, grant.role
+    if _listed(who.platform, access.allow).has_name(who):
+        yield Rule.ALLOW_LIST, Role.USER
+
+
+def _by_circumstance(
+    source: SessionSource, authenticates: bool, who: Subject, access: Access
+) -> Iterator[tuple[Rule, Role]]:
+    """Ways in for whoever comes along; a bot that nobody named has the first alone."""
+    listed = _listed(who.platform, access.allow)
+    admits = not source.is_bot or access.allow_bots
+    fits = {
+        Rule.CHANNEL_CREDENTIAL: authenticates,
+        Rule.ROLE_AUTHORIZED: admits and source.role_authorized,
+        Rule.UPSTREAM_RELAY: admits and source.delivered_via_upstream_relay,
+        Rule.ALLOWED_CHAT: admits and listed.has_chat(who),
+        Rule.EVERYBODY: admits and who.account in listed.everybody,
+    }
+    yield from ((rule, Role.USER) for rule, holds in fits.items() if holds)
+
+
+def _blocked(who: Subject, access: Access) -> bool:
+    listed = _listed(who.platform, access.block)
+    return listed.has(who) or listed.has(who._replace(account=None))
+
+
+def _refusal(source: SessionSource, place: str, principal: Principal | None, access: Access) -> Verdict:
+    """Only a person who writes to us in private may hear that they are refused."""
+    if source.is_bot:
+        return Verdict(allowed=False, rule=Rule.BOT, place=place, principal=principal)
+    if principal is None:
+        return Verdict(allowed=False, rule=Rule.NAMELESS, place=place)
+    private = source.chat_type is ChatType.DM
+    return Verdict(
+        allowed=False,
+        rule=Rule.STRANGER,
+        place=place,
+        principal=principal,
+        strangers=access.strangers if private else Strangers.SILENCE,
+    )
+
+
+def _subject(
+    source: SessionSource, principal: Principal | None, aliases: Mapping[str, str] | None
+) -> Subject:
+    chat, _ = keys.identities(source, aliases)
+    chats = {chat, source.chat_id_alt, source.parent_chat_id}
+    names = {principal.user_id} if principal else set()
+    if source.platform is Platform.WHATSAPP:
+        names |= {name for name, person in (aliases or {}).items() if person in names}
+    else:
+        names |= {source.user_id or "", source.user_id_alt or ""}
+    return Subject(
+        platform=source.platform,
+        account=source.account or None,
+        names=frozenset(names - {""}),
+        chats=frozenset(each for each in chats if each),
+    )
+
+
+@lru_cache(maxsize=LISTS_KEPT)
+def _listed(platform: str, entries: tuple[str, ...]) -> Listed:
+    form = re.compile(rf"{re.escape(platform)}(?:@([^:]+))?:(.+)", re.DOTALL)
+    names, chats, everybody = set(), set(), set()
+    for entry in entries:
+        found = form.fullmatch(entry)
+        account = _read_id(found[1], encoded=True) if found and found[1] else None
+        text = found[2] if found else entry
+        if text == EVERYBODY:
+            everybody.add(account)
+        elif text.startswith(CHAT):
+            chats.add((account, _read_id(text.removeprefix(CHAT), encoded=found is not None)))
+        else:
+            names.add((account, _read_name(platform, text, encoded=found is not None)))
+    return Listed(frozenset(names), frozenset(chats), frozenset(everybody))
+
+
+def _read_name(platform: str, text: str, *, encoded: bool) -> str:
+    name = _read_id(text, encoded=encoded)
+    return whatsapp.normalize_whatsapp_identifier(name) if platform == Platform.WHATSAPP else name
+
+
+def _read_id(text: str, *, encoded: bool) -> str:
+    """The id; what decodes to no text is nobody's."""
+    try:
+        return keys.decode_part(text) if encoded else text
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,110 @@
+"""Deliveries: what is to be said to a chat, and whether it arrived."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from frontdesk.model.lanes import Lease
+from frontdesk.model.sources import SessionSource
+
+
+class State(StrEnum):
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    """It may have arrived; it is not sent again by itself, since the platform could not tell it apart."""
+    DEAD = "dead"
+    """Given up; a person can send it again."""
+
+
+MOVES = {
+    State.PENDING: {State.SENDING, State.SENT, State.DEAD},
+    State.SENDING: {State.PENDING, State.SENT, State.UNKNOWN, State.DEAD},
+    State.UNKNOWN: {State.PENDING, State.SENT},
+    State.DEAD: {State.PENDING},
+}
+"""The legal moves. A person moves UNKNOWN and DEAD back to PENDING."""
+
+
+class Kind(StrEnum):
+    REPLY = "reply"
+    """The agent's answer, or a command's."""
+    NOTICE = "notice"
+    """Something that the gateway says itself: a queue, a rotation, a failure."""
+    DRAFT = "draft"
+    """An answer as far as it is written. It is shown, never stored: the answer comes in its place."""
+
+
+DRAFT = "draft"
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    kind: Kind = Kind.REPLY
+    state: State = State.PENDING
+    lane: str
+    to: SessionSource
+    """The message that is answered: where the answer goes belongs to it, not to the session."""
+    text: str
+    final: bool = True
+    """Whether nothing more comes for this message."""
+    turn_id: str | None = None
+    session_id: str | None = None
+    session_key: str | None = None
+    event_id: str | None = None
+    """The platform's id of the message that is answered."""
+    extra: dict[str, Any] = {}
+    """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes."""
+    created_at: datetime
+    sent_at: datetime | None = None
+    attempts: int = 0
+    error: str | None = None
+    platform_message_id: str | None = None
+    number: int = 0
+
+    @property
+    def draft(self) -> str | None:
+        """The message that is to be changed into this one; None when it is one of its own."""
+        return self.extra.get(DRAFT)
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """It arrived."""
+
+    message_id: str | None = None
+
+
+class NotSent(msgspec.Struct, frozen=True, kw_only=True):
+    """It certainly did not arrive; later it may, unless that is hopeless."""
+
+    why: str
+    retry_after_seconds: float | None = None
+    hopeless: bool = False
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """It may have arrived."""
+
+    why: str
+
+
+Outcome = Sent | NotSent | Unknown
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery to be sent now, by whom holds the lease."""
+
+    delivery: Delivery
+    lease: Lease
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of an attempt to send."""
+
+    state: State
+    retry_at: datetime | None = None
+    error: str | None = None
+    platform_message_id: str | None = None

@@ -1,0 +1,133 @@
+"""What an agent says while it runs a turn, and what it is told meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from frontdesk.model.messages import Plain
+from frontdesk.model.sessions import Usage
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened in a turn."""
+
+
+class Text(Event, frozen=True, kw_only=True):
+    """A piece of the answer, as it comes."""
+
+    text: str
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the agent calls; the arguments are JSON text, as the model wrote them."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+    @property
+    def plain(self) -> Plain:
+        """The call as a chat-completions message holds it."""
+        return {
+            "id": self.id,
+            "type": "function",
+            "function": {"name": self.name, "arguments": self.arguments},
+        }
+
+
+class Calls(Event, frozen=True, kw_only=True):
+    """Tools called together. They are in the transcript before the agent is asked for its next event."""
+
+    calls: tuple[Call, ...]
+
+
+class Result(Event, frozen=True, kw_only=True):
+    """What a tool gave back."""
+
+    id: str
+    content: str | list[dict[str, Any]]
+    is_error: bool = False
+    name: str | None = None
+
+
+class Details(Event, frozen=True, kw_only=True):
+    """Further fields of the assistant's message that comes next: reasoning and the like."""
+
+    fields: Mapping[str, Any]
+
+
+class Approval(Event, frozen=True, kw_only=True):
+    """The agent asks to be allowed an action, and waits for the decision with this id."""
+
+    id: str
+    action: str
+    description: str
+    details: Mapping[str, Any] = {}
+
+
+class Used(Event, frozen=True, kw_only=True):
+    """What a call to the model used; several are added up."""
+
+    usage: Usage
+
+
+class Summary(Event, frozen=True, kw_only=True):
+    """The agent's own summary of the conversation, for the hand-over to the next session."""
+
+    text: str
+
+
+class Done(Event, frozen=True, kw_only=True):
+    """The turn is finished. An agent that simply stops is taken to be done, too."""
+
+    finish_reason: str | None = None
+
+
+class Failed(Event, frozen=True, kw_only=True):
+    """The agent could not finish. A retryable failure is tried again from the rows written so far."""
+
+    message: str
+    retryable: bool = False
+
+
+class Signal(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that an agent is told in the middle of a turn."""
+
+
+class Decision(Signal, frozen=True, kw_only=True):
+    """The answer to an approval request."""
+
+    id: str
+    approved: bool
+    reason: str | None = None
+
+
+class Steer(Signal, frozen=True, kw_only=True):
+    """A message that came in meanwhile and is to be heeded now."""
+
+    text: str
+    id: str = ""
+    """The turn that it would have been; once the agent has received the signal, it is part of this one."""
+
+
+class Stop(Signal, frozen=True, kw_only=True):
+    """Come to an end, now."""
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn as an agent gets it."""
+
+    turn_id: str
+    session_id: str
+    session_key: str
+    attempt: int = 1
+    """From the second on the turn was begun before; what it wrote then is at the end of the messages."""
+    system: str = ""
+    messages: Sequence[Plain] = ()
+    """The whole conversation in the chat-completions form, the message to be answered included."""
+    input: Plain
+    """The message to be answered."""
+    model: Mapping[str, str] | None = None
+    """Model, provider and base_url chosen for this session, when they differ from the configured ones."""
+    working_dir: str | None = None

@@ -1,0 +1,38 @@
+"""The feed: what changed, in order, for whoever follows."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    TURN = "turn"
+    """A turn is in another state."""
+    TRANSCRIPT = "transcript"
+    """A session has new rows."""
+    SESSION = "session"
+    """A conversation goes on in another session, or the session has other facts."""
+    DELIVERY = "delivery"
+    """A delivery is in another state."""
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """How far somebody has read."""
+
+    xid: int = 0
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.xid}-{self.number}"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    place: Place
+    at: datetime
+    kind: Kind
+    session_key: str | None = None
+    session_id: str | None = None
+    turn_id: str | None = None
+    delivery_id: str | None = None
+    state: str | None = None

@@ -1,0 +1,46 @@
+"""Lanes: what must happen one after the other. Different lanes know nothing of each other."""
+
+from enum import StrEnum
+
+import msgspec
+
+from frontdesk.model import keys
+from frontdesk.model.sources import SessionSource
+
+
+class Kind(StrEnum):
+    TURN = "turn"
+    """The turns of a conversation."""
+    CONTROL = "control"
+    """The commands of a conversation that do not wait for its turns."""
+    CHAT = "chat"
+    """What is said to a chat."""
+    BOX = "box"
+    """What a chat collects itself; nobody works on these."""
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to work on a lane, until somebody else gets it under a higher token."""
+
+    lane: str
+    node: int
+    token: int
+
+
+def turn_lane(session_key: str) -> str:
+    return f"{Kind.TURN}:{session_key}"
+
+
+def control_lane(session_key: str) -> str:
+    return f"{Kind.CONTROL}:{session_key}"
+
+
+def chat_lane(source: SessionSource, *, collects: bool = False) -> str:
+    """The lane of a chat, as the platform knows it."""
+    kind = Kind.BOX if collects else Kind.CHAT
+    parts = (source.platform, source.account or "", source.chat_id or source.user_id, source.thread_id or "")
+    return ":".join((kind, *(keys.encode_part(str(part or "")) for part in parts)))
+
+
+def kind_of(lane: str) -> Kind:
+    return Kind(lane.partition(":")[0])

@@ -1,0 +1,45 @@
+"""How the gateway runs: what is done at once, how long anything may take, what people are told."""
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.model.turns import Busy
+
+DAY_SECONDS = 24 * 3600
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    busy_mode: Busy = Busy.QUEUE
+    """What becomes of a message that comes while a turn runs."""
+    busy_notice: bool = True
+    """Whether its sender is told so."""
+    turns_at_once: int = 32
+    commands_at_once: int = 8
+    deliveries_at_once: int = 32
+    turn_seconds: float = 1800.0
+    """The longest a turn may take."""
+    turn_idle_seconds: float = 600.0
+    """The longest an agent may be silent."""
+    stop_seconds: float = 5.0
+    """How long an agent may take to stop by itself."""
+    drain_seconds: float = 30.0
+    """How long running turns may go on after the order to shut down."""
+    send_seconds: float = 60.0
+    """The longest a send may take."""
+    delivery_max_age_seconds: float = DAY_SECONDS
+    """After so long, what could not be delivered is given up."""
+    expiry_check_seconds: float = 60.0
+    """How often sessions are looked for whose time is over."""
+    extra_prompt: str | None = None
+    """Instructions for the agent in every turn."""
+    redact_pii: bool = False
+    """Whether ids of people and chats are hidden from the agent where the platform allows it."""
+    checkpoints: bool = False
+    working_dir: str | None = None
+    close_after_answer: tuple[str, ...] = ()
+    """Platforms whose session is closed, resumably, once the answer is delivered."""
+
+    def __post_init__(self) -> None:
+        for name in ("turns_at_once", "commands_at_once", "deliveries_at_once"):
+            if getattr(self, name) < 1:
+                raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="1 or more")
