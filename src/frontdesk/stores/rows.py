@@ -10,6 +10,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import (
     Relation,
+    Renewal,
     Session,
     SessionEntry,
     Usage,
@@ -44,8 +45,17 @@ def maybe_micros(moment: datetime | None) -> int | None:
     return None if moment is None else to_micros(moment)
 
 
-def _maybe_time(micros: int | None) -> datetime | None:
+def maybe_time(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(micros)
+
+
+class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A renewal as JSON."""
+
+    at: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +66,10 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume_reason: str | None = None
     model_override: dict[str, str] | None = None
     served: tuple[int, ...] = ()
+    reset_told: bool = False
+    started: bool = False
+    checkpointed: bool = False
+    renewal: Renewed | None = None
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -67,6 +81,10 @@ class _Read(msgspec.Struct, frozen=True):
     resume_reason: str | None = None
     model_override: dict[str, str] | None = None
     served: tuple[datetime, ...] = ()
+    reset_told: bool = False
+    started: bool = False
+    checkpointed: bool = False
+    renewal: Renewal | None = None
 
 
 def write_details(session: Session) -> bytes:
@@ -78,8 +96,24 @@ def write_details(session: Session) -> bytes:
             resume_reason=entry.resume_reason,
             model_override=clean_override(entry.model_override),
             served=tuple(map(to_micros, session.served)),
+            reset_told=session.reset_told,
+            started=session.started,
+            checkpointed=session.checkpointed,
+            renewal=_write_renewal(session.renewal),
         )
     )
+
+
+def _write_renewal(renewal: Renewal | None) -> Renewed | None:
+    if renewal is None:
+        return None
+    return Renewed(**msgspec.structs.asdict(renewal) | {"at": to_micros(renewal.at)})
+
+
+def _read_renewal(renewed: Renewed | None) -> Renewal | None:
+    if renewed is None:
+        return None
+    return Renewal(**msgspec.structs.asdict(renewed) | {"at": from_micros(renewed.at)})
 
 
 @lru_cache(maxsize=4096)
@@ -88,6 +122,7 @@ def _read_details(blob: bytes) -> _Read | None:
     try:
         details = msgspec.json.decode(blob, type=Details)
         served = tuple(map(from_micros, details.served))
+        renewal = _read_renewal(details.renewal)
     except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
         return None
     origin = read_origin(details.origin)
@@ -98,6 +133,10 @@ def _read_details(blob: bytes) -> _Read | None:
         resume_reason=details.resume_reason,
         model_override=details.model_override,
         served=served,
+        reset_told=details.reset_told,
+        started=details.started,
+        checkpointed=details.checkpointed,
+        renewal=renewal,
     )
 
 
@@ -153,7 +192,7 @@ def _session(row: Row) -> Session:
         suspended=bool(suspended),
         resume_pending=bool(resume_pending),
         resume_reason=details.resume_reason,
-        last_resume_marked_at=_maybe_time(last_resume_marked_at),
+        last_resume_marked_at=maybe_time(last_resume_marked_at),
         model_override=details.model_override and dict(details.model_override),
     )
     return Session(
@@ -161,12 +200,16 @@ def _session(row: Row) -> Session:
         owner=owner,
         peer=peer,
         title=title,
-        ended_at=_maybe_time(ended_at),
+        ended_at=maybe_time(ended_at),
         end_reason=end_reason,
         parent_id=parent_id,
         relation=RELATIONS.get(relation),
         model_turns=model_turns,
         served=details.served,
+        reset_told=details.reset_told,
+        started=details.started,
+        checkpointed=details.checkpointed,
+        renewal=details.renewal,
         unread_origin=details.unread_origin,
     )
 

@@ -14,7 +14,7 @@ from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry, Status, Usage
 from frontdesk.model.titles import title_key
-from frontdesk.stores import search, transcripts
+from frontdesk.stores import people, search, transcripts
 from frontdesk.stores.rows import (
     changed_row,
     new_row,
@@ -46,7 +46,7 @@ class Sessions:
     ) -> moves.Settled:
         if target is None and (quick := await self._touch(key, decide, now)):
             return quick
-        start = partial(_settle, key, decide, now, new_id, peer, target)
+        start = partial(settle, key, decide, now, new_id, peer, target)
         return await self._engine.write(start, lazy=True)
 
     async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
@@ -98,6 +98,17 @@ class Sessions:
     async def count(self, at_most: int) -> int:
         return await self._engine.read(partial(_count, at_most))
 
+    async def unfinalized(self, after: Session | None, limit: int) -> list[Session]:
+        values = {
+            "after_minute": to_minute(after.entry.updated_at) if after else -EVER,
+            "after_id": after.id if after else "",
+            "limit": limit,
+        }
+        return await self._engine.read(partial(_many, "unfinalized", **values))
+
+    async def finalize(self, session_id: str) -> bool:
+        return await self._engine.write(partial(_finalize, session_id))
+
     async def mark_recent(self, since: datetime, reason: str, now: datetime) -> int:
         return await self._engine.write(partial(_mark_recent, since, reason, now))
 
@@ -121,6 +132,10 @@ class Aliases:
     async def canonical(self, identifiers: Sequence[str]) -> dict[str, str]:
         return await self._engine.read(partial(_canonical, identifiers))
 
+    async def names_of(self, person: str) -> list[str]:
+        found = await self._engine.glance("names_of", canonical=person)
+        return [identifier for (identifier,) in found]
+
     async def learn(self, identifier: str, person: str, rename: Rename, now: datetime) -> bool:
         return await self._engine.write(partial(_learn, identifier, person, rename, now))
 
@@ -136,9 +151,15 @@ def _many(query: str, **values: Any) -> Work[list[Session]]:
     return [session for session in sessions if session is not None]
 
 
-def _settle(
-    key: str, decide: Decide, now: datetime, new_id: NewId, peer: Callable[[], str] | None, target: str | None
+def settle(
+    key: str,
+    decide: Decide,
+    now: datetime,
+    new_id: NewId,
+    peer: Callable[[], str] | None = None,
+    target: str | None = None,
 ) -> Work[moves.Settled]:
+    """Decide about a key's current session and carry the decision out."""
     yield from run("lock_key", key=key)
     current = yield from _current_tip(key)
     other = None
@@ -281,6 +302,10 @@ def _end(session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
     return found is not None
 
 
+def _finalize(session_id: str) -> Work[bool]:
+    return (yield from row("finalize_session", session_id=session_id)) is not None
+
+
 def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
     values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
     found = yield from row("add_usage", **values, **usage_values(usage))
@@ -371,6 +396,7 @@ def _learn(identifier: str, person: str, rename: Rename, now: datetime) -> Work[
     yield from run("learn_alias", identifier=identifier, canonical=canonical)
     if identifier not in known:  # a name that moves to another person takes nothing of the first along
         yield from _rename_sessions(identifier, {identifier: canonical}, rename, now)
+        yield from people.rename_whatsapp(identifier, canonical)
     return True
 
 

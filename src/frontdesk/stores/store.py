@@ -3,21 +3,35 @@
 from types import TracebackType
 from typing import Self
 
+from frontdesk.stores.bells import Bells
+from frontdesk.stores.deliveries import Deliveries
+from frontdesk.stores.feed import Feed
+from frontdesk.stores.nodes import Alone, Nodes, Presence
+from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Aliases, Sessions
 from frontdesk.stores.transcripts import Transcripts
+from frontdesk.stores.turns import Turns
 from frontdesk.stores.work import Engine
 
 
 class SqlStore:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, bells: Bells | None = None, presence: Presence | None = None) -> None:
         self._engine = engine
+        self._presence = presence or Alone()
+        self.bells = bells or Bells()
         self.sessions = Sessions(engine)
         self.transcripts = Transcripts(engine)
         self.index = Index(engine)
         self.aliases = Aliases(engine)
+        self.people = People(engine)
+        self.turns = Turns(engine, self.bells)
+        self.deliveries = Deliveries(engine, self.bells)
+        self.feed = Feed(engine)
+        self.nodes = Nodes(engine, self._presence)
 
     async def close(self) -> None:
+        await self._presence.close()
         await self._engine.close()
 
     async def __aenter__(self) -> Self:

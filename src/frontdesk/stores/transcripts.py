@@ -79,7 +79,7 @@ class Transcripts:
         return await self._engine.write(partial(_redo, session_id, now))
 
     async def close_calls(self, session_id: str, now: datetime) -> int:
-        return await self._engine.write(partial(_close_calls, session_id, now))
+        return await self._engine.write(partial(close_calls, session_id, now))
 
     async def revisions(self, session_id: str) -> list[Revision]:
         return await self._engine.read(partial(_revisions, session_id))
@@ -357,7 +357,8 @@ def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) 
     )
 
 
-def _close_calls(session_id: str, now: datetime) -> Work[int]:
+def close_calls(session_id: str, now: datetime) -> Work[int]:
+    """Nobody will answer the tool calls that are open; how many there were."""
     head = yield from _head(session_id)
     if head is None or not head.open_calls:
         return 0

@@ -1,7 +1,9 @@
 """The store for many nodes: a schema in a PostgreSQL database."""
 
+from frontdesk.stores.bells import Bells
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
+from frontdesk.stores.postgres.presence import PostgresPresence
 from frontdesk.stores.store import SqlStore
 
 
@@ -11,4 +13,6 @@ async def open_store(url: str) -> SqlStore:
     ``?schema=name`` chooses the schema and ``?pool=10`` the most connections at once; every other parameter
     is PostgreSQL's own.
     """
-    return SqlStore(await PostgresEngine.open(parse_url(url)))
+    address = parse_url(url)
+    engine, bells = await PostgresEngine.open(address), Bells()
+    return SqlStore(engine, bells, PostgresPresence(address, engine, bells))

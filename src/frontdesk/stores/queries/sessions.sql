@@ -73,6 +73,11 @@ UPDATE sessions SET active_minute = :active_minute WHERE id = :session_id;
 UPDATE sessions SET ended_at = :now, end_reason = :reason
 WHERE id = :session_id AND ended_at IS NULL RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
+-- name: finalize_session
+-- The end of a session has been dealt with.
+UPDATE sessions SET expiry_finalized = 1 WHERE id = :session_id AND expiry_finalized = 0
+RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
 -- name: fresh_allowance
 -- Count a session's messages from here on only.
 UPDATE sessions SET message_count = 0, counted_from = next_position WHERE id = :session_id;
@@ -113,6 +118,14 @@ ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC;
 -- name: count_sessions
 -- How many sessions were ever created, at most so many.
 SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS counted;
+
+-- name: unfinalized
+-- Current sessions whose end has not been dealt with, the longest inactive first.
+SELECT s.* FROM sessions s
+WHERE s.expiry_finalized = 0 AND s.ended_at IS NULL
+    AND (s.active_minute, s.id) > (CAST(:after_minute AS bigint), CAST(:after_id AS text))
+    AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
+ORDER BY s.active_minute, s.id LIMIT :limit;
 
 -- name: mark_recent
 -- After a crash: recently active current sessions are to be resumed.

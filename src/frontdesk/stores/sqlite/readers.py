@@ -6,6 +6,7 @@ from queue import SimpleQueue
 import apsw
 
 from frontdesk.stores.sql import Query
+from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.faults import translate, translated
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.lanes import Job, answer, drive
@@ -54,5 +55,6 @@ def _open_reader(place: Place) -> apsw.Connection:
     with translated(place.name):
         db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
         db.set_busy_timeout(BUSY_MILLISECONDS)
+        add_clock(db)
         db.pragma("cache_size", -CACHE_KIB)
         return db

@@ -8,6 +8,7 @@ import apsw
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
+from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
 from frontdesk.stores.sqlite.files import Place, identify
 from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
@@ -26,6 +27,7 @@ def open_writer(place: Place) -> apsw.Connection:
         db = apsw.Connection(place.name, vfs=place.vfs)
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
+            add_clock(db)
             schema.migrate(db, place.name)
             _tune(db)
             if place.path:

@@ -1,0 +1,211 @@
+"""Deliveries: written with what they answer, sent later, once."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from frontdesk.contracts.bells import Topic
+from frontdesk.model import feed, lanes
+from frontdesk.model.deliveries import Claim, Delivery, Kind, Settlement, State
+from frontdesk.model.sources import SessionSource
+from frontdesk.stores.bells import Bells
+from frontdesk.stores.lanes import claim, free, hold, line_up, tell
+from frontdesk.stores.rows import from_micros, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+
+NODE_GONE = "the node that was sending it is gone"
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What no query looks at, as JSON."""
+
+    to: dict[str, Any]
+    text: str
+    final: bool = True
+    event_id: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class Deliveries:
+    def __init__(self, engine: Engine, bells: Bells) -> None:
+        self._engine = engine
+        self._bells = bells
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        await self._engine.write(partial(add, deliveries))
+        self._bells.ring(Topic.DELIVERIES)
+
+    async def claim(self, node: int, limit: int, now: datetime) -> list[Claim]:
+        return await self._engine.write(partial(_claim, node, limit, now))
+
+    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None:
+        more = await self._engine.write(partial(_settle, claim, settlement, now))
+        self._bells.ring(Topic.FEED)
+        if more:
+            self._bells.ring(Topic.DELIVERIES)
+
+    async def find(self, delivery_id: str) -> Delivery | None:
+        return await self._engine.read(partial(_find, delivery_id))
+
+    async def of_turn(self, turn_id: str) -> list[Delivery]:
+        return await self._engine.read(partial(_many, "deliveries_of", turn_id=turn_id))
+
+    async def waiting(self, lane: str, limit: int) -> list[Delivery]:
+        return await self._engine.read(partial(_many, "pending_in", lane=lane, limit=limit))
+
+    async def troubled(self, limit: int) -> list[Delivery]:
+        return await self._engine.read(partial(_many, "troubled_deliveries", limit=limit))
+
+    async def collect(self, delivery_ids: Sequence[str], now: datetime) -> int:
+        return await self._engine.write(partial(_collect, delivery_ids, now))
+
+    async def revive(self, delivery_id: str, now: datetime) -> bool:
+        revived = await self._engine.write(partial(_revive, delivery_id, now))
+        self._bells.ring(Topic.DELIVERIES)
+        return revived
+
+    async def counts(self) -> dict[str, int]:
+        found = await self._engine.read(partial(rows, "count_deliveries"))
+        return {state: int(number) for state, number in found}
+
+    async def next_due(self) -> datetime | None:
+        found = await self._engine.read(partial(row, "next_due", kind=str(lanes.Kind.CHAT)))
+        return maybe_time(found[0]) if found else None
+
+
+def add(deliveries: Sequence[Delivery]) -> Work[None]:
+    for delivery in deliveries:
+        fresh = yield from row("insert_delivery", **_new_row(delivery))
+        if fresh and lanes.kind_of(delivery.lane) is not lanes.Kind.BOX:
+            yield from line_up(delivery.lane, delivery.created_at)
+
+
+def recover(lane: str, repeatable: Callable[[Delivery], bool], now: datetime) -> Work[None]:
+    """Sends that were under way when their holder was gone: to be repeated only where that does no harm."""
+    for delivery in (yield from _many("sends_under_way", lane=lane)):
+        again = repeatable(delivery)
+        state = State.PENDING if again else State.UNKNOWN
+        settlement = Settlement(state=state, error=NODE_GONE, retry_at=now if again else None)
+        yield from _settle_row(delivery, settlement, now)
+
+
+def _claim(node: int, limit: int, now: datetime) -> Work[list[Claim]]:
+    claims = []
+    for lease in (yield from claim(lanes.Kind.CHAT, node, limit, now)):
+        found = yield from row("begin_send", lane=lease.lane)
+        if found is None:
+            yield from free(lease.lane)
+            continue
+        claims.append(Claim(delivery=read_delivery(found), lease=lease))
+    return claims
+
+
+def _settle(claim: Claim, settlement: Settlement, now: datetime) -> Work[bool]:
+    yield from hold(claim.lease)
+    yield from _settle_row(claim.delivery, settlement, now)
+    return (yield from free(claim.lease.lane))
+
+
+def _settle_row(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
+    yield from run(
+        "settle_delivery",
+        delivery_id=delivery.id,
+        state=str(settlement.state),
+        due_at=maybe_micros(settlement.retry_at),
+        sent_at=to_micros(now) if settlement.state is State.SENT else None,
+        error=settlement.error,
+        platform_message_id=settlement.platform_message_id,
+    )
+    yield from _tell(delivery, settlement.state, now)
+
+
+def _tell(delivery: Delivery, state: State, now: datetime) -> Work[None]:
+    yield from tell(
+        feed.Kind.DELIVERY,
+        now,
+        session_key=delivery.session_key,
+        session_id=delivery.session_id,
+        turn_id=delivery.turn_id,
+        delivery_id=delivery.id,
+        state=str(state),
+    )
+
+
+def _find(delivery_id: str) -> Work[Delivery | None]:
+    found = yield from row("delivery", delivery_id=delivery_id)
+    return read_delivery(found) if found else None
+
+
+def _many(query: str, **values: Any) -> Work[list[Delivery]]:
+    found = yield from rows(query, **values)
+    return list(map(read_delivery, found))
+
+
+def _collect(delivery_ids: Sequence[str], now: datetime) -> Work[int]:
+    collected = 0
+    for delivery_id in delivery_ids:
+        found = yield from row("collect_delivery", delivery_id=delivery_id, now=to_micros(now))
+        collected += found is not None
+    return collected
+
+
+def _revive(delivery_id: str, now: datetime) -> Work[bool]:
+    found = yield from row("revive_delivery", delivery_id=delivery_id, now=to_micros(now))
+    if found is None:
+        return False
+    if lanes.kind_of(found[0]) is not lanes.Kind.BOX:
+        yield from line_up(found[0], now)
+    return True
+
+
+def _new_row(delivery: Delivery) -> dict[str, Any]:
+    body = Body(
+        to=delivery.to.to_dict(),
+        text=delivery.text,
+        final=delivery.final,
+        event_id=delivery.event_id,
+        extra=delivery.extra,
+    )
+    return {
+        "id": delivery.id,
+        "lane": delivery.lane,
+        "kind": str(delivery.kind),
+        "platform": str(delivery.to.platform),
+        "account": delivery.to.account or "",
+        "turn_id": delivery.turn_id,
+        "session_id": delivery.session_id,
+        "session_key": delivery.session_key,
+        "created_at": to_micros(delivery.created_at),
+        "body": msgspec.json.encode(body),
+    }
+
+
+def read_delivery(found: Row) -> Delivery:
+    (
+        number, delivery_id, lane, state, kind, _platform, _account, turn_id, session_id, session_key,
+        created_at, _due_at, sent_at, attempts, error, platform_message_id, blob,
+    ) = found  # fmt: skip
+    body = msgspec.json.decode(blob, type=Body)
+    return Delivery(
+        id=delivery_id,
+        kind=Kind(kind),
+        state=State(state),
+        lane=lane,
+        to=SessionSource.from_dict(body.to),
+        text=body.text,
+        final=body.final,
+        turn_id=turn_id,
+        session_id=session_id,
+        session_key=session_key,
+        event_id=body.event_id,
+        extra=body.extra,
+        created_at=from_micros(created_at),
+        sent_at=maybe_time(sent_at),
+        attempts=attempts,
+        error=error,
+        platform_message_id=platform_message_id,
+        number=number,
+    )

@@ -1,0 +1,64 @@
+"""Lanes: who works on what. Every write under a lease first makes sure that the lease still holds."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from frontdesk import errors
+from frontdesk.model import feed, lanes
+from frontdesk.stores.rows import to_micros
+from frontdesk.stores.work import Work, row, rows, run
+
+LEASE_SECONDS = 30
+LEASE_MICROS = LEASE_SECONDS * 1_000_000
+NEXT = {lanes.Kind.TURN: "next_queued", lanes.Kind.CONTROL: "next_queued", lanes.Kind.CHAT: "next_pending"}
+
+
+def line_up(lane: str, due_at: datetime) -> Work[bool]:
+    """Something waits in the lane; whether somebody works on the lane already."""
+    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at)}
+    found = yield from row("line_up", **values)
+    return found is not None and found[0] is not None
+
+
+def claim(kind: lanes.Kind, node: int, limit: int, now: datetime) -> Work[list[lanes.Lease]]:
+    values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
+    found = yield from rows("claim_lanes", lease_micros=LEASE_MICROS, **values)
+    return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
+
+
+def hold(lease: lanes.Lease) -> Work[None]:
+    """Go on only while the lease holds; until the transaction ends nobody can take it."""
+    values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
+    if (yield from row("hold_lane", **values)) is None:
+        raise errors.LeaseLost(lane=lease.lane)
+
+
+def renew(leases: Sequence[lanes.Lease]) -> Work[None]:
+    for lease in sorted(leases, key=lambda lease: lease.lane):
+        values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
+        yield from run("renew_lease", lease_micros=LEASE_MICROS, **values)
+
+
+def free(lane: str) -> Work[bool]:
+    """Let go of a lane; whether something waits in it."""
+    due_at = yield from next_due(lane)
+    yield from run("free_lane", lane=lane, due_at=due_at)
+    return due_at is not None
+
+
+def fence(lane: str) -> Work[None]:
+    """Take a lane from its holder, whose writes are refused from now on."""
+    due_at = yield from next_due(lane)
+    yield from run("fence_lane", lane=lane, due_at=due_at)
+
+
+def next_due(lane: str) -> Work[int | None]:
+    found = yield from row(NEXT[lanes.kind_of(lane)], lane=lane)
+    return found[0] if found else None
+
+
+def tell(kind: feed.Kind, at: datetime, **facts: str | None) -> Work[None]:
+    """Write into the feed, in the same transaction as what it tells of."""
+    names: Sequence[str] = ("session_key", "session_id", "turn_id", "delivery_id", "state")
+    values = {name: facts.get(name) for name in names}
+    yield from run("tell_feed", at=to_micros(at), kind=str(kind), **values)

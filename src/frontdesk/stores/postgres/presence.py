@@ -1,0 +1,122 @@
+"""A connection that shows that the node lives, and hears what the others ring.
+
+The server lets go of a dead node's lock at once, so that nobody has to wait for its leases. A node that
+merely lost its connection, as all do when the server starts again, is given a moment to come back.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.logs import get_logger
+from frontdesk.stores.bells import Bells
+from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.engine import PostgresEngine
+from frontdesk.stores.postgres.faults import translated
+from frontdesk.stores.postgres.links import Link, connect, disconnect
+from frontdesk.stores.work import row, run
+
+CARRY_SECONDS = 0.01
+RECONNECT_SECONDS = 0.2
+GRACE_SECONDS = 1.5
+
+log = get_logger(__name__)
+
+
+class PostgresPresence:
+    def __init__(self, address: Address, engine: PostgresEngine, bells: Bells) -> None:
+        self._address = address
+        self._engine = engine
+        self._bells = bells
+        self._channel = f"frontdesk_{address.schema}"
+        self._number: int | None = None
+        self._link: Link | None = None
+        self._lost = asyncio.Event()
+        self._missed: dict[int, float] = {}
+        self._rung: set[Topic] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        bells.carry = self._carry
+
+    async def appear(self, number: int) -> None:
+        self._number = number
+        await self._connect()
+        self._start(self._stay())
+
+    async def is_gone(self, number: int) -> bool:
+        """Whether nobody holds the node's lock, now and since a moment ago."""
+        found = await self._engine.write(
+            lambda: row("node_is_gone", scope=self._channel, number=number), lazy=True
+        )
+        if not found or not found[0]:
+            self._missed.pop(number, None)
+            return False
+        since = self._missed.setdefault(number, time.monotonic())
+        return time.monotonic() - since >= GRACE_SECONDS
+
+    async def close(self) -> None:
+        self._bells.carry = None
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._link:
+            await disconnect(self._link)
+
+    async def _connect(self) -> None:
+        self._lost.clear()
+        link = await connect(self._address)
+        link.add_termination_listener(self._on_lost)
+        with translated(self._address.name):
+            await link.add_listener(self._channel, self._on_notified)
+            await link.execute(
+                "SELECT pg_advisory_lock_shared(hashtext($1), $2)", self._channel, self._number
+            )
+        self._link = link
+
+    async def _stay(self) -> None:
+        """Connect again whenever the connection is lost. Meanwhile others may take our lanes, and the tokens
+        keep us from writing what is theirs."""
+        while True:
+            await self._lost.wait()
+            try:
+                await self._connect()
+                self._ring_all()
+            except errors.StoreError as error:
+                log.warning("presence_lost", why=str(error))
+                self._lost.set()
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    def _on_lost(self, _link: object) -> None:
+        self._missed.clear()
+        self._lost.set()
+
+    def _on_notified(self, _link: object, _pid: int, _channel: str, payload: object) -> None:
+        for name in str(payload).split():
+            if name in set(Topic):
+                self._bells.ring_here(Topic(name))
+
+    def _ring_all(self) -> None:
+        for topic in Topic:
+            self._bells.ring_here(topic)
+
+    def _carry(self, topic: Topic) -> None:
+        """Ring for the others a little later, once for all that rings until then."""
+        if not self._rung:
+            self._start(self._notify())
+        self._rung.add(topic)
+
+    async def _notify(self) -> None:
+        await asyncio.sleep(CARRY_SECONDS)
+        payload = " ".join(sorted(self._rung))
+        self._rung.clear()
+        with suppress(errors.StoreError):  # the others look by themselves, a little later
+            await self._engine.write(
+                lambda: run("ring_others", channel=self._channel, payload=payload), lazy=True
+            )
+
+    def _start(self, job: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(job)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

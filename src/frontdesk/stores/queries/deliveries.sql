@@ -1,0 +1,62 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+
+-- name: insert_delivery
+-- Something to be said to a chat.
+INSERT INTO deliveries (
+    id, lane, state, kind, platform, account, turn_id, session_id, session_key, created_at, due_at, body
+) VALUES (
+    :id, :lane, 'pending', :kind, :platform, :account, :turn_id, :session_id, :session_key, :created_at,
+    :created_at, :body
+) ON CONFLICT (id) DO NOTHING RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: begin_send
+-- Take the first delivery that waits in a lane.
+UPDATE deliveries SET state = 'sending', attempts = attempts + 1
+WHERE number = (SELECT MIN(q.number) FROM deliveries q WHERE q.lane = :lane AND q.state = 'pending')
+RETURNING *;
+
+-- name: settle_delivery
+-- What became of a send.
+UPDATE deliveries SET
+    state = :state, due_at = COALESCE(:due_at, due_at), sent_at = :sent_at, error = :error,
+    platform_message_id = COALESCE(:platform_message_id, platform_message_id)
+WHERE id = :delivery_id RETURNING turn_id, session_id, session_key;
+
+-- name: next_pending
+-- When the first delivery that waits in a lane is due.
+SELECT due_at FROM deliveries WHERE lane = :lane AND state = 'pending' ORDER BY number LIMIT 1;
+
+-- name: sends_under_way
+-- The sends of a lane whose holder is gone.
+SELECT d.* FROM deliveries d WHERE d.lane = :lane AND d.state = 'sending';
+
+-- name: delivery
+-- A delivery by its id.
+SELECT d.* FROM deliveries d WHERE d.id = :delivery_id;
+
+-- name: deliveries_of
+-- What was said in answer to a turn.
+SELECT d.* FROM deliveries d WHERE d.turn_id = :turn_id ORDER BY d.number;
+
+-- name: pending_in
+-- What waits in a lane.
+SELECT d.* FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER BY d.number LIMIT :limit;
+
+-- name: troubled_deliveries
+-- What did not arrive, or may not have; newest first.
+SELECT d.* FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
+
+-- name: collect_delivery
+-- The other side has it.
+UPDATE deliveries SET state = 'sent', sent_at = :now
+WHERE id = :delivery_id AND state = 'pending' AND lane LIKE 'box:%'
+RETURNING turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */;
+
+-- name: revive_delivery
+-- To be sent again, because a person wants it.
+UPDATE deliveries SET state = 'pending', due_at = :now, error = NULL, attempts = 0
+WHERE id = :delivery_id AND state IN ('dead', 'unknown') RETURNING lane /*pg , pg_current_xact_id() AS xid */;
+
+-- name: count_deliveries
+-- How many deliveries are in each state that somebody should know of.
+SELECT state, COUNT(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown', 'dead') GROUP BY state;

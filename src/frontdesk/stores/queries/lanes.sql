@@ -1,0 +1,69 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+
+-- name: join_node
+-- A node takes part.
+INSERT INTO nodes (name, started_at) VALUES (:name, :now)
+RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: line_up
+-- Something new waits in a lane; whether somebody works on the lane.
+INSERT INTO lanes (name, kind, due_at) VALUES (:lane, :kind, :due_at)
+ON CONFLICT (name) DO UPDATE SET
+    due_at = CASE WHEN lanes.holder IS NULL THEN COALESCE(lanes.due_at, excluded.due_at) END
+RETURNING holder /*pg , pg_current_xact_id() AS xid */;
+
+-- name: claim_lanes
+-- Take free lanes with something due, the longest waiting first.
+WITH ready AS MATERIALIZED (
+    SELECT name FROM lanes WHERE kind = :kind AND due_at <= :now
+    ORDER BY due_at LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */
+)
+UPDATE lanes SET holder = :node, token = token + 1, leased_until = micros() + :lease_micros, due_at = NULL
+WHERE name IN (SELECT name FROM ready) RETURNING name, token /*pg , pg_current_xact_id() AS xid */;
+
+-- name: hold_lane
+-- Whether the lease still holds; it does until the transaction ends.
+SELECT 1 /*pg , pg_current_xact_id() AS xid */ FROM lanes
+WHERE name = :lane AND holder = :node AND token = :token /*pg FOR UPDATE */;
+
+-- name: lock_lane
+-- Who holds a lane; nobody changes that until the transaction ends.
+SELECT holder, token /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE name = :lane /*pg FOR UPDATE */;
+
+-- name: free_lane
+-- Let go of a lane; what waits in it is due then.
+UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = :due_at WHERE name = :lane;
+
+-- name: fence_lane
+-- Let go of a lane for somebody else: whatever the holder still wants to write is refused.
+UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = :due_at, token = token + 1 WHERE name = :lane;
+
+-- name: move_due
+-- A free lane's first item is due at another time.
+UPDATE lanes SET due_at = :due_at WHERE name = :lane AND holder IS NULL;
+
+-- name: renew_lease
+-- Its holder is at it.
+UPDATE lanes SET leased_until = micros() + :lease_micros
+WHERE name = :lane AND holder = :node AND token = :token /*pg RETURNING 1, pg_current_xact_id() AS xid */;
+
+-- name: holders
+-- The nodes that hold lanes, and whether a lease has run out.
+SELECT holder, MIN(leased_until) < micros() FROM lanes WHERE holder IS NOT NULL GROUP BY holder;
+
+-- name: held_lanes
+-- What a node holds, and under which tokens.
+SELECT name, token FROM lanes WHERE holder = :node;
+
+-- name: lanes_of
+-- What a node holds.
+SELECT name, kind /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE holder = :node /*pg FOR UPDATE */;
+
+-- name: overdue_lanes
+-- What a node holds although its lease has run out.
+SELECT name, kind /*pg , pg_current_xact_id() AS xid */ FROM lanes
+WHERE holder = :node AND leased_until < micros() /*pg FOR UPDATE */;
+
+-- name: next_due
+-- When the next lane of a kind has something due.
+SELECT MIN(due_at) FROM lanes WHERE kind = :kind AND due_at IS NOT NULL;

@@ -1,0 +1,93 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+
+-- name: turn_of_event
+-- The turn that a platform's event became.
+SELECT t.* FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id;
+
+-- name: turn
+-- A turn by its id.
+SELECT t.* FROM turns t WHERE t.id = :turn_id;
+
+-- name: insert_turn
+-- A message that came in, unless it is there already.
+INSERT INTO turns (
+    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, body
+) VALUES (
+    :id, :lane, :kind, 'queued', :session_key, :platform, :account, :event_id, :received_at, :received_at, :steers,
+    :body
+) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
+
+-- name: count_queued
+-- How many turns wait in a lane.
+SELECT COUNT(*) FROM turns WHERE lane = :lane AND state = 'queued';
+
+-- name: next_queued
+-- When the first turn that waits in a lane is due.
+SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number LIMIT 1;
+
+-- name: claim_first
+-- Take the first turn that waits in a lane.
+UPDATE turns SET state = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, :now)
+WHERE number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = :lane AND q.state = 'queued') RETURNING *;
+
+-- name: running_turn
+-- The turn that runs in a lane.
+SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting') ORDER BY t.number LIMIT 1;
+
+-- name: settle_turn
+-- A turn in its session, in another state.
+UPDATE turns SET
+    state = :state, session_id = COALESCE(:session_id, session_id), finished_at = :finished_at, error = :error
+WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting') RETURNING session_key;
+
+-- name: place_turn
+-- The session that a turn runs in.
+UPDATE turns SET session_id = :session_id WHERE id = :turn_id;
+
+-- name: keep_draft
+-- The message that shows what a turn has said so far.
+UPDATE turns SET draft = :draft WHERE id = :turn_id;
+
+-- name: requeue_turn
+-- To be run again, from the rows that it wrote.
+UPDATE turns SET state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, error = :error
+WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
+
+-- name: requeue_lane
+-- The turns that ran in a lane whose holder is gone are to be run again.
+UPDATE turns SET state = 'queued', due_at = :now WHERE lane = :lane AND state IN ('running', 'waiting')
+RETURNING *;
+
+-- name: request_stop
+-- A running turn is to stop.
+UPDATE turns SET stop_requested = 1 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING *;
+
+-- name: retry_in
+-- The turn of a lane that was begun before and waits to be run again.
+SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.attempts > 0 ORDER BY t.number LIMIT 1;
+
+-- name: signalled
+-- Running turns of a node that are to be told something.
+SELECT r.* FROM lanes l JOIN turns r ON r.lane = l.name AND r.state IN ('running', 'waiting')
+WHERE l.holder = :node AND (
+    r.stop_requested = 1
+    OR EXISTS (SELECT 1 FROM turns s WHERE s.lane = l.name AND s.state = 'queued' AND s.steers = 1)
+);
+
+-- name: steering
+-- The messages that wait to be steered into the running turn of a lane.
+SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.steers = 1 ORDER BY t.number;
+
+-- name: turn_standing
+-- The newest row of a turn, and how many messages its session has.
+SELECT (SELECT MAX(turn_position) FROM messages WHERE session_id = s.id AND turn_id = :turn_id), s.message_count
+FROM sessions s WHERE s.id = :session_id;
+
+-- name: open_turns
+-- What is under way or waits for a conversation.
+SELECT t.* FROM turns t WHERE t.session_key = :session_key AND t.state IN ('queued', 'running', 'waiting')
+ORDER BY t.number LIMIT :limit;
+
+-- name: count_turns
+-- How many turns are in each state that is not final.
+SELECT state, COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') GROUP BY state;

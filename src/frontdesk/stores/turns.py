@@ -1,0 +1,526 @@
+"""Turns: taken in once, run one after the other, ended with everything that belongs to them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Admit, Decide, NewId, SetAside, TellReset
+from frontdesk.model import feed, lanes
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.messages import Message
+from frontdesk.model.moves import Settled, Start
+from frontdesk.model.sessions import Session
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import (
+    MAX_ATTEMPTS,
+    Accepted,
+    Again,
+    Begun,
+    Claim,
+    Ending,
+    Kind,
+    Signals,
+    State,
+    Turn,
+)
+from frontdesk.stores import deliveries, sessions, transcripts
+from frontdesk.stores.bells import Bells
+from frontdesk.stores.lanes import claim, fence, free, hold, line_up, renew, tell
+from frontdesk.stores.rows import changed_row, from_micros, maybe_time, read_session, to_micros
+from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+
+STOPPED = "it was stopped while it waited to be run again"
+INTERRUPTED_REASON = "restart_interrupted"
+SUSPECT_PAUSE = timedelta(seconds=1)
+"""After which a turn is looked at again that may not run beside another of its kind."""
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What no query looks at, as JSON."""
+
+    source: dict[str, Any]
+    text: str
+    content: str | list[dict[str, Any]] | None = None
+    history: list[dict[str, Any]] | None = None
+    role: str | None = None
+
+
+class Turns:
+    def __init__(self, engine: Engine, bells: Bells) -> None:
+        self._engine = engine
+        self._bells = bells
+
+    async def accept(self, turn: Turn, admit: Admit) -> Accepted:
+        accepted = await self._engine.write(partial(_accept, turn, admit))
+        if not accepted.repeated:
+            self._bells.ring(Topic.CONTROL if turn.kind is Kind.CONTROL else Topic.TURNS, far=False)
+            self._bells.ring(Topic.FEED)
+        if accepted.waiting:
+            self._bells.ring(Topic.SIGNALS)
+            self._bells.ring(Topic.DELIVERIES, far=False)
+        return accepted
+
+    async def claim(
+        self,
+        node: int,
+        kind: lanes.Kind,
+        limit: int,
+        now: datetime,
+        set_aside: SetAside,
+        *,
+        beside: Sequence[Turn] = (),
+    ) -> list[Claim]:
+        return await self._engine.write(partial(_claim, node, kind, limit, now, set_aside, beside))
+
+    async def begin(
+        self,
+        claim: Claim,
+        session_id: str,
+        messages: Sequence[Message],
+        now: datetime,
+        *,
+        starts: bool = False,
+        notices: Sequence[Delivery] = (),
+    ) -> Begun:
+        start = partial(_begin, claim, session_id, messages, starts, notices, now)
+        begun = await self._engine.write(start, supersedes=session_id)
+        self._bells.ring(Topic.FEED)
+        if notices:
+            self._bells.ring(Topic.DELIVERIES, far=False)
+        return begun
+
+    async def record(
+        self,
+        claim: Claim,
+        session_id: str,
+        messages: Sequence[Message],
+        now: datetime,
+        absorbed: Sequence[Turn] = (),
+    ) -> None:
+        await self._engine.write(partial(_record, claim, session_id, messages, absorbed, now))
+        self._bells.ring(Topic.FEED)
+
+    async def keep_draft(self, claim: Claim, message_id: str) -> None:
+        await self._engine.write(partial(_keep_draft, claim, message_id))
+
+    async def finish(self, claim: Claim, ending: Ending, now: datetime) -> None:
+        claim.turn.check_move(ending.state)
+        more = await self._engine.write(partial(_finish, claim, ending, now))
+        self._bells.ring(Topic.FEED)
+        if ending.deliveries:
+            self._bells.ring(Topic.DELIVERIES, far=False)
+        if more:
+            self._ring_for(claim)
+
+    async def release(self, claim: Claim) -> None:
+        if await self._engine.write(partial(_release, claim.lease)):
+            self._ring_for(claim)
+
+    async def rotate(
+        self, claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+    ) -> Settled:
+        settled = await self._engine.write(partial(_rotate, claim, decide, new_id, notices, now))
+        self._bells.ring(Topic.FEED)
+        self._bells.ring(Topic.DELIVERIES, far=False)
+        self._ring_for(claim)
+        return settled
+
+    async def requeue(self, claim: Claim, again: Again, now: datetime) -> None:
+        await self._engine.write(partial(_requeue, claim, again, now))
+        self._ring_for(claim)
+
+    async def request_stop(self, session_key: str, now: datetime) -> Turn | None:
+        stopped = await self._engine.write(partial(_request_stop, lanes.turn_lane(session_key), now))
+        self._bells.ring(Topic.SIGNALS)
+        return stopped
+
+    async def break_off(self, turn: Turn, ending: Ending, now: datetime) -> Turn | None:
+        """End the running turn of a conversation over its holder's head, whose writes are refused then."""
+        broken = await self._engine.write(partial(_break_off, turn, ending, now))
+        self._bells.ring(Topic.SIGNALS)
+        self._bells.ring(Topic.TURNS)
+        return broken
+
+    async def signals(self, node: int) -> list[Signals]:
+        return await self._engine.read(partial(_signals, node))
+
+    async def recover(
+        self, gone: int, repeatable: Callable[[Delivery], bool], now: datetime, *, overdue: bool = False
+    ) -> list[Turn]:
+        query = "overdue_lanes" if overdue else "lanes_of"
+        recovered = await self._engine.write(partial(_recover, query, gone, repeatable, now))
+        for topic in (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES):
+            self._bells.ring(topic, far=False)
+        return recovered
+
+    async def renew(self, leases: Sequence[lanes.Lease]) -> None:
+        await self._engine.write(partial(renew, leases), lazy=True)
+
+    async def held(self, node: int) -> set[lanes.Lease]:
+        found = await self._engine.read(partial(rows, "held_lanes", node=node))
+        return {lanes.Lease(lane=name, node=node, token=token) for name, token in found}
+
+    async def find(self, turn_id: str) -> Turn | None:
+        return await self._engine.read(partial(_one, "turn", turn_id=turn_id))
+
+    async def open_turns(self, session_key: str, limit: int) -> list[Turn]:
+        return await self._engine.read(partial(_many, "open_turns", session_key=session_key, limit=limit))
+
+    async def counts(self) -> dict[str, int]:
+        found = await self._engine.read(partial(rows, "count_turns"))
+        return {state: int(number) for state, number in found}
+
+    async def next_due(self, kind: lanes.Kind) -> datetime | None:
+        found = await self._engine.read(partial(row, "next_due", kind=str(kind)))
+        return maybe_time(found[0]) if found else None
+
+    def _ring_for(self, claim: Claim) -> None:
+        control = lanes.kind_of(claim.lease.lane) is lanes.Kind.CONTROL
+        self._bells.ring(Topic.CONTROL if control else Topic.TURNS, far=False)
+
+
+def _one(query: str, **values: Any) -> Work[Turn | None]:
+    found = yield from row(query, **values)
+    return read_turn(found) if found else None
+
+
+def _many(query: str, **values: Any) -> Work[list[Turn]]:
+    found = yield from rows(query, **values)
+    return list(map(read_turn, found))
+
+
+def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
+    if turn.event_id is not None:
+        known = yield from _one("turn_of_event", **_event(turn))
+        if known:
+            return Accepted(turn=known, repeated=True)
+    lane = lane_of(turn)
+    held = yield from line_up(lane, turn.received_at)
+    ((queued,),) = yield from rows("count_queued", lane=lane)
+    running = (yield from _one("running_turn", lane=lane)) if held else None
+    admission = admit(running, queued)
+    values = _new_row(turn, lane) | {"steers": int(admission.steers)}
+    inserted = yield from row("insert_turn", **values)
+    if inserted is None:  # the same event came in twice at once, and the other one was first
+        yield from _unlined(lane)
+        known = yield from _one("turn_of_event", **_event(turn))
+        return Accepted(turn=known or turn, repeated=True)
+    if admission.interrupts and running:
+        yield from rows("request_stop", turn_id=running.id)
+    yield from deliveries.add(admission.notices)
+    yield from _tell(turn, State.QUEUED, turn.received_at)
+    return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
+
+
+def _unlined(lane: str) -> Work[None]:
+    """Nothing was added after all."""
+    found = yield from row("next_queued", lane=lane)
+    yield from run("move_due", lane=lane, due_at=found[0] if found else None)
+
+
+def _numbered(turn: Turn, number: int) -> Turn:
+    return msgspec.structs.replace(turn, number=number)
+
+
+def _event(turn: Turn) -> dict[str, Any]:
+    source = turn.source
+    return {"platform": str(source.platform), "account": source.account or "", "event_id": turn.event_id}
+
+
+def lane_of(turn: Turn) -> str:
+    control = turn.kind is Kind.CONTROL
+    return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
+
+
+def _claim(
+    node: int, kind: lanes.Kind, limit: int, now: datetime, set_aside: SetAside, beside: Sequence[Turn]
+) -> Work[list[Claim]]:
+    claims: list[Claim] = []
+    for lease in (yield from claim(kind, node, limit, now)):
+        turn = yield from _take_first(lease.lane, now, set_aside)
+        if turn and not turn.may_run_beside([*beside, *(each.turn for each in claims)]):
+            yield from _defer(turn, now + SUSPECT_PAUSE)
+            turn = None
+        if turn is None:
+            yield from free(lease.lane)
+            continue
+        claims.append(Claim(turn=turn, lease=lease))
+        yield from _tell(turn, State.RUNNING, now)
+    return claims
+
+
+def _take_first(lane: str, now: datetime, set_aside: SetAside) -> Work[Turn | None]:
+    """The first turn of a lane; those that were begun too often are set aside on the way."""
+    while turn := (yield from _one("claim_first", lane=lane, now=to_micros(now))):
+        if turn.attempts - turn.put_backs <= MAX_ATTEMPTS:
+            return turn
+        yield from _set_aside(turn, set_aside(turn), now)
+    return None
+
+
+def _defer(turn: Turn, due_at: datetime) -> Work[None]:
+    """It was not begun after all."""
+    values = {"due_at": to_micros(due_at), "uncounted": 1, "error": turn.error}
+    yield from run("requeue_turn", turn_id=turn.id, **values)
+
+
+def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
+    error = f"it was begun {MAX_ATTEMPTS} times and never ended"
+    yield from _settle(turn, Ending(state=State.SET_ASIDE, error=error), now)
+    yield from deliveries.add(notices)
+    session = yield from _session(turn.session_id)
+    if session:
+        yield from run("update_session", **changed_row(session.unmarked().changed(suspended=True)))
+        yield from transcripts.close_calls(session.id, now)
+
+
+def _session(session_id: str | None) -> Work[Session | None]:
+    """A session, to be changed."""
+    found = (yield from row("session_locked", session_id=session_id)) if session_id else None
+    return read_session(found) if found else None
+
+
+def _begin(
+    claim: Claim,
+    session_id: str,
+    messages: Sequence[Message],
+    starts: bool,
+    notices: Sequence[Delivery],
+    now: datetime,
+) -> Work[Begun]:
+    yield from hold(claim.lease)
+    turn = claim.turn
+    session = (yield from _session(session_id)) if starts else None
+    if session:
+        told = msgspec.structs.replace(session, started=True, reset_told=True)
+        yield from run("update_session", **changed_row(told))
+    yield from transcripts.append(session_id, messages, now)
+    yield from run("place_turn", turn_id=turn.id, session_id=session_id)
+    yield from deliveries.add(notices)
+    yield from tell(
+        feed.Kind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
+    )
+    ((last, count),) = yield from rows("turn_standing", session_id=session_id, turn_id=turn.id)
+    return Begun(position=0 if last is None else last + 1, message_count=count)
+
+
+def _record(
+    claim: Claim, session_id: str, messages: Sequence[Message], absorbed: Sequence[Turn], now: datetime
+) -> Work[None]:
+    yield from hold(claim.lease)
+    yield from transcripts.append(session_id, messages, now)
+    for turn in absorbed:
+        yield from _settle(turn, Ending(state=State.DONE, session_id=session_id), now)
+    turn = claim.turn
+    yield from tell(
+        feed.Kind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
+    )
+
+
+def _keep_draft(claim: Claim, message_id: str) -> Work[None]:
+    yield from hold(claim.lease)
+    yield from run("keep_draft", turn_id=claim.turn.id, draft=message_id)
+
+
+def _finish(claim: Claim, ending: Ending, now: datetime) -> Work[bool]:
+    yield from hold(claim.lease)
+    yield from _end(claim.turn, ending, now)
+    if ending.holds_lane:
+        return False
+    return (yield from free(claim.lease.lane))
+
+
+def _end(turn: Turn, ending: Ending, now: datetime) -> Work[None]:
+    """End a turn; one that has ended stays as it is."""
+    if not (yield from _settle(turn, ending, now)):
+        return
+    if ending.session_id:
+        yield from _write_rows(ending.session_id, ending, now)
+    yield from deliveries.add(ending.deliveries)
+
+
+def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
+    if ending.messages or ending.usage:
+        yield from transcripts.append(session_id, ending.messages, now, ending.usage)
+    if not ending.clears_mark and not ending.consumes_reset:
+        return
+    session = yield from _session(session_id)
+    if session:
+        session = session.unmarked() if ending.clears_mark else session
+        session = session.consumed() if ending.consumes_reset else session
+        yield from run("update_session", **changed_row(session))
+
+
+def _settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
+    """Whether it had not ended before."""
+    settled = yield from row(
+        "settle_turn",
+        turn_id=turn.id,
+        state=str(ending.state),
+        session_id=ending.session_id,
+        finished_at=to_micros(now),
+        error=ending.error,
+    )
+    if settled:
+        yield from _tell(turn, ending.state, now, ending.session_id)
+    return settled is not None
+
+
+def _release(lease: lanes.Lease) -> Work[bool]:
+    yield from hold(lease)
+    return (yield from free(lease.lane))
+
+
+def _rotate(claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime) -> Work[Settled]:
+    yield from hold(claim.lease)
+    key = claim.turn.session_key
+    settled = yield from sessions.settle(key, decide, now, new_id)
+    if settled.session and isinstance(settled.move, Start):
+        yield from deliveries.add(notices(settled.session))
+        yield from tell(feed.Kind.SESSION, now, session_key=key, session_id=settled.session.id)
+    yield from free(claim.lease.lane)
+    return settled
+
+
+def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
+    yield from hold(claim.lease)
+    values = {"due_at": to_micros(again.due_at), "uncounted": int(not again.counts), "error": again.error}
+    if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
+        if again.session_id:
+            yield from _leave_open(again.session_id, again, now)
+        yield from _tell(claim.turn, State.QUEUED, now)
+    yield from free(claim.lease.lane)
+
+
+def _leave_open(session_id: str, again: Again, now: datetime) -> Work[None]:
+    """A session whose turn is to be run again."""
+    if again.usage:
+        yield from transcripts.append(session_id, (), now, again.usage)
+    if again.resume_reason:
+        yield from _mark(session_id, again.resume_reason, now)
+
+
+def _mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
+    """To be resumed; one that is suspended or marked stays as it is."""
+    session = yield from _session(session_id)
+    if session and not session.entry.suspended and not session.entry.resume_pending:
+        marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
+        yield from run("update_session", **changed_row(marked))
+
+
+def _request_stop(lane: str, now: datetime) -> Work[Turn | None]:
+    yield from rows("lock_lane", lane=lane)
+    running = yield from _one("running_turn", lane=lane)
+    if running:
+        return (yield from _one("request_stop", turn_id=running.id))
+    retry = yield from _one("retry_in", lane=lane)
+    if retry:
+        yield from _settle(retry, Ending(state=State.INTERRUPTED, error=STOPPED), now)
+        yield from _unlined(lane)
+    return retry
+
+
+def _break_off(turn: Turn, ending: Ending, now: datetime) -> Work[Turn | None]:
+    lane = lane_of(turn)
+    yield from rows("lock_lane", lane=lane)
+    running = yield from _one("running_turn", lane=lane)
+    if running is None or running.id != turn.id:
+        return None
+    yield from _end(running, msgspec.structs.replace(ending, session_id=running.session_id), now)
+    yield from fence(lane)
+    return running
+
+
+def _signals(node: int) -> Work[list[Signals]]:
+    found = []
+    for turn in (yield from _many("signalled", node=node)):
+        steering = yield from _many("steering", lane=lane_of(turn))
+        found.append(Signals(turn_id=turn.id, stop=turn.stop_requested, steering=tuple(steering)))
+    return found
+
+
+def _recover(
+    query: str, gone: int, repeatable: Callable[[Delivery], bool], now: datetime
+) -> Work[list[Turn]]:
+    recovered: list[Turn] = []
+    for lane, kind in (yield from rows(query, node=gone)):
+        if kind == lanes.Kind.CHAT:
+            yield from deliveries.recover(lane, repeatable, now)
+        else:
+            recovered += yield from _recover_turns(lane, now)
+        yield from fence(lane)
+    return recovered
+
+
+def _recover_turns(lane: str, now: datetime) -> Work[list[Turn]]:
+    turns = yield from _many("requeue_lane", lane=lane, now=to_micros(now))
+    for turn in turns:
+        yield from _tell(turn, State.QUEUED, now)
+        yield from _mark(turn.session_id, INTERRUPTED_REASON, now)
+    return turns
+
+
+def _tell(turn: Turn, state: State, at: datetime, session_id: str | None = None) -> Work[None]:
+    yield from tell(
+        feed.Kind.TURN,
+        at,
+        session_key=turn.session_key,
+        session_id=session_id or turn.session_id,
+        turn_id=turn.id,
+        state=str(state),
+    )
+
+
+def _new_row(turn: Turn, lane: str) -> dict[str, Any]:
+    body = Body(
+        source=turn.source.to_dict(),
+        text=turn.text,
+        content=turn.content,
+        history=turn.history,
+        role=turn.role,
+    )
+    return {
+        "id": turn.id,
+        "lane": lane,
+        "kind": str(turn.kind),
+        "session_key": turn.session_key,
+        **_event(turn),
+        "received_at": to_micros(turn.received_at),
+        "body": msgspec.json.encode(body),
+    }
+
+
+def read_turn(found: Row) -> Turn:
+    (
+        number, turn_id, _lane, kind, state, session_key, session_id, _platform, _account, event_id,
+        received_at, _due_at, started_at, finished_at, attempts, put_backs, steers, stop_requested, error,
+        draft, blob,
+    ) = found  # fmt: skip
+    body = msgspec.json.decode(blob, type=Body)
+    return Turn(
+        id=turn_id,
+        kind=Kind(kind),
+        state=State(state),
+        session_key=session_key,
+        session_id=session_id,
+        source=SessionSource.from_dict(body.source),
+        text=body.text,
+        content=body.content,
+        history=body.history,
+        role=body.role,
+        event_id=event_id,
+        received_at=from_micros(received_at),
+        started_at=maybe_time(started_at),
+        finished_at=maybe_time(finished_at),
+        attempts=attempts,
+        put_backs=put_backs,
+        steers=bool(steers),
+        stop_requested=bool(stop_requested),
+        error=error,
+        draft=draft,
+        number=number,
+    )

@@ -1,0 +1,371 @@
+"""Turns and deliveries on every store: taken in once, worked on by one, in order."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from frontdesk import Platform, SessionSource, errors, plugins
+from frontdesk.contracts.store import Store
+from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
+from frontdesk.model.deliveries import Delivery, Settlement
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = SessionSource(platform=Platform.WEBHOOK, chat_id="c1", user_id="u1", account="shop")
+KEY = "agent:main:webhook@shop:dm:c1"
+
+
+def make_turn(number: int, *, event_id: str | None = None, key: str = KEY, **fields: object) -> turns.Turn:
+    values = {"source": SOURCE, "received_at": NOW, "text": f"text {number}"} | fields
+    return turns.Turn(id=f"t{number}", session_key=key, event_id=event_id, **values)  # type: ignore[arg-type]
+
+
+def make_delivery(name: str, lane: str = "", **fields: object) -> Delivery:
+    values = {"to": SOURCE, "text": name, "created_at": NOW} | fields
+    return Delivery(id=name, lane=lane or lanes.chat_lane(SOURCE), **values)  # type: ignore[arg-type]
+
+
+def queue(_running: turns.Turn | None, _waiting: int) -> turns.Admission:
+    return turns.Admission()
+
+
+def nothing(_turn: turns.Turn) -> list[Delivery]:
+    return []
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    async with AsyncExitStack() as opened:
+        made: Store = await plugins.load_store(store_url)(store_url)
+        opened.push_async_callback(made.close)
+        yield made
+
+
+@pytest.fixture
+async def node(store: Store) -> int:
+    return await store.nodes.join("test", NOW)
+
+
+async def claim_one(store: Store, node: int, kind: lanes.Kind = lanes.Kind.TURN) -> turns.Claim | None:
+    claims = await store.turns.claim(node, kind, 1, NOW, nothing)
+    return claims[0] if claims else None
+
+
+async def make_session(store: Store, session_id: str = "s1", key: str = KEY) -> sessions.Session:
+    entry = sessions.SessionEntry(session_key=key, session_id=session_id, created_at=NOW, updated_at=NOW)
+    session = sessions.Session(entry=entry, owner="me", peer="peer")
+    await store.sessions.settle(
+        key,
+        lambda _: moves.Start(session=session, ends=policies.EndReason.NEW),
+        now=NOW,
+        new_id=lambda: session_id,
+    )
+    return session
+
+
+async def test_same_event_is_taken_in_once(store: Store) -> None:
+    first = await store.turns.accept(make_turn(1, event_id="e1"), queue)
+    second = await store.turns.accept(make_turn(2, event_id="e1"), queue)
+    assert (first.repeated, second.repeated) == (False, True)
+    assert second.turn.id == "t1"
+
+
+async def test_same_event_id_of_another_account_is_another_message(store: Store) -> None:
+    other = msg_source(account="other")
+    await store.turns.accept(make_turn(1, event_id="e1"), queue)
+    accepted = await store.turns.accept(make_turn(2, event_id="e1", source=other), queue)
+    assert not accepted.repeated
+
+
+def msg_source(**fields: object) -> SessionSource:
+    values = {"platform": "webhook", "chat_id": "c1", "user_id": "u1", "account": "shop"} | fields
+    return SessionSource(**values)  # type: ignore[arg-type]
+
+
+async def test_second_message_waits_for_first_turn(store: Store, node: int) -> None:
+    for number in (1, 2):
+        await store.turns.accept(make_turn(number), queue)
+    first = await claim_one(store, node)
+    assert first is not None
+    assert first.turn.id == "t1"
+    assert await claim_one(store, node) is None
+    await store.turns.finish(first, turns.Ending(state=turns.State.DONE), NOW)
+    second = await claim_one(store, node)
+    assert second is not None
+    assert second.turn.id == "t2"
+
+
+async def test_turns_of_two_conversations_run_at_once(store: Store, node: int) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    await store.turns.accept(make_turn(2, key=KEY + ":other"), queue)
+    claims = await store.turns.claim(node, lanes.Kind.TURN, 10, NOW, nothing)
+    assert {claim.turn.id for claim in claims} == {"t1", "t2"}
+
+
+async def test_control_command_does_not_wait(store: Store, node: int) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    assert await claim_one(store, node)
+    await store.turns.accept(make_turn(2, kind=turns.Kind.CONTROL), queue)
+    control = await claim_one(store, node, lanes.Kind.CONTROL)
+    assert control is not None
+    assert control.turn.id == "t2"
+
+
+async def test_turn_writes_rows_and_reply_and_delivery_together(store: Store, node: int) -> None:
+    session = await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    message = messages.pack({"role": "user", "content": "text 1"}, "t1", 0)
+    begun = await store.turns.begin(claim, session.id, [message], NOW)
+    assert (begun.position, begun.message_count) == (1, 1)
+    reply = messages.pack({"role": "assistant", "content": "hello"}, "t1", 1)
+    ending = turns.Ending(
+        state=turns.State.DONE,
+        session_id="s1",
+        messages=(reply,),
+        usage=sessions.Usage(input_tokens=3),
+        deliveries=(make_delivery("d1", turn_id="t1"),),
+    )
+    await store.turns.finish(claim, ending, NOW)
+    assert [row["content"] for row in await store.transcripts.load("s1")] == ["text 1", "hello"]
+    found = await store.turns.find("t1")
+    assert found
+    assert (found.state, found.session_id) == (turns.State.DONE, "s1")
+    assert [each.id for each in await store.deliveries.of_turn("t1")] == ["d1"]
+
+
+async def test_lost_lease_writes_nothing(store: Store, node: int) -> None:
+    session = await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    stale = await claim_one(store, node)
+    assert stale
+    await store.turns.recover(node, lambda _: True, NOW)
+    fresh = await claim_one(store, node)
+    assert fresh
+    assert fresh.turn.attempts == 2
+    message = messages.pack({"role": "user", "content": "x"}, "t1", 0)
+    with pytest.raises(errors.LeaseLost):
+        await store.turns.begin(stale, session.id, [message], NOW)
+    with pytest.raises(errors.LeaseLost):
+        await store.turns.finish(stale, turns.Ending(state=turns.State.DONE), NOW)
+    assert await store.transcripts.load("s1") == []
+
+
+async def test_recovered_turn_marks_its_session_to_be_resumed(store: Store, node: int) -> None:
+    session = await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.begin(
+        claim, session.id, [messages.pack({"role": "user", "content": "x"}, "t1", 0)], NOW
+    )
+    recovered = await store.turns.recover(node, lambda _: True, NOW)
+    assert [turn.id for turn in recovered] == ["t1"]
+    entry = (await store.sessions.find("s1")).entry  # type: ignore[union-attr]
+    assert entry.resume_pending
+    assert entry.resume_reason == "restart_interrupted"
+    again = await claim_one(store, node)
+    assert again
+    assert again.turn.session_id == "s1"
+    await store.turns.finish(
+        again, turns.Ending(state=turns.State.DONE, session_id="s1", clears_mark=True), NOW
+    )
+    assert not (await store.sessions.find("s1")).entry.resume_pending  # type: ignore[union-attr]
+
+
+async def test_turn_begun_too_often_is_set_aside_and_next_one_runs(store: Store, node: int) -> None:
+    session = await make_session(store)
+    for number in (1, 2):
+        await store.turns.accept(make_turn(number), queue)
+    for _ in range(turns.MAX_ATTEMPTS):
+        claim = await claim_one(store, node)
+        assert claim
+        assert claim.turn.id == "t1"
+        await store.turns.begin(
+            claim, session.id, [messages.pack({"role": "user", "content": "x"}, "t1", 0)], NOW
+        )
+        await store.turns.recover(node, lambda _: True, NOW)
+    told = [make_delivery("aside")]
+    claims = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW, lambda _: told)
+    assert [claim.turn.id for claim in claims] == ["t2"]
+    first = await store.turns.find("t1")
+    assert first
+    assert first.state is turns.State.SET_ASIDE
+    assert (await store.sessions.find("s1")).entry.suspended  # type: ignore[union-attr]
+    assert await store.deliveries.find("aside")
+
+
+async def test_requeued_turn_waits_until_it_is_due(store: Store, node: int) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.requeue(claim, turns.Again(due_at=NOW + timedelta(seconds=5), error="busy"), NOW)
+    assert await claim_one(store, node) is None
+    later = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW + timedelta(seconds=5), nothing)
+    assert later[0].turn.attempts == 2
+
+
+async def test_attempt_cut_short_by_us_does_not_count(store: Store, node: int) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.requeue(claim, turns.Again(due_at=NOW, counts=False), NOW)
+    again = await claim_one(store, node)
+    assert again
+    assert (again.turn.attempts, again.turn.put_backs) == (2, 1)
+
+
+async def test_stop_reaches_running_turn(store: Store, node: int) -> None:
+    assert await store.turns.request_stop(KEY, NOW) is None
+    await store.turns.accept(make_turn(1), queue)
+    await claim_one(store, node)
+    stopped = await store.turns.request_stop(KEY, NOW)
+    assert stopped
+    assert stopped.id == "t1"
+    (signals,) = await store.turns.signals(node)
+    assert (signals.turn_id, signals.stop) == ("t1", True)
+
+
+async def test_steering_message_is_absorbed_by_running_turn(store: Store, node: int) -> None:
+    session = await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.begin(
+        claim, session.id, [messages.pack({"role": "user", "content": "a"}, "t1", 0)], NOW
+    )
+    await store.turns.accept(make_turn(2), lambda *_: turns.Admission(steers=True))
+    (signals,) = await store.turns.signals(node)
+    assert [turn.id for turn in signals.steering] == ["t2"]
+    message = messages.pack({"role": "user", "content": "b"}, "t1", 1)
+    await store.turns.record(claim, "s1", [message], NOW, signals.steering)
+    await store.turns.finish(claim, turns.Ending(state=turns.State.DONE, session_id="s1"), NOW)
+    assert await claim_one(store, node) is None
+    steered = await store.turns.find("t2")
+    assert steered
+    assert (steered.state, steered.session_id) == (turns.State.DONE, "s1")
+
+
+async def test_hung_turn_is_broken_off_over_its_holders_head(store: Store, node: int) -> None:
+    for number in (1, 2):
+        await store.turns.accept(make_turn(number), queue)
+    hung = await claim_one(store, node)
+    assert hung
+    broken = await store.turns.break_off(hung.turn, turns.Ending(state=turns.State.INTERRUPTED), NOW)
+    assert broken
+    assert broken.id == "t1"
+    with pytest.raises(errors.LeaseLost):
+        await store.turns.finish(hung, turns.Ending(state=turns.State.DONE), NOW)
+    following = await claim_one(store, node)
+    assert following
+    assert following.turn.id == "t2"
+
+
+async def test_deliveries_of_a_chat_go_one_after_the_other(store: Store, node: int) -> None:
+    await store.deliveries.add([make_delivery("d1"), make_delivery("d2")])
+    (first,) = await store.deliveries.claim(node, 10, NOW)
+    assert first.delivery.id == "d1"
+    assert await store.deliveries.claim(node, 10, NOW) == []
+    later = NOW + timedelta(seconds=9)
+    retry = Settlement(state=deliveries.State.PENDING, retry_at=later, error="500")
+    await store.deliveries.settle(first, retry, NOW)
+    assert await store.deliveries.claim(node, 10, NOW) == []
+    (again,) = await store.deliveries.claim(node, 10, later)
+    assert (again.delivery.id, again.delivery.attempts) == ("d1", 2)
+    await store.deliveries.settle(again, Settlement(state=deliveries.State.SENT), later)
+    (second,) = await store.deliveries.claim(node, 10, later)
+    assert second.delivery.id == "d2"
+
+
+@pytest.mark.parametrize(("repeatable", "state"), [(True, "pending"), (False, "unknown")])
+async def test_send_cut_off_is_repeated_only_where_that_does_no_harm(
+    store: Store, node: int, repeatable: bool, state: str
+) -> None:
+    await store.deliveries.add([make_delivery("d1")])
+    await store.deliveries.claim(node, 1, NOW)
+    await store.turns.recover(node, lambda _: repeatable, NOW)
+    found = await store.deliveries.find("d1")
+    assert found
+    assert found.state == state
+
+
+async def test_dead_delivery_is_seen_and_sent_again(store: Store, node: int) -> None:
+    await store.deliveries.add([make_delivery("d1")])
+    (claim,) = await store.deliveries.claim(node, 1, NOW)
+    await store.deliveries.settle(claim, Settlement(state=deliveries.State.DEAD, error="gone"), NOW)
+    assert [each.id for each in await store.deliveries.troubled(10)] == ["d1"]
+    assert await store.deliveries.revive("d1", NOW)
+    assert not await store.deliveries.revive("d1", NOW)
+    assert [each.delivery.id for each in await store.deliveries.claim(node, 1, NOW)] == ["d1"]
+
+
+async def test_collected_delivery_is_not_sent(store: Store, node: int) -> None:
+    box = lanes.chat_lane(SOURCE, collects=True)
+    await store.deliveries.add([make_delivery("d1", box)])
+    assert await store.deliveries.claim(node, 10, NOW) == []
+    assert [each.id for each in await store.deliveries.waiting(box, 10)] == ["d1"]
+    assert await store.deliveries.collect(["d1", "d1", "nope"], NOW) == 1
+    assert await store.deliveries.waiting(box, 10) == []
+
+
+async def test_feed_tells_in_order_what_happened(store: Store, node: int) -> None:
+    start = await store.feed.end()
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.finish(claim, turns.Ending(state=turns.State.DONE), NOW)
+    changes = await store.feed.since(start, 100)
+    assert [(change.turn_id, change.state) for change in changes] == [
+        ("t1", "queued"),
+        ("t1", "running"),
+        ("t1", "done"),
+    ]
+    assert await store.feed.since(changes[-1].place, 100) == []
+
+
+async def begun_turn(store: Store, node: int) -> turns.Claim:
+    await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    await store.turns.begin(claim, "s1", [messages.pack({"role": "user", "content": "x"}, "t1", 0)], NOW)
+    return claim
+
+
+async def test_turn_that_has_ended_is_not_run_again(store: Store, node: int) -> None:
+    claim = await begun_turn(store, node)
+    ending = turns.Ending(state=turns.State.DONE, session_id="s1", holds_lane=True)
+    await store.turns.finish(claim, ending, NOW)
+    again = turns.Again(due_at=NOW, counts=False, session_id="s1", resume_reason="restart_timeout")
+    await store.turns.requeue(claim, again, NOW)
+    turn, session = await store.turns.find("t1"), await store.sessions.find("s1")
+    assert turn
+    assert session
+    assert (turn.state, session.entry.resume_pending) == (turns.State.DONE, False)
+    await store.turns.accept(make_turn(2), queue)
+    assert await claim_one(store, node)
+
+
+async def test_what_a_turn_used_is_kept_and_its_session_marked_when_it_is_put_back(
+    store: Store, node: int
+) -> None:
+    claim = await begun_turn(store, node)
+    usage = sessions.Usage(input_tokens=7)
+    again = turns.Again(due_at=NOW, session_id="s1", usage=usage, resume_reason="restart_timeout")
+    await store.turns.requeue(claim, again, NOW)
+    entry = (await store.sessions.find("s1")).entry  # type: ignore[union-attr]
+    assert (entry.input_tokens, entry.resume_pending, entry.resume_reason) == (7, True, "restart_timeout")
+
+
+async def test_beginning_of_a_session_is_remembered(store: Store, node: int) -> None:
+    await make_session(store)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    row = messages.pack({"role": "user", "content": "x"}, "t1", 0)
+    await store.turns.begin(claim, "s1", [row], NOW, starts=True)
+    session = await store.sessions.find("s1")
+    assert session
+    assert (session.started, session.reset_told) == (True, True)
