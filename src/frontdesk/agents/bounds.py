@@ -1,0 +1,244 @@
+"""Bounds around any agent: how long, how much, how often. The same interface outside."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import msgspec
+
+from frontdesk.contracts.agents import Abilities, Agent, Line
+from frontdesk.logs import get_logger
+from frontdesk.model import events
+
+log = get_logger(__name__)
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn may take; None is no bound. The time in which a person decides counts nowhere."""
+
+    turn_seconds: float | None = 3600.0
+    idle_seconds: float | None = 600.0
+    """Between two events."""
+    max_events: int | None = 100_000
+    max_text_characters: int | None = 1_000_000
+    max_calls: int | None = 1_000
+    close_seconds: float = 30.0
+    """How long an agent may take to clean up after its turn."""
+
+
+class Bounded:
+    """An agent that keeps its bounds: the turn that exceeds one ends with a Failed that names it.
+
+    Results of unknown calls and second results of a call are left out.
+    """
+
+    def __init__(self, agent: Agent, limits: Limits | None = None) -> None:
+        self._agent = agent
+        self._limits = limits or Limits()
+
+    @property
+    def abilities(self) -> Abilities:
+        return self._agent.abilities
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        patience = Patience(self._limits.idle_seconds, self._limits.turn_seconds)
+        tally, book = Tally(self._limits), Book(turn.turn_id)
+        inner = self._agent.run(turn, Ear(line, patience))
+        try:
+            while (event := await _next(inner, patience)) is not None:
+                if not book.admits(event):
+                    continue
+                patience.note(event)
+                event = tally.count(event) or event
+                yield event
+                if isinstance(event, events.Done | events.Failed):
+                    return
+        finally:
+            await close_iterator(inner, self._limits.close_seconds)
+
+    async def release(self, session_id: str) -> None:
+        await self._agent.release(session_id)
+
+    async def close(self) -> None:
+        await self._agent.close()
+
+
+async def close_iterator(iterator: AsyncIterator[events.Event], seconds: float) -> None:
+    """Close what an agent's run gave, within bounds."""
+    aclose = getattr(iterator, "aclose", None)
+    if aclose is None:
+        return
+    timer = asyncio.timeout(seconds)
+    try:
+        async with timer:
+            await aclose()
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        log.warning("agent_close_timeout", seconds=seconds)
+
+
+class Patience:
+    """How long an agent may still take.
+
+    The clock runs only while somebody waits for the agent and no person has to decide something first.
+    """
+
+    failure: events.Failed | None = None
+    """Set once the time is up."""
+
+    def __init__(self, idle_seconds: float | None, turn_seconds: float | None = None) -> None:
+        self._idle = idle_seconds
+        self._left = turn_seconds
+        self._turn = turn_seconds
+        self._asked: set[str] = set()
+        self._timer: asyncio.Timeout | None = None
+        self._since: float | None = None
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Wait for the agent in here. TimeoutError with `failure` set when the time is up."""
+        async with asyncio.timeout(None) as timer:
+            self._timer = timer
+            try:
+                self._run_on()
+                yield
+            finally:
+                if timer.expired():
+                    self.failure = self._named()
+                self._stand_still()
+                self._timer = None
+
+    def allow(self, idle_seconds: float) -> None:
+        """From the next wait on, this long."""
+        self._idle = idle_seconds
+
+    def note(self, event: events.Event) -> None:
+        if isinstance(event, events.Approval):
+            self._asked.add(event.id)
+            self._stand_still()
+
+    def heed(self, signal: events.Signal) -> None:
+        if isinstance(signal, events.Decision):
+            self._asked.discard(signal.id)
+            self._run_on()
+
+    def _run_on(self) -> None:
+        if self._timer is None or self._asked or self._since is not None or self._timer.expired():
+            return
+        self._since = asyncio.get_running_loop().time()
+        seconds = self._left if self._turn_ends_first else self._idle
+        if seconds is not None:
+            self._timer.reschedule(self._since + max(0.0, seconds))
+
+    def _stand_still(self) -> None:
+        if self._since is None:
+            return
+        if self._left is not None:
+            self._left -= asyncio.get_running_loop().time() - self._since
+        self._since = None
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(None)
+
+    @property
+    def _turn_ends_first(self) -> bool:
+        return self._left is not None and (self._idle is None or self._left <= self._idle)
+
+    def _named(self) -> events.Failed:
+        if self._turn_ends_first:
+            return events.Failed(message=f"the turn took more than {self._turn:g} seconds")
+        return events.Failed(message=f"the agent said nothing for {self._idle:g} seconds", retryable=True)
+
+
+class Tally:
+    """Counts what a turn brings."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._events = self._characters = self._calls = 0
+
+    def count(self, event: events.Event) -> events.Failed | None:
+        """The failure, when this event is too much."""
+        self._events += 1
+        match event:
+            case events.Text(text=text) | events.Summary(text=text):
+                self._characters += len(text)
+            case events.Calls(calls=calls):
+                self._calls += len(calls)
+        return self._exceeded()
+
+    def _exceeded(self) -> events.Failed | None:
+        counts = (
+            (self._events, self._limits.max_events, "events"),
+            (self._characters, self._limits.max_text_characters, "characters of text"),
+            (self._calls, self._limits.max_calls, "tool calls"),
+        )
+        for count, most, what in counts:
+            if most is not None and count > most:
+                return events.Failed(message=f"the turn brought more than {most} {what}")
+        return None
+
+
+class Book:
+    """The calls of a turn and whether they have their result. An id may come again once it has."""
+
+    def __init__(self, turn_id: str) -> None:
+        self._turn_id = turn_id
+        self._open: set[str] = set()
+        self._answered: set[str] = set()
+
+    def admits(self, event: events.Event) -> bool:
+        """Whether the event fits; logged when it does not."""
+        match event:
+            case events.Calls(calls=calls):
+                self._open.update(call.id for call in calls)
+            case events.Result(id=call_id) if call_id not in self._open:
+                why = "repeated" if call_id in self._answered else "unknown call"
+                log.warning("agent_result_dropped", turn=self._turn_id, call=call_id, why=why)
+                return False
+            case events.Result(id=call_id):
+                self._open.remove(call_id)
+                self._answered.add(call_id)
+        return True
+
+
+class Ear(Line):
+    """The line as the agent inside has it: a decision that it hears lets its time run on."""
+
+    def __init__(self, line: Line, patience: Patience) -> None:
+        self._line = line
+        self._patience = patience
+
+    def send(self, signal: events.Signal) -> bool:
+        return self._line.send(signal)
+
+    async def receive(self) -> events.Signal:
+        signal = await self._line.receive()
+        self._patience.heed(signal)
+        return signal
+
+    def has_steered(self, turn_id: str) -> bool:
+        return self._line.has_steered(turn_id)
+
+    @property
+    def stopping(self) -> bool:
+        return self._line.stopping
+
+    async def stopped(self) -> None:
+        await self._line.stopped()
+
+
+async def _next(inner: AsyncIterator[events.Event], patience: Patience) -> events.Event | None:
+    """The next event, a Failed when the time is up, None at the end."""
+    event: events.Event | None = None
+    try:
+        async with patience.waiting():
+            event = await anext(inner, None)
+    except TimeoutError:
+        if patience.failure is None:
+            raise
+    return patience.failure or event

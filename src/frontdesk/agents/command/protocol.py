@@ -1,0 +1,173 @@
+"""The lines between the gateway and an agent that is a program."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.formats import quoting
+from frontdesk.model import events
+from frontdesk.model.sessions import Usage
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """A line from the agent. Fields that it does not know are passed over."""
+
+
+class Text(Line, frozen=True, kw_only=True, tag="text"):
+    text: str
+
+
+class ToolCall(Line, frozen=True, kw_only=True, tag="tool_call"):
+    id: Name
+    name: Name
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class ToolResult(Line, frozen=True, kw_only=True, tag="tool_result"):
+    id: Name
+    content: str | list[dict[str, Any]]
+    is_error: bool = False
+
+
+class Approval(Line, frozen=True, kw_only=True, tag="approval"):
+    id: Name
+    action: Name
+    description: str
+    details: dict[str, Any] | None = None
+
+
+class Used(Line, frozen=True, kw_only=True, tag="usage"):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Summary(Line, frozen=True, kw_only=True, tag="summary"):
+    text: str
+
+
+class Done(Line, frozen=True, kw_only=True, tag="done"):
+    pass
+
+
+class Error(Line, frozen=True, kw_only=True, tag="error"):
+    message: str
+    retryable: bool = False
+
+
+_LINES = msgspec.json.Decoder(Text | ToolCall | ToolResult | Approval | Used | Summary | Done | Error)
+
+
+def turn_line(turn: events.Assignment) -> bytes:
+    return _encode(
+        {
+            "type": "turn",
+            "session_id": turn.session_id,
+            "session_key": turn.session_key,
+            "turn_id": turn.turn_id,
+            "attempt": turn.attempt,
+            "system": turn.system,
+            "messages": turn.messages,
+            "input": turn.input,
+        }
+    )
+
+
+def signal_line(signal: events.Signal) -> bytes:
+    match signal:
+        case events.Decision(id=decided, approved=approved, reason=reason):
+            return _encode({"type": "decision", "id": decided, "approved": approved, "reason": reason})
+        case events.Steer(text=text):
+            return _encode({"type": "steer", "text": text})
+        case events.Stop():
+            return _encode({"type": "stop"})
+    raise errors.InvalidInput(what=type(signal).__name__, why="no line of the protocol says that")
+
+
+def _encode(fields: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def quote(line: bytes) -> str:
+    """What the agent wrote: on one line, in quotes, cut."""
+    return quoting.quote(line[: 4 * quoting.MAX_CHARACTERS].decode("utf-8", "replace"))
+
+
+class Reader:
+    """Makes events of the lines of one turn and holds the agent to the protocol."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+        self._open: set[str] = set()
+        self._asked: set[str] = set()
+
+    def read(self, line: bytes) -> events.Event:
+        """The event of a line; a Failed that quotes it when it is not in the protocol."""
+        try:
+            return self._event(_LINES.decode(line))
+        except (ValueError, RecursionError) as error:
+            return events.Failed(
+                message=f"the agent wrote a line that cannot be used: {quote(line)} ({error})"
+            )
+
+    def _event(self, line: Line) -> events.Event:
+        match line:
+            case Text(text=text):
+                return events.Text(text=text)
+            case Summary(text=text):
+                return events.Summary(text=text)
+            case ToolCall():
+                return self._call(line)
+            case ToolResult():
+                return self._result(line)
+            case Approval():
+                return self._approval(line)
+            case Used():
+                return events.Used(usage=_usage(line))
+            case Error(message=message, retryable=retryable):
+                return events.Failed(message=message, retryable=retryable)
+        return events.Done()
+
+    def _call(self, line: ToolCall) -> events.Event:
+        _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
+        call = events.Call(id=line.id, name=line.name, arguments=_arguments(bytes(line.arguments)))
+        self._called.add(line.id)
+        self._open.add(line.id)
+        return events.Calls(calls=(call,))
+
+    def _result(self, line: ToolResult) -> events.Event:
+        _refuse_if(line.id not in self._called, "no call with this id was made in this turn")
+        _refuse_if(line.id not in self._open, "this call has its result already")
+        self._open.remove(line.id)
+        return events.Result(id=line.id, content=line.content, is_error=line.is_error)
+
+    def _approval(self, line: Approval) -> events.Event:
+        _refuse_if(line.id in self._asked, "an approval with this id was asked for before in this turn")
+        self._asked.add(line.id)
+        return events.Approval(
+            id=line.id, action=line.action, description=line.description, details=line.details or {}
+        )
+
+
+def _refuse_if(wrong: bool, why: str) -> None:
+    if wrong:
+        raise errors.InvalidInput(what="the id", why=why)
+
+
+def _arguments(raw: bytes) -> str:
+    """The arguments as JSON text: an object as it stands in the line, or the text that a model wrote."""
+    if raw[:1] == b"{":
+        return raw.decode("utf-8")
+    text = msgspec.json.decode(raw)
+    if not isinstance(text, str):
+        raise errors.InvalidInput(what="arguments", why="use an object, or its JSON as text")
+    return text
+
+
+def _usage(line: Used) -> Usage:
+    return Usage(
+        input_tokens=line.input_tokens, output_tokens=line.output_tokens, cost_usd=line.cost_usd or 0.0
+    ).checked()

@@ -1,0 +1,170 @@
+"""Any endpoint that speaks chat completions: answers are streamed, tools are those of a configured module."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+
+from frontdesk import errors
+from frontdesk.agents import chat
+from frontdesk.agents.openai import tools, transcripts
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import completions
+from frontdesk.model import events
+from frontdesk.model.messages import Plain
+
+HEADER_NAME = re.compile(r"[\w.!#$%&'*+^`|~-]+", re.ASCII)
+OURS = frozenset({"messages", "model", "stream", "stream_options", "tools", "n"})
+"""What ``extra`` may not set."""
+
+
+class OpenAIOptions(chat.Bounds, frozen=True, kw_only=True):
+    base_url: str = "https://api.openai.com/v1"
+    model: str
+    api_key: Secret | None = None
+    extra: Mapping[str, Any] = {}
+    """Further fields of each request: temperature, max_tokens, …"""
+    headers: Mapping[str, str] = {}
+    """Further headers of each request. Like the key they go to ``base_url`` only."""
+    reasoning_fields: tuple[str, ...] = ()
+    """Which of the assistant's reasoning fields the endpoint wants back."""
+    include_usage: bool = True
+    tools: str | None = None
+    """``package.module:NAME`` of a mapping: name to (schema, async function)."""
+    max_rounds: int = 20
+    """How often the model may be asked in one turn; each round of tools takes one."""
+    tool_seconds: float = 120.0
+
+
+class Driver:
+    Options = OpenAIOptions
+
+    def __init__(self, options: OpenAIOptions) -> None:
+        _check(options)
+        self._options = options
+        found = tools.load(options.tools) if options.tools else {}
+        self._tools = tools.Toolbox(found, options.tool_seconds)
+        self._client = chat.Client(options, trust_env=True)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities()
+
+    async def run(
+        self,
+        turn: events.Assignment,
+        line: Line,  # noqa: ARG002 - it is closed instead
+    ) -> AsyncGenerator[events.Event]:
+        try:
+            async with aclosing(self._rounds(turn)) as happening:
+                async for event in happening:
+                    yield event
+        except errors.EndpointUnavailable as error:
+            yield events.Failed(message=str(error), retryable=True)
+        except (errors.AgentFailed, errors.MissingSecret) as error:
+            yield events.Failed(message=str(error))
+
+    async def release(self, session_id: str) -> None:
+        """Nothing is held for a session."""
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _rounds(self, turn: events.Assignment) -> AsyncGenerator[events.Event]:
+        conversation = transcripts.to_wire(turn.messages, turn.system, self._options.reasoning_fields)
+        for _ in range(self._options.max_rounds):
+            round_ = _Round(self._client, self._request(turn, conversation))
+            async with aclosing(round_.run()) as happening:
+                async for event in happening:
+                    yield event
+            if not round_.calls:
+                yield events.Done(finish_reason=round_.answer.finish_reason)
+                return
+            rows = [transcripts.assistant(round_.answer, round_.calls)]
+            for call in round_.calls:
+                outcome = await self._tools.run(call)
+                yield outcome
+                rows.append(transcripts.result(outcome))
+            conversation += transcripts.to_wire(rows, "", self._options.reasoning_fields)
+        why = f"it still called tools after {self._options.max_rounds} rounds (max_rounds)"
+        raise errors.AgentFailed(why=why)
+
+    def _request(self, turn: events.Assignment, conversation: list[Plain]) -> chat.Request:
+        chosen = turn.model or {}
+        base_url = chosen.get("base_url") or self._options.base_url
+        home = _is_home(base_url, self._options.base_url)
+        key = self._options.api_key if home else None
+        return chat.Request(
+            base_url=base_url,
+            body=self._body(chosen.get("model") or self._options.model, conversation),
+            token=key().strip() if key else None,
+            headers=self._options.headers if home else {},
+        )
+
+    def _body(self, model: str, conversation: list[Plain]) -> Plain:
+        body: Plain = {**self._options.extra, "model": model, "messages": conversation, "stream": True}
+        if self._options.include_usage:
+            body["stream_options"] = {"include_usage": True}
+        if schemas := self._tools.schemas:
+            body["tools"] = schemas
+        return body
+
+
+class _Round:
+    """One answer of the model, with the tools it calls."""
+
+    def __init__(self, client: chat.Client, request: chat.Request) -> None:
+        self._client = client
+        self._request = request
+        self.answer = completions.Answer(request.endpoint)
+        self.calls: tuple[events.Call, ...] = ()
+
+    async def run(self) -> AsyncGenerator[events.Event]:
+        async with aclosing(self._client.answer(self._request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    yield events.Text(text=piece)
+                else:
+                    self.answer = piece
+        self.calls = self.answer.calls()
+        if self.answer.usage is not None:
+            yield events.Used(usage=self.answer.usage)
+        if fields := self.answer.fields:
+            yield events.Details(fields=fields)
+        if self.calls:
+            yield events.Calls(calls=self.calls)
+
+
+def _is_home(base_url: str, configured: str) -> bool:
+    """Whether it is where the configured credentials belong."""
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise _no_address(base_url) from error
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+        raise _no_address(base_url)
+    return chat.origin(base_url) == chat.origin(configured)
+
+
+def _no_address(base_url: str) -> errors.EndpointRefused:
+    why = "base_url must be http:// or https://, without a name or password"
+    return errors.EndpointRefused(endpoint=chat.label(base_url), why=why)
+
+
+def _check(options: OpenAIOptions) -> None:
+    try:
+        _is_home(options.base_url, options.base_url)
+    except errors.EndpointRefused as error:
+        allowed = "an http:// or https:// address, without a name or password"
+        shown = chat.label(options.base_url)  # without a password
+        raise errors.InvalidSetting(key="base_url", value=shown, allowed=allowed) from error
+    for name, value in options.headers.items():
+        if not HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+            raise errors.InvalidSetting(key="headers", value=name, allowed="names and values of plain ASCII")
+    if taken := OURS & set(options.extra):
+        raise errors.InvalidSetting(key="extra", value=sorted(taken), allowed="other fields than these")
+    if options.max_rounds < 1:
+        raise errors.InvalidSetting(key="max_rounds", value=options.max_rounds, allowed="1 or more")

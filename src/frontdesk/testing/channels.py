@@ -1,0 +1,422 @@
+"""What every channel must hold, as tests to inherit, and the desk that they are run against.
+
+A channel's own tests derive from :class:`SendingContract` or :class:`CollectingContract` and say in
+``open_bench`` how the channel is tied to a platform that the test plays.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.model import deliveries, events, keys, lanes, turns
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import SessionSource
+
+LOOP_TURNS = 20
+"""How long the desk takes to store a message, so that who does not wait for it is caught."""
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the desk has an agent do with a message."""
+
+    seen: tuple[events.Event, ...] = ()
+    """What is seen of the turn; nothing, when it runs on another node."""
+    text: str = ""
+    notice: str = ""
+    state: turns.State = turns.State.DONE
+    hangs: bool = False
+    """Whether the turn goes on until the desk is released."""
+
+
+def echo(incoming: channels.Incoming) -> Answer:
+    text = f"You said: {incoming.text}"
+    return Answer(seen=(events.Text(text=text),), text=text)
+
+
+class RecordingDesk:
+    """A desk in memory: it knows a repeated event again, and answers as it is told to."""
+
+    def __init__(self, answer: Callable[[channels.Incoming], Answer] = echo) -> None:
+        self.answer = answer
+        self.refusal: errors.FrontdeskError | None = None
+        """What accept raises."""
+        self.offered: list[channels.Incoming] = []
+        self.stored: list[channels.Incoming] = []
+        self.collected_ids: list[str] = []
+        self.released = asyncio.Event()
+        self.following = asyncio.Event()
+        """Set once somebody follows a turn."""
+        self._receipts: dict[tuple[str, str | None, str | None], channels.Receipt] = {}
+        self._answers: dict[str, list[deliveries.Delivery]] = {}
+
+    async def accept(self, incoming: channels.Incoming) -> channels.Receipt:
+        self.offered.append(incoming)
+        for _ in range(LOOP_TURNS):
+            await asyncio.sleep(0)
+        if self.refusal is not None:
+            raise self.refusal
+        keys.check_routable(incoming.source, keys.address(incoming.source))
+        event = (str(incoming.source.platform), incoming.source.account, incoming.event_id)
+        if event in self._receipts:
+            return msgspec.structs.replace(self._receipts[event], repeated=True)
+        self._receipts[event] = self._store(incoming)
+        return self._receipts[event]
+
+    def _store(self, incoming: channels.Incoming) -> channels.Receipt:
+        self.stored.append(incoming)
+        turn_id = f"turn-{len(self.stored)}"
+        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
+        return channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(incoming.source))
+
+    async def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+        incoming = self._message_of(turn_id)
+        answer = self.answer(incoming)
+        self.following.set()
+        for event in answer.seen:
+            yield event
+        if answer.hangs:
+            await self.released.wait()
+        yield turns.Turn(
+            id=turn_id,
+            state=answer.state,
+            session_key=keys.build_session_key(incoming.source),
+            source=incoming.source,
+            text=incoming.text,
+            received_at=NOW,
+        )
+
+    async def uncollected(
+        self, source: SessionSource, *, turn_id: str | None = None
+    ) -> list[deliveries.Delivery]:
+        found = await self.answers(turn_id) if turn_id else itertools.chain(*self._answers.values())
+        return [each for each in found if each.to == source and each.id not in self.collected_ids]
+
+    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
+        return self._answers[turn_id]
+
+    async def collected(self, delivery_ids: Sequence[str]) -> None:
+        self.collected_ids += delivery_ids
+
+    def _message_of(self, turn_id: str) -> channels.Incoming:
+        return self.stored[int(turn_id.removeprefix("turn-")) - 1]
+
+
+def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) -> list[deliveries.Delivery]:
+    said = ((deliveries.Kind.NOTICE, answer.notice), (deliveries.Kind.REPLY, answer.text))
+    return [
+        deliveries.Delivery(
+            id=f"{turn_id}-{kind}",
+            kind=kind,
+            lane=lanes.chat_lane(incoming.source),
+            to=incoming.source,
+            text=text,
+            turn_id=turn_id,
+            event_id=incoming.event_id,
+            created_at=NOW,
+        )
+        for kind, text in said
+        if text
+    ]
+
+
+class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as somebody on the platform writes it."""
+
+    id: str
+    chat_id: str
+    user_id: str
+    text: str = "Hello"
+    forged: Mapping[str, Any] = {}
+    """Fields that the sender adds to the payload, wherever the platform lets it."""
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer as somebody on the platform sees it."""
+
+    text: str
+    chat_id: str
+    id: str | None = None
+    """What the platform knows a repeated answer by."""
+
+
+class Trouble(StrEnum):
+    REFUSES = "refuses"
+    """Nobody listens."""
+    FAILS = "fails"
+    """It says that something went wrong with it."""
+    HANGS = "hangs"
+    """It takes the message and says nothing."""
+    CUTS = "cuts"
+    """It takes the message and hangs up."""
+
+
+class Bench(Protocol):
+    """A channel tied to a platform that the test plays; the channel receives already."""
+
+    @property
+    def channel(self) -> channels.Channel: ...
+
+    async def inject(self, event: PlatformEvent) -> bool:
+        """Bring an event. Whether the platform was told that we have it, and need not bring it again."""
+        ...
+
+    async def arrived(self) -> Sequence[Arrival]:
+        """The answers that the platform has, oldest first."""
+        ...
+
+
+class SendingBench(Bench, Protocol):
+    async def trouble(self, trouble: Trouble | None) -> None:
+        """What the platform does from now on; None: it works."""
+        ...
+
+
+FORGED = {
+    "platform": "local",
+    "account": "another",
+    "is_bot": True,
+    "role_authorized": True,
+    "delivered_via_upstream_relay": True,
+    "profile": "another",
+}
+
+
+class ChannelContract:
+    """What holds for every channel."""
+
+    chats: ClassVar[tuple[str, str]] = ("chat-1", "chat-2")
+    """Two chats, as the platform names them."""
+    users: ClassVar[tuple[str, str]] = ("user-1", "user-2")
+    accounts: ClassVar[tuple[str | None, str | None]] = ("one", "two")
+    texts: ClassVar[tuple[str, ...]] = (
+        "Grüße, 你好, שלום, e\u0301, ﬁ, \U0001f469\u200d\U0001f680, \ufeff",
+        "two\nlines\tand a tab",
+        '{"text": "not JSON"} \\u0041 %41 &amp; <b>*x*</b>',
+    )
+
+    def open_bench(
+        self, desk: RecordingDesk, account: str | None = None
+    ) -> AbstractAsyncContextManager[Bench]:
+        raise NotImplementedError
+
+    def event(self, number: int = 1, text: str = "Hello", chat: int = 0, **more: Any) -> PlatformEvent:
+        chat_id, user_id = self.chats[chat], self.users[0]
+        return PlatformEvent(id=f"event-{number}", chat_id=chat_id, user_id=user_id, text=text, **more)
+
+    async def test_message_reaches_the_desk_as_it_was_sent(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk, self.accounts[0]) as bench:
+            assert await bench.inject(self.event(text="Hello"))
+        (incoming,) = desk.stored
+        assert (incoming.text, incoming.source.user_id) == ("Hello", self.users[0])
+        assert incoming.source.platform == bench.channel.name
+        assert incoming.source.account == bench.channel.account == self.accounts[0]
+        assert incoming.event_id
+
+    async def test_platform_is_told_yes_only_when_the_message_is_stored(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            assert await bench.inject(self.event())
+            assert len(desk.stored) == 1
+
+    async def test_platform_is_not_told_yes_when_the_message_could_not_be_stored(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for refusal in (errors.StoreFull(path="x"), errors.StoreUnavailable(path="x", why="x")):
+                desk.refusal = refusal
+                assert not await bench.inject(self.event())
+        assert desk.offered
+        assert not desk.stored
+
+    async def test_message_that_was_not_stored_is_taken_when_it_comes_again(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            desk.refusal = errors.StoreFull(path="x")
+            await bench.inject(self.event())
+            desk.refusal = None
+            assert await bench.inject(self.event())
+        assert len({incoming.event_id for incoming in desk.offered}) == len(desk.stored) == 1
+
+    async def test_same_event_twice_has_the_same_event_id(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            assert await bench.inject(self.event())
+            assert await bench.inject(self.event())
+        first, second = desk.offered
+        assert first.event_id == second.event_id
+        assert first.source == second.source
+
+    async def test_two_events_have_two_event_ids(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for number in (1, 2):
+                assert await bench.inject(self.event(number))
+        one, two = desk.stored
+        assert one.event_id != two.event_id
+
+    async def test_text_reaches_the_desk_exactly(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for number, text in enumerate(self.texts):
+                assert await bench.inject(self.event(number, text))
+        assert tuple(incoming.text for incoming in desk.stored) == self.texts
+
+    async def test_sender_does_not_say_what_only_the_channel_may_say(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk, self.accounts[0]) as bench:
+            await bench.inject(self.event(forged=FORGED))
+        for source in (incoming.source for incoming in desk.offered):
+            assert (source.platform, source.account) == (bench.channel.name, self.accounts[0])
+            said = (source.is_bot, source.role_authorized, source.delivered_via_upstream_relay)
+            assert (*said, source.profile) == (False, False, False, None)
+
+    async def test_two_accounts_never_share_a_conversation(self) -> None:
+        desk = RecordingDesk()
+        for account in self.accounts:
+            async with self.open_bench(desk, account) as bench:
+                assert await bench.inject(self.event())
+        one, two = desk.stored
+        assert one.source != two.source
+        assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
+
+    async def test_two_chats_never_share_a_conversation(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for chat in (0, 1):
+                assert await bench.inject(self.event(chat, chat=chat))
+        one, two = desk.stored
+        assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
+
+    async def test_refused_message_does_not_stop_the_next_one(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for number, refusal in enumerate(REFUSALS):
+                desk.refusal = refusal
+                await bench.inject(self.event(number))
+            desk.refusal = None
+            assert await bench.inject(self.event(len(REFUSALS)))
+        assert len(desk.stored) == 1
+
+    async def test_addresses_of_two_accounts_differ(self) -> None:
+        seen: list[tuple[str, str]] = []
+        for account in self.accounts:
+            async with self.open_bench(RecordingDesk(), account) as bench:
+                seen += [(route.method, route.path) for route in bench.channel.routes]
+        assert len(seen) == len(set(seen))
+        assert all(path.startswith("/") for _, path in seen)
+
+    async def test_name_is_a_platform_and_options_are_a_frozen_record(self) -> None:
+        async with self.open_bench(RecordingDesk()) as bench:
+            assert Platform.parse(bench.channel.name) is not None
+            options: type[msgspec.Struct] = type(bench.channel).Options  # type: ignore[attr-defined]
+            assert issubclass(options, msgspec.Struct)
+            assert options.__struct_config__.frozen
+
+    async def test_closing_twice_is_harmless(self) -> None:
+        async with self.open_bench(RecordingDesk()) as bench:
+            await bench.channel.close()
+            await bench.channel.close()
+
+
+REFUSALS = (
+    errors.NotAllowed(who="x", rule="x"),
+    errors.InvalidInput(what="x", why="x"),
+    errors.Unroutable(key="x"),
+)
+
+
+class SendingContract(ChannelContract):
+    """What holds for a channel that takes answers to its platform."""
+
+    def open_bench(
+        self, desk: RecordingDesk, account: str | None = None
+    ) -> AbstractAsyncContextManager[SendingBench]:
+        raise NotImplementedError
+
+    async def delivery(self, bench: Bench, desk: RecordingDesk, text: str = "Hello") -> deliveries.Delivery:
+        """An answer to a message that came through the channel."""
+        number = len(desk.stored)
+        assert await bench.inject(self.event(number))
+        (answer,) = await desk.answers(f"turn-{number + 1}")
+        return msgspec.structs.replace(answer, text=text)
+
+    async def test_answer_arrives_exactly_in_the_chat_of_its_message(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            for text in self.texts:
+                outcome = await bench.channel.send(await self.delivery(bench, desk, text))
+                assert isinstance(outcome, deliveries.Sent)
+            arrived = await bench.arrived()
+        assert [(each.text, each.chat_id) for each in arrived] == [(t, self.chats[0]) for t in self.texts]
+
+    async def test_longest_text_arrives_whole(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            text = "ü" * (bench.channel.capabilities.text_limit or 50_000)
+            await bench.channel.send(await self.delivery(bench, desk, text))
+            assert [each.text for each in await bench.arrived()] == [text]
+
+    async def test_platform_in_trouble_never_makes_send_raise_or_say_sent(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            delivery = await self.delivery(bench, desk)
+            outcomes = {}
+            for trouble in Trouble:
+                await bench.trouble(trouble)
+                outcomes[trouble] = await bench.channel.send(delivery)
+        assert isinstance(outcomes[Trouble.REFUSES], deliveries.NotSent)
+        assert isinstance(outcomes[Trouble.FAILS], deliveries.NotSent)
+        assert isinstance(outcomes[Trouble.HANGS], deliveries.Unknown)
+        assert isinstance(outcomes[Trouble.CUTS], deliveries.Unknown)
+
+    async def test_answer_arrives_when_the_trouble_is_over(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            delivery = await self.delivery(bench, desk)
+            await bench.trouble(Trouble.REFUSES)
+            await bench.channel.send(delivery)
+            await bench.trouble(None)
+            assert isinstance(await bench.channel.send(delivery), deliveries.Sent)
+            assert [each.text for each in await bench.arrived()] == [delivery.text]
+
+    async def test_repeated_answer_is_known_again_where_the_channel_says_so(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            delivery = await self.delivery(bench, desk)
+            for _ in range(2):
+                await bench.channel.send(delivery)
+            known = {each.id for each in await bench.arrived()}
+            if bench.channel.capabilities.idempotent_sends:
+                assert len(known) == 1
+                assert None not in known
+
+
+class CollectingContract(ChannelContract):
+    """What holds for a channel whose other side comes and collects the answers."""
+
+    async def test_answer_is_handed_out_exactly_and_noted_as_collected(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            assert bench.channel.capabilities.collects
+            for number, text in enumerate(self.texts):
+                assert await bench.inject(self.event(number, text))
+            arrived = await bench.arrived()
+        assert [each.text for each in arrived] == [echo(incoming).text for incoming in desk.stored]
+        assert len(desk.collected_ids) == len(self.texts)
+
+    async def test_send_says_that_nothing_was_sent(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            assert await bench.inject(self.event())
+            (answer,) = await desk.answers("turn-1")
+            assert isinstance(await bench.channel.send(answer), deliveries.NotSent)
