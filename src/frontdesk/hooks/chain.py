@@ -1,0 +1,64 @@
+"""Several hooks as one, and hooks that cannot stop anything."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from frontdesk.contracts.hooks import Event, Hooks, LoadTranscript
+from frontdesk.logs import get_logger
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import SessionEntry
+
+log = get_logger(__name__)
+
+
+class Chain:
+    """Tells one after the other."""
+
+    def __init__(self, parts: Sequence[Hooks]) -> None:
+        self._parts = tuple(parts)
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        for hooks in self._parts:
+            await hooks.on_session_start(entry)
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        for hooks in self._parts:
+            await hooks.on_session_end(entry, reason)
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        for hooks in self._parts:
+            await hooks.on_session_finalize(entry, reason, load_transcript)
+
+
+class Guarded:
+    """Hooks whose failures are logged and whose time, when ``seconds`` are given, is bounded."""
+
+    def __init__(self, name: str, hooks: Hooks, seconds: float | None = None) -> None:
+        self._name, self._hooks, self._seconds = name, hooks, seconds
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        await self._guard(Event.START, entry, partial(self._hooks.on_session_start, entry))
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        await self._guard(Event.END, entry, partial(self._hooks.on_session_end, entry, reason))
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        tell = partial(self._hooks.on_session_finalize, entry, reason, load_transcript)
+        await self._guard(Event.FINALIZE, entry, tell)
+
+    async def _guard(self, event: Event, entry: SessionEntry, tell: Callable[[], Awaitable[None]]) -> None:
+        facts = {"hook": self._name, "hook_event": str(event), "session": entry.session_id}
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                await tell()
+        except Exception:
+            if limit.expired():
+                log.warning("hook_timed_out", seconds=self._seconds, **facts)
+            else:
+                log.exception("hook_raised", **facts)

@@ -1,0 +1,68 @@
+"""Hooks that are programs: each event is JSON on the standard input."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from frontdesk.contracts.hooks import Commands, Event, LoadTranscript, idempotency_key
+from frontdesk.hooks import processes
+from frontdesk.logs import get_logger
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import SessionEntry
+
+log = get_logger(__name__)
+
+
+class CommandHooks:
+    """Runs the command of an event, if there is one. What becomes of it is logged and stops nothing."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        await self._run(Event.START, entry, {})
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        await self._run(Event.END, entry, {"reason": str(reason)})
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        if self._commands.on_session_finalize:
+            facts = {"reason": str(reason), "transcript": await load_transcript()}
+            await self._run(Event.FINALIZE, entry, facts)
+
+    async def _run(self, event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> None:
+        command = self._commands.command_for(event)
+        if not command:
+            return
+        about = {"hook": command[0], "hook_event": str(event), "session": entry.session_id}
+        seconds = self._commands.timeout_seconds
+        try:
+            finished = await processes.run(command, _told(event, entry, facts), seconds)
+        except (OSError, ValueError) as error:
+            log.warning("hook_not_started", why=str(error), **about)
+            return
+        _report(finished, seconds, about)
+
+
+def _told(event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(
+        {
+            "event": str(event),
+            "idempotency_key": idempotency_key(entry, event),
+            "session": entry.to_dict(),
+            **facts,
+        }
+    )
+
+
+def _report(finished: processes.Finished, seconds: float, about: dict[str, str]) -> None:
+    output = finished.output or None
+    if finished.code is None:
+        log.warning("hook_timed_out", seconds=seconds, output=output, **about)
+    elif finished.code:
+        log.warning("hook_failed", code=finished.code, output=output, **about)
+    else:
+        log.info("hook_finished", output=output, **about)
