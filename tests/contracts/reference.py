@@ -161,8 +161,7 @@ class Reference:
         reason = self._reason_to_start(current, source, now)
         if reason is not None:
             return self._start(key, source, now, given, current, reason)
-        if current.end == "closed":
-            current.expiry_finalized = False
+        current.expiry_finalized = False
         current.end = None
         current.updated_at = now
         return current

@@ -1,17 +1,48 @@
-"""What the agent is told, for one turn only, when its message allowance runs out."""
+"""What the agent is told, for one turn only, when an allowance runs out, and when a session is over."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-TURN_MESSAGES = 2
-"""So many messages below the limit, a turn may be the one that reaches it."""
+from frontdesk.flow.notices import format_cost, format_duration
+from frontdesk.formats import quoting
+from frontdesk.model import limits
+from frontdesk.model.limits import Gauge
+from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.sessions import SessionEntry
+from frontdesk.model.spirals import Kind, Spiral, Stage
 
-USED = "{message_count} of at most {max_messages} messages of this session are used, {remaining} left."
-NEAR = f"**Session limit:** {USED} Wrap up: finish what is open, begin nothing new, and save your state."
+TURN_MESSAGES = limits.TURN_MESSAGES
+
+USED: Mapping[EndReason, str] = {
+    EndReason.MESSAGE_LIMIT: "{used} of at most {limit} messages of this session are used, {left} left.",
+    EndReason.TOKEN_LIMIT: "{used} of at most {limit} tokens of this session are used, {left} left.",
+    EndReason.COST_LIMIT: "An estimated {used} of at most {limit} is spent in this session, {left} left.",
+    EndReason.TIME_LIMIT: "{used} of at most {limit} of this session have passed, {left} left.",
+}
+AMOUNTS: Mapping[EndReason, Callable[[Any], str]] = {
+    EndReason.MESSAGE_LIMIT: str,
+    EndReason.TOKEN_LIMIT: "{:,}".format,
+    EndReason.COST_LIMIT: format_cost,
+    EndReason.TIME_LIMIT: format_duration,
+}
+"""How the amounts of each limit are written."""
+HEAD = "**Session limit:** {used} {order}"
+WRAP_UP = "Wrap up: finish what is open, begin nothing new, and save your state."
 FINAL = (
-    f"**Session limit:** {USED} This is the final response of this session: summarise what was done and what"
-    " comes next. Once the limit is reached, a new session begins."
+    "This is the final response of this session: summarise what was done and what comes next."
+    " Once the limit is reached, a new session begins."
 )
+SPIRALS: Mapping[Kind, str] = {
+    Kind.REPEAT: "The last {count} tool calls{tool} were the same, with the same arguments.",
+    Kind.ERRORS: "{percent} % of the last tool results were errors{tool}.",
+}
+SPIRAL = (
+    "**Tool calls:** {found} Do not go on like this: try another way, or say what stands in the way and ask."
+    " If it happens again, this session ends and a new one begins."
+)
+TOOLS: Mapping[Kind, str] = {Kind.REPEAT: " (of {name})", Kind.ERRORS: ", most often of {name}"}
+MAX_TOOL_CHARACTERS = 80
 
 
 def limit_warning(info: Mapping[str, Any]) -> str | None:
@@ -21,12 +52,68 @@ def limit_warning(info: Mapping[str, Any]) -> str | None:
     """
     if info["max_messages"] <= 0:
         return None
+    used = USED[EndReason.MESSAGE_LIMIT].format(
+        used=info["message_count"], limit=info["max_messages"], left=info["remaining"]
+    )
     if info["message_count"] + TURN_MESSAGES >= info["max_messages"]:
-        return FINAL.format_map(info)
-    return NEAR.format_map(info) if info["near_limit"] else None
+        return HEAD.format(used=used, order=FINAL)
+    return HEAD.format(used=used, order=WRAP_UP) if info["near_limit"] else None
+
+
+def turn_warnings(
+    entry: SessionEntry, policy: SessionResetPolicy, spiral: Spiral | None = None, *, now: datetime
+) -> str | None:
+    """What a turn is told of every limit that is near and of a spiral; None when there is nothing to say.
+
+    ``entry`` counts the incoming message; ``spiral`` is what the transcript before the turn ended in.
+    """
+    warnings = (_limits_text(limits.gauges(entry, policy, now)), _spiral_text(spiral))
+    return "\n\n".join(text for text in warnings if text) or None
+
+
+def reaches_limit(entry: SessionEntry, policy: SessionResetPolicy, *, now: datetime) -> bool:
+    """Whether the turn that begins now is taken to be the session's last."""
+    return any(gauge.final for gauge in limits.gauges(entry, policy, now))
+
+
+def rotation_reason(
+    entry: SessionEntry, policy: SessionResetPolicy, spiral: Spiral | None = None, *, now: datetime
+) -> EndReason | None:
+    """Why a session is over after a turn, or None: the first limit that is reached, else a spiral.
+
+    ``entry`` counts all that the turn has used; ``spiral`` is what the transcript after it ends in.
+    """
+    reached = (gauge.reason for gauge in limits.gauges(entry, policy, now) if gauge.reached)
+    spun = EndReason.SPIRAL if spiral and spiral.stage is Stage.ROTATE else None
+    return next(reached, spun)
 
 
 def ephemeral_prompt(context: str, extra: str | None, warning: str | None) -> str:
     """A turn's instructions, never stored: the context, the configured extra prompt, the warning."""
     parts = (part.strip() for part in (context, extra, warning) if part)
     return "\n\n".join(part for part in parts if part)
+
+
+def _limits_text(gauges: Sequence[Gauge]) -> str | None:
+    close = [gauge for gauge in gauges if gauge.near or gauge.final]
+    if not close:
+        return None
+    order = FINAL if any(gauge.final for gauge in close) else WRAP_UP
+    return HEAD.format(used=" ".join(map(_used, close)), order=order)
+
+
+def _used(gauge: Gauge) -> str:
+    shown = AMOUNTS[gauge.reason]
+    return USED[gauge.reason].format(
+        used=shown(gauge.used), limit=shown(gauge.limit), left=shown(gauge.remaining)
+    )
+
+
+def _spiral_text(spiral: Spiral | None) -> str | None:
+    if spiral is None:
+        return None
+    name = quoting.quote_within(spiral.tool, MAX_TOOL_CHARACTERS) if spiral.tool else None
+    tool = TOOLS[spiral.kind].format(name=name) if name else ""
+    percent = round(spiral.share * 100)
+    found = SPIRALS[spiral.kind].format(count=spiral.count, percent=percent, tool=tool)
+    return SPIRAL.format(found=found)

@@ -11,9 +11,9 @@ ENDINGS: Mapping[EndReason, str] = {
     EndReason.IDLE: "had been inactive for more than {idle}",
     EndReason.DAILY: "ended with the daily reset at {hour}",
     EndReason.MESSAGE_LIMIT: "reached its {message} limit",
-    EndReason.TOKEN_LIMIT: "reached its token limit",
-    EndReason.COST_LIMIT: "reached its cost limit",
-    EndReason.TIME_LIMIT: "reached its time limit",
+    EndReason.TOKEN_LIMIT: "reached its {token} limit",
+    EndReason.COST_LIMIT: "reached its {cost} limit",
+    EndReason.TIME_LIMIT: "reached its {time} limit",
     EndReason.SPIRAL: "was ended because its tool calls kept failing or repeating",
     EndReason.SUSPENDED: "was suspended",
     EndReason.RESUME_PENDING_EXPIRED: "was interrupted and not continued in time",
@@ -24,9 +24,9 @@ REASONS: Mapping[EndReason, str] = {
     EndReason.IDLE: "inactive for {idle}",
     EndReason.DAILY: "daily schedule at {hour}",
     EndReason.MESSAGE_LIMIT: "reached {message} limit",
-    EndReason.TOKEN_LIMIT: "reached token limit",
-    EndReason.COST_LIMIT: "reached cost limit",
-    EndReason.TIME_LIMIT: "reached time limit",
+    EndReason.TOKEN_LIMIT: "reached {token} limit",
+    EndReason.COST_LIMIT: "reached {cost} limit",
+    EndReason.TIME_LIMIT: "reached {time} limit",
     EndReason.SPIRAL: "tool calls kept failing or repeating",
     EndReason.SUSPENDED: "the previous session was suspended",
     EndReason.RESUME_PENDING_EXPIRED: "interrupted and not continued in time",
@@ -35,37 +35,60 @@ REASONS: Mapping[EndReason, str] = {
 
 NOTE = "**Previous session:** This session is new: the previous one {ending}."
 NOTE_CHECKPOINT = "The working directory was checkpointed when it ended."
+NOTE_HANDED_OVER = "A hand-over from it stands at the beginning of this session."
 NOTE_SEARCH = "Its transcript is kept and can be searched."
 
 NOTICE = "New session: {reason}."
-PRESERVED = "Your conversation so far is preserved. To get back to it: /resume"
+PRESERVED = "Your conversation so far is preserved. To get back to it: {resume}"
 PRESERVED_WITH_CHECKPOINT = (
     "Your conversation so far is preserved, with a checkpoint of the working directory."
-    " To get back to it: /resume"
+    " To get back to it: {resume}"
 )
+HANDED_OVER = "A summary was handed over to the new session."
 SETTING = "Resets and these notices are set in session_reset."
 FACTS = "Session id: {session_id}"
 
 
-def reset_note(entry: SessionEntry, policy: SessionResetPolicy, *, checkpointed: bool = False) -> str | None:
+def reset_note(
+    entry: SessionEntry, policy: SessionResetPolicy, *, checkpointed: bool = False, handed_over: bool = False
+) -> str | None:
     """The note before the context block in a new session's first prompt; None without an automatic reset."""
     ending = _text_for(entry, policy, ENDINGS)
     if ending is None:
         return None
-    parts = (NOTE.format(ending=ending), NOTE_CHECKPOINT if checkpointed else "", NOTE_SEARCH)
+    parts = (
+        NOTE.format(ending=ending),
+        NOTE_CHECKPOINT if checkpointed else "",
+        NOTE_HANDED_OVER if handed_over else "",
+        NOTE_SEARCH,
+    )
     return " ".join(part for part in parts if part)
 
 
 def reset_notice(
-    entry: SessionEntry, policy: SessionResetPolicy, *, checkpointed: bool = False
+    entry: SessionEntry,
+    policy: SessionResetPolicy,
+    *,
+    checkpointed: bool = False,
+    handed_over: bool = False,
+    previous: str | None = None,
 ) -> str | None:
-    """What people are told of an automatic reset; None when there was none or nobody is to be told."""
+    """What people are told of an automatic reset; None when there was none or nobody is to be told.
+
+    ``previous`` is the id of the session before.
+    """
     reason = _text_for(entry, policy, REASONS)
     if reason is None or not _is_told(entry, policy):
         return None
     preserved = PRESERVED_WITH_CHECKPOINT if checkpointed else PRESERVED
-    facts = FACTS.format(session_id=entry.session_id)
-    return "\n".join((NOTICE.format(reason=reason), preserved, SETTING, facts))
+    lines = (
+        NOTICE.format(reason=reason),
+        preserved.format(resume=f"/resume {previous}" if previous else "/resume"),
+        HANDED_OVER if handed_over else "",
+        SETTING,
+        FACTS.format(session_id=entry.session_id),
+    )
+    return "\n".join(line for line in lines if line)
 
 
 def format_duration(minutes: int) -> str:
@@ -76,16 +99,31 @@ def format_duration(minutes: int) -> str:
     return f"{hours}h {rest}m" if rest else f"{hours}h"
 
 
+def format_cost(dollars: float) -> str:
+    """Dollars and cents, with the fractions of a cent that there are: ``$5.00``, ``$0.0025``."""
+    whole, _, fraction = f"{dollars:,.6f}".partition(".")
+    return f"${whole}.{fraction.rstrip('0'):0<2}"
+
+
 def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str | None:
     """The text of the entry's reason. Only settings are filled in, nothing that people chose."""
     reason = entry.auto_reset_reason
     if not entry.was_auto_reset or reason is None or reason not in texts:
         return None
-    # A policy changed since the reset may have no limit any more, and then no number is true.
-    message = f"{policy.max_messages} message" if policy.max_messages else "message"
     return texts[reason].format(
-        idle=format_duration(policy.idle_minutes), hour=f"{policy.at_hour}:00", message=message
+        idle=format_duration(policy.idle_minutes), hour=f"{policy.at_hour}:00", **_limit_names(policy)
     )
+
+
+def _limit_names(policy: SessionResetPolicy) -> dict[str, str]:
+    """What each limit is called: with its number, unless the policy was changed and has none any more."""
+    numbers = {
+        "message": policy.max_messages and str(policy.max_messages),
+        "token": policy.max_tokens and f"{policy.max_tokens:,}",
+        "cost": policy.max_cost_usd and format_cost(policy.max_cost_usd),
+        "time": policy.max_session_minutes and format_duration(policy.max_session_minutes),
+    }
+    return {name: f"{number} {name}" if number else name for name, number in numbers.items()}
 
 
 def _is_told(entry: SessionEntry, policy: SessionResetPolicy) -> bool:

@@ -35,20 +35,23 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
             return self._after_end(current)
         reason = self._fresh_reason(current)
         if reason is None:
-            return moves.Touch() if current.status is Status.OPEN else self._resume(current)
+            return moves.Touch() if _needs_nothing(current) else self._resume(current)
         if self.busy is None and reason in HELD_BACK_BY_WORK:
             return moves.Ask()
         return self._start(current, reason)
 
     def policy_reason(self, session: Session) -> EndReason | None:
         """The policy's verdict alone."""
-        entry = session.entry
+        entry = session.as_limited()
         return self.policy.stale_reason(
             last_activity=entry.updated_at,
             message_count=entry.message_count,
             now=self.now,
             machine_zone=self.machine_zone,
             served=session.served,
+            tokens=entry.total_tokens,
+            cost=entry.estimated_cost_usd,
+            created_at=entry.created_at,
         )
 
     def _fresh_reason(self, session: Session) -> EndReason | None:
@@ -99,6 +102,11 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         zone = self.policy.zone(self.machine_zone)
         passed = boundaries.latest_passing(self.now, self.policy.at_hour, zone)
         return msgspec.structs.replace(session, served=with_boundary(session.served, passed))
+
+
+def _needs_nothing(session: Session) -> bool:
+    """Whether a message simply goes on in it. One that was finalized is to be finalized again at its end."""
+    return session.status is Status.OPEN and not session.entry.expiry_finalized
 
 
 def _goes_on(session: Session) -> bool:

@@ -46,7 +46,8 @@ class Service:
     def config(self) -> GatewayConfig:
         return self._config
 
-    def _new_id(self) -> str:
+    def new_id(self) -> str:
+        """An id for a new session."""
         return sessions.new_session_id(self._clock.now())
 
     async def _aliases(self, source: SessionSource) -> Mapping[str, str]:
@@ -70,12 +71,18 @@ class Service:
         """The key of the conversation that a message belongs to."""
         return self._address(source, await self._aliases(source)).key
 
-    async def viewer_for(self, source: SessionSource) -> people.Viewer:
-        """What the sender of a message may see."""
-        aliases = await self._aliases(source)
-        return people.viewer_of(source, self._address(source, aliases), aliases)
+    def is_shared(self, source: SessionSource) -> bool:
+        """Whether several people talk in the conversation that a message belongs to."""
+        return self._address(source, {}).shared
 
-    async def _is_busy(self, key: str) -> bool:
+    async def viewer_for(self, source: SessionSource) -> people.Viewer:
+        """What the sender of a message may see: what is theirs, under every account they linked."""
+        aliases = await self._aliases(source)
+        viewer = people.viewer_of(source, self._address(source, aliases), aliases)
+        principal = people.Principal.of(source, aliases)
+        return viewer.with_owners(await self._store.people.linked(principal.id)) if principal else viewer
+
+    async def is_busy(self, key: str) -> bool:
         """Whether background work runs for the key; a callback that fails counts as yes."""
         if self._has_active_processes is None:
             return False

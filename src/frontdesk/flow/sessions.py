@@ -1,7 +1,7 @@
 """The life of sessions: found, reset, switched, suspended, resumed, pruned."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial, reduce
 from typing import Any
 
@@ -37,6 +37,10 @@ SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days
 class Sessions(Service):
     async def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
         """The session that a message belongs to, started afresh when policy or state ask for it."""
+        return (await self.resolve_session(source, force_new)).entry
+
+    async def resolve_session(self, source: SessionSource, force_new: bool = False) -> Session:
+        """The same, as it is stored."""
         aliases = await self._aliases(source)
         where = self._address(source, aliases)
         self._check_routable(source, where)
@@ -44,12 +48,18 @@ class Sessions(Service):
         peer = partial(peer_of, source, where, aliases)
         settled = await self._resolve(where.key, resolver, peer)
         if isinstance(settled.move, moves.Ask):
-            asked = replace(resolver, busy=await self._is_busy(where.key))
+            asked = replace(resolver, busy=await self.is_busy(where.key))
             settled = await self._resolve(where.key, asked, peer)
         assert settled.session is not None
         if isinstance(settled.move, moves.Start):
             _log_start(settled, settled.move)
-        return settled.session.entry
+        return settled.session
+
+    async def route(self, source: SessionSource) -> str:
+        """The key of the conversation that a message belongs to; Unroutable when it has no address."""
+        where = self._address(source, await self._aliases(source))
+        self._check_routable(source, where)
+        return where.key
 
     def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
         try:
@@ -61,7 +71,7 @@ class Sessions(Service):
 
     async def _resolve(self, key: str, resolver: Resolver, peer: Callable[[], str]) -> Settled:
         return await self._store.sessions.settle(
-            key, resolver.decide, now=resolver.now, new_id=self._new_id, peer=peer
+            key, resolver.decide, now=resolver.now, new_id=self.new_id, peer=peer
         )
 
     def _resolver(
@@ -72,7 +82,7 @@ class Sessions(Service):
         def newborn() -> Session:
             entry = SessionEntry(
                 session_key=where.key,
-                session_id=self._new_id(),
+                session_id=self.new_id(),
                 created_at=now,
                 updated_at=now,
                 origin=source,
@@ -89,7 +99,7 @@ class Sessions(Service):
             machine_zone=self._machine_zone,
             freshness=self._config.freshness,
             newborn=newborn,
-            new_id=self._new_id,
+            new_id=self.new_id,
             force_new=force_new,
         )
 
@@ -108,14 +118,29 @@ class Sessions(Service):
     ) -> EndReason | None:
         """Why the policy would start afresh now, or None; changes nothing."""
         known = await self._store.sessions.find(entry.session_id)
+        if known is None:
+            return await self._reset_reason(entry, (), source)
+        return await self._reset_reason(known.as_limited(entry), known.served, source)
+
+    async def due_reason(self, session: Session) -> EndReason | None:
+        """The same of a session as it was read."""
+        return await self._reset_reason(session.as_limited(), session.served)
+
+    async def _reset_reason(
+        self, entry: SessionEntry, served: tuple[datetime, ...], source: SessionSource | None = None
+    ) -> EndReason | None:
+        """``entry`` is what the limits see."""
         reason = self.policy_for(entry, source).stale_reason(
             last_activity=entry.updated_at,
             message_count=entry.message_count,
             now=self._clock.now(),
             machine_zone=self._machine_zone,
-            served=known.served if known else (),
+            served=served,
+            tokens=entry.total_tokens,
+            cost=entry.estimated_cost_usd,
+            created_at=entry.created_at,
         )
-        return None if reason is None or await self._is_busy(entry.session_key) else reason
+        return None if reason is None or await self.is_busy(entry.session_key) else reason
 
     async def is_session_finalizable(self, entry: SessionEntry) -> bool:
         """Whether time alone will expire it."""
@@ -128,7 +153,7 @@ class Sessions(Service):
             return moves.Stay() if situation.current is None else decide(situation.current)
 
         return await self._store.sessions.settle(
-            keys.check_key(key), only_when_known, now=self._clock.now(), new_id=self._new_id
+            keys.check_key(key), only_when_known, now=self._clock.now(), new_id=self.new_id
         )
 
     async def _change(self, key: str, changed: Changed, fresh_allowance: bool = False) -> Settled:
@@ -210,7 +235,7 @@ class Sessions(Service):
         aliases = await self._aliases(current.origin) if current and current.origin else {}
 
         def decide(session: Session) -> Move:
-            fresh = self._at_home(session.successor(self._new_id(), now, EndReason.NEW), aliases)
+            fresh = self._at_home(session.successor(self.new_id(), now, EndReason.NEW), aliases)
             if display_name is not None:
                 fresh = fresh.changed(display_name=readable(display_name))
             return moves.Start(session=fresh, ends=EndReason.NEW)
@@ -230,10 +255,11 @@ class Sessions(Service):
                 return moves.Stay()
             # Whichever session a key goes on in, a boundary that it was reset for is not served again.
             served = reduce(with_boundary, current.served, other.served)
-            return moves.Switch(session=replace(_brought_to(current, other.reopened(now)), served=served))
+            again = _brought_to(current, other.reopened(now).renewed(now))
+            return moves.Switch(session=replace(again, served=served))
 
         settled = await self._store.sessions.settle(
-            keys.check_key(key), decide, now=now, new_id=self._new_id, target=session_id
+            keys.check_key(key), decide, now=now, new_id=self.new_id, target=session_id
         )
         after = settled.session
         landed = after is not None and after.id == session_id and after.status is Status.OPEN
@@ -244,7 +270,7 @@ class Sessions(Service):
         now = self._clock.now()
 
         def decide(session: Session) -> Move:
-            branch = session.successor(self._new_id(), now, EndReason.BRANCH, relation=Relation.BRANCH)
+            branch = session.successor(self.new_id(), now, EndReason.BRANCH, relation=Relation.BRANCH)
             return moves.Start(session=branch, ends=EndReason.BRANCH, copies_parent=True)
 
         return _entry(await self._settle(key, decide))
@@ -259,7 +285,7 @@ class Sessions(Service):
 
         def decide(session: Session) -> Move:
             shorter = session.successor(
-                self._new_id(), now, EndReason.COMPRESSED, relation=Relation.COMPRESSED
+                self.new_id(), now, EndReason.COMPRESSED, relation=Relation.COMPRESSED
             )
             return moves.Start(session=shorter, ends=EndReason.COMPRESSED, messages=packed)
 
@@ -320,7 +346,7 @@ class Sessions(Service):
         before = inputs.ago(now, "max_age_days", max_age_days, DAY)
         pruned = 0
         for key in await self._store.sessions.stale_keys(before):
-            if not await self._is_busy(key):
+            if not await self.is_busy(key):
                 pruned += await self._store.sessions.prune(key, before, now)
         return pruned
 

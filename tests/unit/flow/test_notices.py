@@ -153,6 +153,30 @@ def test_no_number_is_given_for_a_limit_that_has_been_taken_away() -> None:
     assert "reached its message limit" in note(EndReason.MESSAGE_LIMIT, unlimited)
 
 
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (EndReason.TOKEN_LIMIT, "2,000,000 token limit"),
+        (EndReason.COST_LIMIT, "$12.50 cost limit"),
+        (EndReason.TIME_LIMIT, "1h 30m time limit"),
+    ],
+)
+def test_limit_is_given_with_its_number(reason: EndReason, text: str) -> None:
+    policy = SessionResetPolicy(max_tokens=2_000_000, max_cost_usd=12.5, max_session_minutes=90)
+    assert f"New session: reached {text}." in notice(reason, policy)
+    assert f"the previous one reached its {text}." in note(reason, policy)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_hand_over_is_mentioned_only_when_one_was_made(reason: EndReason) -> None:
+    entry = reset_by(reason)
+    for told in (reset_note, reset_notice):
+        plain, handed = told(entry, POLICY) or "", told(entry, POLICY, handed_over=True) or ""
+        assert "hand" not in plain
+        assert ("A hand-over from it" in handed) or ("A summary was handed over" in handed)
+        assert len(handed) > len(plain)
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_notice_says_what_is_kept_how_to_get_back_what_to_set_and_the_new_session(reason: EndReason) -> None:
     for fact in ("is preserved", "/resume", "session_reset", NEW_ID):
@@ -194,3 +218,21 @@ def test_people_are_told_when_the_platform_is_not_known() -> None:
 )
 def test_duration_is_hours_and_minutes_without_zeros(minutes: int, text: str) -> None:
     assert notices.format_duration(minutes) == text
+
+
+# amounts
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [
+        (5, "$5.00"),
+        (12.5, "$12.50"),
+        (0.0025, "$0.0025"),
+        (1234.567, "$1,234.567"),
+        (0, "$0.00"),
+        (1e-9, "$0.00"),
+    ],
+)
+def test_cost_has_cents_and_what_there_is_below(dollars: float, text: str) -> None:
+    assert notices.format_cost(dollars) == text

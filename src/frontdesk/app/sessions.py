@@ -1,4 +1,4 @@
-"""Puts the parts together: opens in order, closes in reverse."""
+"""The session service, opened by the address of its store."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,13 @@ from typing import Self
 from frontdesk import plugins
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
-from frontdesk.flow.finding import Finding
+from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.service import HasActiveProcesses
-from frontdesk.flow.sessions import Sessions
-from frontdesk.flow.transcripts import Transcripts
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.zones import machine_zone
 
 
-class SessionStore(Sessions, Transcripts, Finding):
+class SessionStore(Conversations):
     """The session service over a store: every operation on conversations, for any number of callers."""
 
     _indexing: asyncio.Task[None] | None = None
@@ -42,6 +40,10 @@ class SessionStore(Sessions, Transcripts, Finding):
         )
         service._indexing = asyncio.create_task(service.index_when_quiet(), name="frontdesk-indexing")
         return service
+
+    @property
+    def store(self) -> Store:
+        return self._store
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store; closing twice is fine."""

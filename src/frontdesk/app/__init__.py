@@ -1,0 +1,5 @@
+"""Puts the parts together: opens in order, closes in reverse."""
+
+from frontdesk.app.sessions import SessionStore
+
+__all__ = ["SessionStore"]

@@ -1,0 +1,118 @@
+"""The gateway: channels, intake, worker and agent around one store."""
+
+import asyncio
+import platform as machine
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from frontdesk import errors
+from frontdesk.agents.bounds import Bounded, Limits
+from frontdesk.app.sessions import SessionStore
+from frontdesk.contracts.agents import Agent
+from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.hooks import Hooks, NoHooks
+from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.intake import Intake
+from frontdesk.flow.live import Live
+from frontdesk.flow.parts import Parts
+from frontdesk.flow.worker import Worker
+from frontdesk.hooks.chain import Guarded
+from frontdesk.logs import get_logger
+from frontdesk.model.running import Running
+
+RECEIVE_PAUSE_SECONDS = 5.0
+HOOKS_SECONDS = 300.0
+"""How long all the hooks of one event may take together."""
+
+log = get_logger(__name__)
+
+
+class Gateway:
+    """Takes messages in, runs turns and delivers answers from `start` until `close`."""
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        agent: Agent,
+        channels: Sequence[Channel],
+        *,
+        running: Running | None = None,
+        hooks: Hooks | None = None,
+        snapshots: Snapshots | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        running = running or Running()
+        bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
+        self.parts = Parts(
+            store=sessions.store,
+            conversations=sessions,
+            agent=Bounded(agent, bounds),
+            channels={(channel.name, channel.account): channel for channel in channels},
+            authorization=Authorization(sessions.store, sessions.config, clock=clock),
+            hooks=Guarded("all", hooks or NoHooks(), HOOKS_SECONDS),
+            snapshots=snapshots,
+            running=running,
+            clock=clock,
+            live=Live(),
+        )
+        self.desk = Intake(self.parts)
+        """Takes messages for any channel; channels themselves get one for their own."""
+        self.node: int | None = None
+        self._worker: Worker | None = None
+        self._hurried = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether messages are taken in and worked on."""
+        return self._worker is not None and not any(task.done() for task in self._tasks)
+
+    async def start(self) -> None:
+        """Take part; recovery goes on in the background."""
+        self.node = await self.parts.store.nodes.join(machine.node() or "node", self.parts.clock.now())
+        self._worker = Worker(self.parts, self.node)
+        self._tasks = [asyncio.create_task(self._worker.run(), name="frontdesk-worker")]
+        for channel in self.parts.channels.values():
+            self._tasks.append(asyncio.create_task(self._receive(channel)))
+        log.info("gateway_started", node=self.node, channels=len(self.parts.channels))
+
+    async def _receive(self, channel: Channel) -> None:
+        """The outermost door of a channel: when it fails, it is begun again."""
+        while True:
+            try:
+                await channel.receive(Intake(self.parts, channel))
+            except errors.FrontdeskError as error:
+                log.warning("channel_failed", channel=channel.name, account=channel.account, why=str(error))
+            except Exception:
+                log.exception("channel_failed", channel=channel.name, account=channel.account)
+            await asyncio.sleep(RECEIVE_PAUSE_SECONDS)
+
+    async def close(self) -> None:
+        """Take no more messages, let turns finish for a while, put the rest back, close every part."""
+        if self._worker is None:
+            return
+        worker, self._worker = self._worker, None
+        for task in self._tasks[1:]:
+            task.cancel()
+        await worker.close(self._hurried)
+        self._tasks[0].cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self.parts.channels.values():
+            await channel.close()
+        await self.parts.agent.close()
+        log.info("gateway_closed", node=self.node)
+
+    def hurry(self) -> None:
+        """Wait no longer for running turns: they go on after the next start."""
+        self._hurried.set()
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator["Gateway"]:
+        await self.start()
+        try:
+            yield self
+        finally:
+            await self.close()

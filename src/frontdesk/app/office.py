@@ -1,0 +1,226 @@
+"""The office: everything that the owner of the gateway can ask about it, as plain data."""
+
+import os
+from collections.abc import AsyncGenerator
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.app.sessions import SessionStore
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.store import Store
+from frontdesk.flow.authorization import Authorization, owner_of_terminal
+from frontdesk.flow.conversations import Conversations
+from frontdesk.formats import exports
+from frontdesk.model import access, inputs
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.people import Viewer
+from frontdesk.model.sessions import Session
+from frontdesk.model.sources import SessionSource
+
+if TYPE_CHECKING:
+    from frontdesk.app.gateway import Gateway
+
+LIST_LIMIT = 50
+SEARCH_LIMIT = 20
+MINUTE = timedelta(minutes=1)
+
+Plain = dict[str, Any]
+
+
+class Office:
+    """Whoever can read the database is its administrator, so that everything is seen here."""
+
+    def __init__(
+        self,
+        store: Store,
+        conversations: Conversations,
+        gateway: "Gateway | None" = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._gateway = gateway
+        self._clock = clock or SystemClock()
+        self._people = Authorization(store, conversations.config, clock=self._clock)
+        self._viewer = Viewer.everything()
+        self._owner = owner_of_terminal()
+
+    @classmethod
+    def of_gateway(cls, gateway: "Gateway") -> Self:
+        parts = gateway.parts
+        return cls(parts.store, parts.conversations, gateway, clock=parts.clock)
+
+    @classmethod
+    def of_sessions(cls, sessions: SessionStore) -> Self:
+        return cls(sessions.store, sessions)
+
+    async def status(self) -> Plain:
+        """What runs, and how much waits."""
+        gateway = self._gateway
+        channels = gateway.parts.channels.values() if gateway else ()
+        return {
+            "running": gateway is not None,
+            "ready": gateway is not None and gateway.ready,
+            "node": gateway.node if gateway else None,
+            "process": os.getpid() if gateway else None,
+            "version": version("frontdesk"),
+            "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
+            "turns": await self._store.turns.counts(),
+            "deliveries": await self._store.deliveries.counts(),
+        }
+
+    async def explain(self, source: Plain) -> Plain:
+        """Where a message from there would go, and why; changes nothing."""
+        found = await self._conversations.explain(SessionSource.from_dict(source))
+        plain: Plain = msgspec.to_builtins(found, enc_hook=str)
+        return plain
+
+    async def list_sessions(
+        self,
+        limit: int = LIST_LIMIT,
+        active_minutes: float | None = None,
+        all: bool = False,
+    ) -> list[Plain]:
+        """Sessions, newest activity first: the current one of each conversation, or ended ones too."""
+        since = None
+        if active_minutes is not None:
+            since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
+        found = await self._sessions(inputs.check_limit(limit), since, all)
+        return [_plain_session(session) for session in found]
+
+    async def _sessions(self, limit: int, since: datetime | None, ended: bool) -> list[Session]:
+        if not ended:
+            return await self._store.sessions.list_current(since=since, limit=limit)
+        found = await self._conversations.list_own_sessions(self._viewer, limit=limit)
+        return [each for each in found if since is None or each.entry.updated_at >= since]
+
+    async def show_session(self, session_id: str) -> Plain:
+        """A session's facts and its messages, as they are stored."""
+        session = await self._find(session_id)
+        transcript = await self._conversations.load_transcript(session.id, as_stored=True)
+        return _plain_session(session) | {"transcript": transcript}
+
+    async def _find(self, session_id: str) -> Session:
+        session = await self._conversations.find_session(session_id, self._viewer)
+        if session is None:
+            raise errors.SessionNotFound(session_id=session_id)
+        return session
+
+    async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[Plain]:
+        """Messages of all sessions with these words, the best first."""
+        hits = await self._conversations.search(query, self._viewer, limit=limit)
+        return [_plain(hit) for hit in hits]
+
+    async def export_session(
+        self,
+        session_id: str,
+        format: str = exports.Format.JSONL,
+        ancestors: bool = False,
+    ) -> AsyncGenerator[str, None]:
+        """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
+        form = _format(format)
+        session = await self._find(session_id)
+        transcript = await self._conversations.load_transcript(
+            session.id, include_ancestors=ancestors, as_stored=True
+        )
+        for piece in exports.export(form, _plain_session(session), transcript):
+            yield piece
+
+    async def list_deliveries(self, limit: int = LIST_LIMIT) -> list[Plain]:
+        """Answers that did not arrive or may not have, newest first."""
+        found = await self._store.deliveries.troubled(inputs.check_limit(limit))
+        return [_plain_delivery(each) for each in found]
+
+    async def resend_delivery(self, delivery_id: str) -> Plain:
+        """Send an answer again that is in trouble; whether it was, and what it is now."""
+        resent = await self._store.deliveries.revive(delivery_id, self._clock.now())
+        delivery = await self._store.deliveries.find(delivery_id)
+        if delivery is None:
+            raise errors.UnknownDelivery(delivery_id=delivery_id)
+        return _plain_delivery(delivery) | {"resent": resent}
+
+    async def list_people(self) -> list[Plain]:
+        """Everybody who was let in by an administrator; the settings may let in others."""
+        return [_plain(grant) for grant in await self._people.list_people(self._owner)]
+
+    async def pending_people(self) -> list[Plain]:
+        """Who waits to be let in."""
+        return [_plain(pairing) for pairing in await self._people.pending(self._owner)]
+
+    async def approve_person(self, code: str, role: str = access.Role.USER) -> Plain:
+        """Let in whom the code was shown to."""
+        return _plain(await self._people.approve(code, self._owner, _role(role)))
+
+    async def revoke_person(self, principal: str) -> bool:
+        """Somebody who was let in is a stranger again; False when they were not."""
+        return await self._people.revoke(principal, self._owner)
+
+
+def _format(name: str) -> exports.Format:
+    try:
+        return exports.Format(name)
+    except ValueError:
+        allowed = ", ".join(exports.Format)
+        raise errors.InvalidInput(what=f"Format {name!r}", why=f"there is {allowed}") from None
+
+
+def _role(name: str) -> access.Role:
+    try:
+        return access.Role(name)
+    except ValueError:
+        raise errors.InvalidInput(what=f"Role {name!r}", why=f"there is {', '.join(access.Role)}") from None
+
+
+def _plain(record: msgspec.Struct) -> Plain:
+    data: Plain = msgspec.to_builtins(record, enc_hook=str)
+    return data
+
+
+def _plain_session(session: Session) -> Plain:
+    entry = session.entry
+    return {
+        "id": session.id,
+        "key": entry.session_key,
+        "owner": session.owner,
+        "title": session.title,
+        "platform": str(entry.platform) if entry.platform else None,
+        "chat_type": str(entry.chat_type),
+        "where": entry.origin.description if entry.origin else entry.session_key,
+        "state": str(session.status),
+        "end_reason": session.end_reason,
+        "suspended": entry.suspended,
+        "resume_pending": entry.resume_pending,
+        "parent_id": session.parent_id,
+        "relation": str(session.relation) if session.relation else None,
+        "messages": entry.message_count,
+        "input_tokens": entry.input_tokens,
+        "output_tokens": entry.output_tokens,
+        "cost_usd": entry.estimated_cost_usd,
+        "created_at": entry.created_at.isoformat(),
+        "updated_at": entry.updated_at.isoformat(),
+        "ended_at": session.ended_at.isoformat() if session.ended_at else None,
+    }
+
+
+def _plain_delivery(delivery: Delivery) -> Plain:
+    return {
+        "id": delivery.id,
+        "kind": str(delivery.kind),
+        "state": str(delivery.state),
+        "platform": str(delivery.to.platform),
+        "account": delivery.to.account,
+        "chat_id": delivery.to.chat_id,
+        "where": delivery.to.description,
+        "text": delivery.text,
+        "error": delivery.error,
+        "attempts": delivery.attempts,
+        "turn_id": delivery.turn_id,
+        "session_id": delivery.session_id,
+        "created_at": delivery.created_at.isoformat(),
+        "sent_at": delivery.sent_at.isoformat() if delivery.sent_at else None,
+    }

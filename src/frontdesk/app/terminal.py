@@ -1,0 +1,105 @@
+"""Talking to the agent from the owner's terminal: what is said and heard, as plain data."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Desk, Incoming
+from frontdesk.model import deliveries, events, messages, turns
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import SessionSource
+
+CLI = SessionSource.local_cli().chat_id
+MAX_NAME_CHARACTERS = 64
+
+Plain = dict[str, Any]
+
+
+class Terminal:
+    """A chat of the terminal is known by its name."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
+        """Hand in a message; it is on disk when this returns."""
+        incoming = Incoming(source=source_of(chat), text=text, event_id=event_id)
+        receipt = await self._desk.accept(incoming)
+        return {"turn_id": receipt.turn_id, "waiting": receipt.waiting}
+
+    async def say(
+        self, text: str, chat: str = CLI, event_id: str | None = None
+    ) -> AsyncGenerator[Plain, None]:
+        """Hand in a message and follow its turn: first that it was accepted, at last how it ended."""
+        receipt = await self.accept(text, chat, event_id)
+        yield {"type": "accepted"} | receipt
+        if receipt["waiting"]:
+            for each in await self._desk.uncollected(source_of(chat), turn_id=receipt["turn_id"]):
+                yield {"type": "notice"} | _plain_delivery(each)
+        async with aclosing(self.follow(receipt["turn_id"])) as following:
+            async for happened in following:
+                yield happened
+
+    async def follow(self, turn_id: str) -> AsyncGenerator[Plain, None]:
+        """What happens in a turn, and at the end what was said in it."""
+        steps = self._desk.follow(turn_id)
+        async with aclosing(steps):  # type: ignore[type-var]
+            async for step in steps:
+                if isinstance(step, turns.Turn):
+                    said = await self._desk.answers(turn_id)
+                    told = [_plain_delivery(each) for each in said]
+                    yield {"type": "end", "state": str(step.state), "error": step.error, "deliveries": told}
+                for each in plain_events(step):
+                    yield each
+
+    async def uncollected(self, chat: str = CLI) -> list[Plain]:
+        """What was said to a chat and nobody has seen, oldest first."""
+        return [_plain_delivery(each) for each in await self._desk.uncollected(source_of(chat))]
+
+    async def collected(self, ids: Sequence[str], chat: str = CLI) -> None:
+        """Somebody has seen these answers, if they are of this chat."""
+        waiting = await self._desk.uncollected(source_of(chat))
+        await self._desk.collected([each.id for each in waiting if each.id in ids])
+
+
+def source_of(chat: str) -> SessionSource:
+    if chat == CLI:
+        return SessionSource.local_cli()
+    if not chat.strip() or not chat.isprintable() or len(chat) > MAX_NAME_CHARACTERS:
+        why = f"use 1 to {MAX_NAME_CHARACTERS} visible characters"
+        raise errors.InvalidInput(what=f"Chat name {chat!r}", why=why)
+    return SessionSource(platform=Platform.LOCAL, chat_id=chat, chat_name=chat)
+
+
+def plain_events(step: events.Event | turns.Turn) -> list[Plain]:
+    """What people are shown of a step."""
+    match step:
+        case events.Text(text=text):
+            return [{"type": "text", "text": text}]
+        case events.Calls(calls=calls):
+            return [
+                {"type": "call", "id": call.id, "name": call.name, "arguments": call.arguments}
+                for call in calls
+            ]
+        case events.Result():
+            text = messages.text_of({"content": step.content})
+            fields = {"id": step.id, "name": step.name, "content": text, "is_error": step.is_error}
+            return [{"type": "result"} | fields]
+        case events.Approval(id=request_id, action=action, description=description):
+            return [{"type": "approval", "id": request_id, "action": action, "description": description}]
+        case events.Failed(message=message, retryable=retryable):
+            return [{"type": "failed", "message": message, "retryable": retryable}]
+    return []
+
+
+def _plain_delivery(delivery: deliveries.Delivery) -> Plain:
+    return {
+        "id": delivery.id,
+        "kind": str(delivery.kind),
+        "state": str(delivery.state),
+        "text": delivery.text,
+        "final": delivery.final,
+        "turn_id": delivery.turn_id,
+        "created_at": delivery.created_at.isoformat(),
+    }

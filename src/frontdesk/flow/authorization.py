@@ -1,0 +1,202 @@
+"""Who may talk to the agent: checks, the answer to strangers, pairing and linking."""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+
+from frontdesk import errors
+from frontdesk.flow.service import Service
+from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import access, codes, inputs, people
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+
+log = get_logger(__name__)
+
+MOST_LISTED = 1_000
+PERSON_BYTES = 12
+
+ANSWER = "Hello! I only talk with people I know. Please ask whoever runs me to let you in."
+OFFER = (
+    "Hello! I only talk with people I know. To be let in, give this code to whoever runs me: {code}\n"
+    "It counts for one hour."
+)
+FULL = (
+    "Hello! I only talk with people I know, and too many are waiting to be let in."
+    " Please ask whoever runs me, or write again tomorrow."
+)
+
+
+class Authorization(Service):
+    """Decides about everybody who writes to us, and lets people in for administrators."""
+
+    async def check(
+        self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True
+    ) -> access.Verdict:
+        """Whether the sender is let in. It changes nothing; a refusal is counted and logged.
+
+        The two flags are the channel's capabilities, and the source is as its adapter made it.
+        """
+        aliases = await self._all_names(source)
+        principal = people.Principal.of(source, aliases)
+        grant = await self._store.people.grant_of(principal.id) if principal else None
+        verdict = access.decide(
+            source,
+            authenticates,
+            self._config.get_access(source.platform),
+            [grant] if grant else [],
+            aliases=aliases,
+            reliable_ids=reliable_ids,
+        )
+        if not verdict.allowed:
+            self.refused[str(verdict.rule)] += 1
+            log.info("sender_refused", who=verdict.who, rule=verdict.rule)
+        return verdict
+
+    async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
+        """The learned WhatsApp names of this source, and all the other names of its person."""
+        aliases = dict(await self._aliases(source))
+        principal = people.Principal.of(source, aliases)
+        if principal and source.platform is Platform.WHATSAPP:
+            names = await self._store.aliases.names_of(principal.user_id)
+            aliases |= dict.fromkeys(names, principal.user_id)
+        return aliases
+
+    async def answer_stranger(self, source: SessionSource, verdict: access.Verdict) -> str | None:
+        """What to tell somebody who was refused, if anything: at most once a day, and not to everybody at
+        once."""
+        principal = verdict.principal
+        if verdict.allowed or principal is None or verdict.strangers is access.Strangers.SILENCE:
+            return None
+        code = codes.new_code()
+        pairs = verdict.strangers is access.Strangers.PAIR
+        offer = (self._pairing(codes.Kind.PAIR, principal, source), codes.seal(code)) if pairs else None
+        meeting = await self._store.people.answer_stranger(
+            principal.id, str(principal.platform), self._clock.now(), offer
+        )
+        if meeting is codes.Meeting.OFFERED:
+            log.info("pairing_offered", who=principal.id)
+        return _answer(meeting, code, pairs)
+
+    def _pairing(self, kind: codes.Kind, principal: people.Principal, source: SessionSource) -> codes.Pairing:
+        now = self._clock.now()
+        return codes.Pairing(
+            kind=kind,
+            principal=principal.id,
+            platform=str(principal.platform),
+            created_at=now,
+            expires_at=now + codes.VALID_FOR,
+            name=_clean_name(source.user_name),
+        )
+
+    async def approve(
+        self, code: str, by: access.Verdict, role: access.Role = access.Role.USER
+    ) -> access.Grant:
+        """Let in whom the code was shown to. WrongCode, LockedOut, or NotAllowed for anybody but an
+        administrator."""
+        by.require(access.Role.ADMINISTRATOR)
+        inputs.check_kind("code", code, str)
+        trial = await self._store.people.approve_pairing(
+            code, role, place=by.place, by=by.who, now=self._clock.now()
+        )
+        if trial.grant is None:
+            raise _refused(trial, by.place)
+        log.info("person_let_in", who=trial.grant.principal, role=role, by=by.who)
+        return trial.grant
+
+    async def pending(self, by: access.Verdict) -> list[codes.Pairing]:
+        """Who waits to be let in."""
+        by.require(access.Role.ADMINISTRATOR)
+        return await self._store.people.pending_pairings(self._clock.now())
+
+    async def grant(self, principal: people.Principal, role: access.Role, by: access.Verdict) -> access.Grant:
+        """Let somebody in without a code, or change what they may do."""
+        by.require(access.Role.ADMINISTRATOR)
+        grant = access.Grant(
+            principal=principal.id,
+            platform=str(principal.platform),
+            role=access.Role(role),
+            granted_at=self._clock.now(),
+            granted_by=by.who,
+        )
+        await self._store.people.grant(grant)
+        log.info("person_let_in", who=grant.principal, role=role, by=by.who)
+        return grant
+
+    async def revoke(self, principal: str, by: access.Verdict) -> bool:
+        """Somebody who was let in is a stranger again; what the settings allow them is not touched."""
+        by.require(access.Role.ADMINISTRATOR)
+        revoked = await self._store.people.revoke(principal)
+        if revoked:
+            log.info("person_revoked", who=principal, by=by.who)
+        return revoked
+
+    async def list_people(self, by: access.Verdict, limit: int = MOST_LISTED) -> list[access.Grant]:
+        """Everybody who was let in by an administrator, the latest first."""
+        by.require(access.Role.ADMINISTRATOR)
+        return await self._store.people.list_grants(inputs.check_limit(limit))
+
+    async def begin_link(self, source: SessionSource, verdict: access.Verdict) -> str:
+        """A code to be typed from another account of the same person; shown in private alone."""
+        principal = _somebody(verdict)
+        if source.chat_type is not ChatType.DM:
+            raise errors.NotAllowed(who=verdict.who, rule="codes are shown in private chats alone")
+        code = codes.new_code()
+        pairing = self._pairing(codes.Kind.LINK, principal, source)
+        await self._store.people.begin_pairing(pairing, codes.seal(code), self._clock.now())
+        return codes.shown(code)
+
+    async def link(self, code: str, verdict: access.Verdict) -> frozenset[str]:
+        """Whoever types the code and whom it was shown to are one person from now on; all that they are."""
+        principal = _somebody(verdict)
+        inputs.check_kind("code", code, str)
+        person = secrets.token_hex(PERSON_BYTES)
+        trial = await self._store.people.link(code, principal.id, person=person, now=self._clock.now())
+        if trial.pairing is None:
+            raise _refused(trial, principal.id)
+        log.info("people_linked", who=principal.id, other=trial.pairing.principal)
+        return await self._store.people.linked(principal.id)
+
+    async def unlink(self, verdict: access.Verdict) -> bool:
+        """Whoever asks is nobody else any more; False when they were not."""
+        return await self._store.people.unlink(_somebody(verdict).id)
+
+    async def linked_owners(self, principal: people.Principal) -> frozenset[str]:
+        """Whose sessions are the person's own: under this account and the linked ones."""
+        return await self._store.people.linked(principal.id)
+
+
+def owner_of_terminal() -> access.Verdict:
+    """The verdict on whoever sits at the machine itself."""
+    return access.decide(SessionSource.local_cli(), False, access.Access())
+
+
+def _answer(meeting: codes.Meeting, code: str, pairs: bool) -> str | None:
+    if meeting is codes.Meeting.SILENT:
+        return None
+    if meeting is codes.Meeting.OFFERED:
+        return OFFER.format(code=codes.shown(code))
+    return FULL if pairs else ANSWER
+
+
+def _refused(trial: codes.Trial, place: str) -> errors.FrontdeskError:
+    if trial.locked_until is None:
+        log.warning("code_wrong", place=place)
+        return errors.WrongCode()
+    log.warning("codes_locked", place=place, until=_shown(trial.locked_until))
+    return errors.LockedOut(until=_shown(trial.locked_until))
+
+
+def _shown(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _somebody(verdict: access.Verdict) -> people.Principal:
+    if not verdict.allowed or verdict.principal is None:
+        raise errors.NotAllowed(who=verdict.who, rule="only people who were let in have accounts to link")
+    return verdict.principal
+
+
+def _clean_name(name: str | None) -> str | None:
+    return quoting.clean_text(name).replace("\n", " ") or None if name else None

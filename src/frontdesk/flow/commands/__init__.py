@@ -1,0 +1,55 @@
+"""Commands: what people can ask of the gateway itself, the same in every chat and on the web."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from frontdesk.flow.parts import Parts
+from frontdesk.model.access import Role
+from frontdesk.model.people import Viewer
+from frontdesk.model.turns import Kind, Turn
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A command and who gave it."""
+
+    turn: Turn
+    argument: str
+    viewer: Viewer
+    """What the caller may see."""
+
+    @property
+    def key(self) -> str:
+        return self.turn.session_key
+
+    @property
+    def administrator(self) -> bool:
+        return self.turn.role == Role.ADMINISTRATOR
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the caller is told."""
+
+    text: str
+
+
+class Rerun(msgspec.Struct, frozen=True):
+    """Go on as if this had been the message."""
+
+    content: str | list[dict[str, Any]]
+
+
+Handler = Callable[[Parts, Request], Awaitable[Reply | Rerun]]
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    handle: Handler
+    help: str
+    usage: str = ""
+    aliases: tuple[str, ...] = ()
+    kind: Kind = Kind.COMMAND
+    """CONTROL for what works while a turn runs and when it hangs."""
+    stops_turn: bool = False
+    """A turn that runs is stopped first."""

@@ -1,0 +1,107 @@
+"""Commands about the working directory: checkpoint, rollback."""
+
+from frontdesk import errors
+from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.parts import Parts
+from frontdesk.model.checkpoints import Checkpoint
+
+MOST_LISTED = 20
+LABEL = "by hand"
+
+OFF = "Checkpoints are switched off here. Whoever runs me can switch them on: checkpoints.enabled"
+UNCHANGED = "Nothing has changed since the last checkpoint, so that one stands."
+NONE_YET = "There are no checkpoints yet. /checkpoint makes one."
+UNKNOWN = "There is no checkpoint {name}. /rollback lists them."
+
+
+def _place(parts: Parts, request: Request) -> tuple[Snapshots, str] | None:
+    """The checkpoints and their directory. Everybody's turns share it, so it is the administrators'."""
+    views.require_administrator(request, "looks after the working directory, which all conversations share")
+    directory = parts.running.working_dir
+    if not (parts.running.checkpoints and parts.snapshots and directory):
+        return None
+    return parts.snapshots, directory
+
+
+async def checkpoint(parts: Parts, request: Request) -> Reply:
+    place = _place(parts, request)
+    if place is None:
+        return Reply(OFF)
+    snapshots, directory = place
+    session = await views.own_session(parts, request)
+    label = views.argument_of(request) or LABEL
+    made = await snapshots.create_checkpoint(
+        directory, label, session.id if session else None, request.turn.id
+    )
+    if made is None:
+        return Reply(UNCHANGED)
+    skipped = f", {views.plural(made.skipped_count, 'path')} left out" if made.skipped_count else ""
+    files = views.plural(made.files, "file")
+    return Reply(
+        f"Checkpoint {made.number} made ({files}{skipped}). To go back to it: /rollback {made.number}"
+    )
+
+
+async def rollback(parts: Parts, request: Request) -> Reply:
+    place = _place(parts, request)
+    if place is None:
+        return Reply(OFF)
+    snapshots, directory = place
+    kept = await snapshots.list_checkpoints(directory)
+    wanted, path = views.words_of(request)
+    if not wanted:
+        return Reply(_listed(parts, kept))
+    target = _find(kept, wanted)
+    if target is None:
+        return Reply(UNKNOWN.format(name=views.quoted(wanted)))
+    return Reply(await _restore(snapshots, directory, target, path or None))
+
+
+def _listed(parts: Parts, kept: list[Checkpoint]) -> str:
+    if not kept:
+        return NONE_YET
+    now = parts.clock.now()
+    lines = [
+        f"{each.number}. {views.quoted(each.label)}, {views.ago(each.created_at, now)},"
+        f" {views.plural(each.files, 'file')}"
+        for each in kept[:MOST_LISTED]
+    ]
+    example = (
+        f"To go back to one: /rollback {kept[0].number}, or one file of it: /rollback {kept[0].number} PATH"
+    )
+    return "\n".join(("The checkpoints, the newest first:", *lines, example))
+
+
+def _find(kept: list[Checkpoint], wanted: str) -> Checkpoint | None:
+    number = views.number_in(wanted)
+    return next((each for each in kept if each.id == wanted or each.number == number), None)
+
+
+async def _restore(snapshots: Snapshots, directory: str, target: Checkpoint, path: str | None) -> str:
+    try:
+        restored = await snapshots.restore(directory, target.id, path)
+    except errors.PathNotKept:
+        return f"Checkpoint {target.number} does not hold {views.quoted(path or '')}; nothing was changed."
+    what = views.quoted(path) if path else "The working directory"
+    changed = views.plural(len(restored.written) + len(restored.removed), "path")
+    return (
+        f"{what} is as it was at checkpoint {target.number} ({changed} changed)."
+        f" To undo this: /rollback {restored.safety.number}"
+    )
+
+
+COMMANDS = (
+    Command(
+        name="checkpoint",
+        usage="[label]",
+        handle=checkpoint,
+        help="Keep the state of the working directory (administrators).",
+    ),
+    Command(
+        name="rollback",
+        usage="[number or id] [path]",
+        handle=rollback,
+        help="List the checkpoints, or go back to one (administrators).",
+    ),
+)

@@ -1,0 +1,177 @@
+"""Commands about what is going on: stop, status, usage."""
+
+import asyncio
+
+from frontdesk.contracts.bells import Topic
+from frontdesk.flow import limits
+from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.listening import CLEANUP_SECONDS
+from frontdesk.flow.notices import format_cost
+from frontdesk.flow.parts import Parts
+from frontdesk.logs import get_logger
+from frontdesk.model.limits import Gauge, gauges
+from frontdesk.model.sessions import Session, SessionEntry
+from frontdesk.model.turns import Ending, Kind, State, Turn
+
+GRACE_SECONDS = 1.0
+POLL_SECONDS = 1.0
+MOST_TURNS_COUNTED = 1_000
+UNDER_WAY = (State.RUNNING, State.WAITING)
+
+BROKEN_OFF = "it was stopped and did not end"
+LET_GO = (
+    "Nothing was running, but the conversation was to go on by itself after an interruption. It is set aside:"
+    " your next message starts a new one. To get back to it: {resume}"
+)
+
+log = get_logger(__name__)
+
+
+async def stop(parts: Parts, request: Request) -> Reply:
+    turn = await parts.store.turns.request_stop(request.key, parts.clock.now())
+    if turn is None:
+        return Reply(" ".join((await _let_go(parts, request), await _waiting(parts, request))).strip())
+    seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
+    ended = await _ends(parts, turn, seconds)
+    if not ended:
+        await _break_off(parts, turn)
+    text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
+    return Reply(f"{text} {await _waiting(parts, request)}".strip())
+
+
+async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
+    """Whether the turn ends within the time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    bell = parts.store.bells.listen(Topic.FEED)
+    try:
+        while await _is_under_way(parts, turn.id):
+            left = deadline - loop.time()
+            if left <= 0:
+                return False
+            await bell.wait(min(left, POLL_SECONDS))
+    finally:
+        bell.silence()
+    return True
+
+
+async def _is_under_way(parts: Parts, turn_id: str) -> bool:
+    turn = await parts.store.turns.find(turn_id)
+    return turn is not None and turn.state in UNDER_WAY
+
+
+async def _break_off(parts: Parts, turn: Turn) -> None:
+    ending = Ending(state=State.INTERRUPTED, error=BROKEN_OFF)
+    broken = await parts.store.turns.break_off(turn, ending, parts.clock.now())
+    if broken is None:
+        return
+    log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
+    if broken.session_id:
+        await parts.conversations.close_tool_calls(broken.session_id)
+
+
+async def _let_go(parts: Parts, request: Request) -> str:
+    """Nothing runs: a session that would be resumed again and again is set aside."""
+    entry = await parts.conversations.get_session(request.key)
+    if entry is None or not entry.resume_pending or entry.suspended:
+        return "Nothing is running."
+    await parts.conversations.suspend_session(request.key)
+    return LET_GO.format(resume=f"/resume {entry.session_id}")
+
+
+async def _waiting(parts: Parts, request: Request) -> str:
+    queued = _queued(await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED))
+    if not queued:
+        return ""
+    verb = "waits" if queued == 1 else "wait"
+    return f"{views.plural(queued, 'message')} {verb} and will be answered next."
+
+
+def _queued(turns: list[Turn]) -> int:
+    return sum(turn.state is State.QUEUED and turn.kind in (Kind.MESSAGE, Kind.COMMAND) for turn in turns)
+
+
+async def status(parts: Parts, request: Request) -> Reply:
+    turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
+    session = await views.own_session(parts, request)
+    about = await _about(parts, request, session) if session else [views.NO_SESSION]
+    return Reply("\n".join((*about, *_work(parts, turns))))
+
+
+async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
+    entry = session.entry
+    title = f", {views.quoted(session.title)}" if session.title else ""
+    lines = [f"Conversation: {session.id}{title}", _messages(parts, request, entry), _tokens(entry)]
+    if entry.model_override and "model" in entry.model_override:
+        lines.append(f"Model: {views.quoted(entry.model_override['model'])}")
+    return [*lines, *await _outlook(parts, request, entry)]
+
+
+def _messages(parts: Parts, request: Request, entry: SessionEntry) -> str:
+    most = parts.conversations.policy_for(entry, request.turn.source).max_messages
+    return f"Messages: {entry.message_count:,} of {most:,}" if most else f"Messages: {entry.message_count:,}"
+
+
+def _tokens(entry: SessionEntry) -> str:
+    return (
+        f"Tokens: {entry.input_tokens:,} in, {entry.output_tokens:,} out;"
+        f" estimated cost: {format_cost(entry.estimated_cost_usd)}"
+    )
+
+
+async def _outlook(parts: Parts, request: Request, entry: SessionEntry) -> list[str]:
+    """What becomes of the session with the next message."""
+    if entry.suspended:
+        return ["It is set aside: your next message starts a new conversation."]
+    due = await parts.conversations.reset_reason(entry, request.turn.source)
+    if due:
+        return [f"Your next message starts a new conversation ({due.replace('_', ' ')})."]
+    return ["It was interrupted and will be continued."] if entry.resume_pending else []
+
+
+def _work(parts: Parts, turns: list[Turn]) -> list[str]:
+    running = next(
+        (each for each in turns if each.state in UNDER_WAY and each.kind is not Kind.CONTROL), None
+    )
+    return [_now(parts, running), f"Waiting: {views.plural(_queued(turns), 'message')}"]
+
+
+def _now(parts: Parts, turn: Turn | None) -> str:
+    if turn is None:
+        return "Now: nothing is running"
+    begun = views.ago(turn.started_at or turn.received_at, parts.clock.now())
+    doing = "waiting for an approval" if turn.state is State.WAITING else "working"
+    again = f", attempt {turn.attempts}" if turn.attempts > 1 else ""
+    stopping = ", stopping" if turn.stop_requested else ""
+    return f"Now: {doing}, begun {begun}{again}{stopping}. /stop ends it."
+
+
+async def usage(parts: Parts, request: Request, session: Session) -> Reply:
+    entry = session.entry
+    policy = parts.conversations.policy_for(entry, request.turn.source)
+    found = gauges(session.as_limited(), policy, parts.clock.now())
+    lines = [
+        _tokens(entry),
+        f"Cache: {entry.cache_read_tokens:,} tokens read, {entry.cache_write_tokens:,} written",
+        f"Last prompt: {entry.last_prompt_tokens:,} tokens",
+        *(_used(gauge) for gauge in found),
+    ]
+    return Reply("\n".join((f"Used in conversation {session.id}:", *lines)))
+
+
+def _used(gauge: Gauge) -> str:
+    shown = limits.AMOUNTS[gauge.reason]
+    return limits.USED[gauge.reason].format(
+        used=shown(gauge.used), limit=shown(gauge.limit), left=shown(gauge.remaining)
+    )
+
+
+COMMANDS = (
+    Command(name="stop", handle=stop, kind=Kind.CONTROL, help="Stop what is running."),
+    Command(name="status", handle=status, kind=Kind.CONTROL, help="Show where this conversation stands."),
+    Command(
+        name="usage",
+        handle=views.with_session(usage),
+        help="Show what this conversation has used of its limits.",
+    ),
+)

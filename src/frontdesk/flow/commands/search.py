@@ -1,0 +1,51 @@
+"""The command that searches what was said."""
+
+from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
+from frontdesk.model.people import Viewer
+from frontdesk.model.searches import Hit
+from frontdesk.model.sessions import Session
+
+MOST_FOUND = 20
+MOST_SHOWN = 8
+SNIPPET_CHARACTERS = 240
+EVERYBODY = "--all"
+
+USAGE = (
+    'What shall I look for? /search WORDS finds messages with all of them; "a phrase" and begin* work, too.'
+)
+
+
+async def search(parts: Parts, request: Request) -> Reply:
+    words, viewer = _asked(parts, request)
+    if not words:
+        return Reply(USAGE)
+    hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
+    found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
+    lines = [_line(parts, hit, tip) for hit, tip in found if tip and not views.is_forgotten(tip)]
+    if not lines:
+        return Reply(
+            f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
+        )
+    more = "\n(There is more: add a word.)" if len(lines) > MOST_SHOWN else ""
+    return Reply("\n".join(lines[:MOST_SHOWN]) + f"{more}\nTo go on with one of yours: /resume ID")
+
+
+def _asked(parts: Parts, request: Request) -> tuple[str, Viewer]:
+    """The words, and where they are looked for."""
+    first, rest = views.words_of(request)
+    if first == EVERYBODY:
+        return rest, views.everybody(request)
+    return request.argument, views.seen_here(parts, request)
+
+
+def _line(parts: Parts, hit: Hit, session: Session) -> str:
+    snippet = quoting.clean_text(hit.snippet, SNIPPET_CHARACTERS).replace("\n", " ")
+    title = f" {views.quoted(session.title)}" if session.title else ""
+    return f"{session.id}{title}, {views.ago(hit.created_at, parts.clock.now())}, {hit.role}: {snippet}"
+
+
+COMMANDS = (
+    Command(name="search", usage="words", handle=search, help="Search what was said in your conversations."),
+)

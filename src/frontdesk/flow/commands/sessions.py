@@ -1,0 +1,266 @@
+"""Commands about conversations as a whole: new, resume, sessions, title, branch, forget."""
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands.views import name_of, quoted, resume_with
+from frontdesk.flow.parts import Parts
+from frontdesk.model import titles
+from frontdesk.model.people import Viewer
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Relation, Session, SessionEntry, Status
+from frontdesk.model.turns import State
+
+MOST_NUMBERED = 10
+MOST_LISTED = 15
+MOST_TURNS_LOOKED_AT = 100
+CONFIRMATION = "yes"
+EVERYBODY = "--all"
+
+UNKNOWN = "You have no conversation {name}. /resume lists those with a title, /sessions all of them."
+FORGOTTEN = "That conversation was forgotten and cannot be resumed. /sessions lists the others."
+PRIVATE = (
+    "That conversation is yours alone, and here others would read it. Write /resume to me in a private chat."
+)
+ELSEWHERE = "That conversation is at work in another chat of yours. Write /stop there first."
+NO_TITLES = "None of your conversations has a title. /title TEXT names this one, /sessions lists all of them."
+ASK_FORGET = (
+    "This ends conversation {name} for good: it can never be resumed, loses its title, and no longer shows in"
+    " /sessions and /search. Its text stays in the database until whoever runs me erases it."
+    " To do this, write: /forget yes"
+)
+FORGOT = (
+    "Forgotten. This conversation can never be resumed, and your next message starts a new one."
+    " Its text stays in the database until whoever runs me erases it."
+)
+
+
+async def new(parts: Parts, request: Request) -> Reply:
+    conversations = parts.conversations
+    current = await views.own_session(parts, request)
+    if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
+        return Reply(_begun(current.entry, None))
+    if current and not current.entry.expiry_finalized:
+        load = conversations.load_transcript
+        await parts.hooks.on_session_finalize(current.entry, EndReason.NEW, lambda: load(current.id))
+    # A key that is not known yet must not bring back an older session with the next message.
+    fresh = await conversations.reset_session(request.key)
+    fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
+    if current:
+        await views.take_leave(parts, current.entry, EndReason.NEW)
+    return Reply(_begun(fresh, current))
+
+
+def _begun(fresh: SessionEntry, before: Session | None) -> str:
+    text = f"This is a new conversation ({fresh.session_id})."
+    if before is None or not before.entry.message_count:
+        return text
+    return f"{text} The one before is kept; to get back to it: {resume_with(before)}"
+
+
+async def resume(parts: Parts, request: Request) -> Reply:
+    wanted = views.argument_of(request)
+    viewer = views.seen_here(parts, request)
+    if not wanted:
+        return Reply(await _numbered_list(parts, request, viewer))
+    current = await views.own_session(parts, request)
+    number = views.number_in(wanted)
+    if number and current and views.was_done_before(request, current.entry.updated_at):
+        return Reply(_resumed(current))  # the list has another order by now
+    target = await _find(parts, viewer, wanted)
+    if target is None:
+        private = await _find(parts, request.viewer, wanted)
+        return Reply(PRIVATE if private else UNKNOWN.format(name=quoted(wanted)))
+    if views.is_forgotten(target):
+        return Reply(FORGOTTEN)
+    return Reply(await _go_to(parts, request, current, target))
+
+
+async def _numbered_list(parts: Parts, request: Request, viewer: Viewer) -> str:
+    listed = await _numbered(parts, viewer)
+    if not listed:
+        return NO_TITLES
+    here = await parts.conversations.peek_session_id(request.key)
+    now = parts.clock.now()
+    lines = [
+        f"{number}. {name_of(each)}, {views.ago(each.entry.updated_at, now)}"
+        f"{' (you are here)' if each.id == here else ''}"
+        for number, each in enumerate(listed, 1)
+    ]
+    return "\n".join(("Your conversations with a title:", *lines, "To go on with one: /resume 1"))
+
+
+async def _numbered(parts: Parts, viewer: Viewer) -> list[Session]:
+    """The conversations as /resume numbers them, each as its newest generation."""
+    found = await parts.conversations.list_own_sessions(viewer, limit=MOST_NUMBERED, titled=True)
+    numbered: dict[str, Session] = {}
+    for each in found:
+        session = await _newest(parts, each, viewer)
+        if session and not views.is_forgotten(session):
+            numbered.setdefault(session.id, replace(session, title=session.title or each.title))
+    return list(numbered.values())
+
+
+async def _newest(parts: Parts, session: Session, viewer: Viewer) -> Session | None:
+    if session.reason is not EndReason.COMPRESSED:
+        return session
+    tip = await parts.conversations.follow_lineage(session.id, viewer)
+    return tip if tip and viewer.sees(tip.owner) else None
+
+
+async def _find(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
+    """The session that a number of the list, an id or a title names."""
+    number = views.number_in(wanted)
+    listed = await _numbered(parts, viewer) if number else []
+    if number and number <= len(listed):
+        return listed[number - 1]
+    found = await _by_id(parts, viewer, wanted) or await _by_title(parts, viewer, wanted)
+    return found if found and viewer.sees(found.owner) else None
+
+
+async def _by_id(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
+    try:
+        return await parts.conversations.follow_lineage(wanted, viewer)
+    except errors.UnsafeSessionId:
+        return None
+
+
+async def _by_title(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
+    try:
+        return await parts.conversations.find_title(wanted, viewer)
+    except errors.InvalidTitle:
+        return None
+
+
+async def _go_to(parts: Parts, request: Request, current: Session | None, target: Session) -> str:
+    conversations, key = parts.conversations, request.key
+    if current and current.id == target.id and not await _is_over(parts, request, target):
+        return f"You are in {name_of(target)} already. Just go on."
+    if await _is_busy_elsewhere(parts, request, target):
+        return ELSEWHERE
+    # A session only gives way to another one: where there is none, or the same one, one is put there first.
+    if current and current.id == target.id:
+        await conversations.reset_session(key)
+    elif await conversations.get_session(key) is None:
+        await conversations.get_or_create_session(request.turn.source)
+    if await conversations.switch_session(key, target.id) is None:
+        return UNKNOWN.format(name=name_of(target))
+    if current and current.id != target.id:
+        await views.take_leave(parts, current.entry, EndReason.SWITCH)
+    return _resumed(target)
+
+
+def _resumed(session: Session) -> str:
+    count = views.plural(session.entry.message_count, "message")
+    return f"You are back in {name_of(session)} ({count}). Just go on."
+
+
+async def _is_over(parts: Parts, request: Request, session: Session) -> bool:
+    """Whether the next message would not go on in it."""
+    entry = session.entry
+    due = await parts.conversations.reset_reason(entry, request.turn.source)
+    return entry.suspended or session.status is Status.ENDED or due is not None
+
+
+async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -> bool:
+    key = await parts.store.sessions.route_of(session.id)
+    if key is None or key == request.key:
+        return False
+    open_turns = await parts.store.turns.open_turns(key, MOST_TURNS_LOOKED_AT)
+    return any(turn.state in (State.RUNNING, State.WAITING) for turn in open_turns)
+
+
+async def list_sessions(parts: Parts, request: Request) -> Reply:
+    viewer = views.seen_here(parts, request)
+    if views.argument_of(request) == EVERYBODY:
+        viewer = views.everybody(request)
+    found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
+    here = await parts.conversations.peek_session_id(request.key)
+    shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
+    lines = [_line(parts, each, here) for each in shown if not views.is_forgotten(each)]
+    if not lines:
+        return Reply("There are no conversations yet. Say something, and there is one.")
+    return Reply("\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID")))
+
+
+def _line(parts: Parts, session: Session, here: str | None) -> str:
+    facts = [session.id]
+    if session.title:
+        facts.append(quoted(session.title))
+    facts.append(views.plural(session.entry.message_count, "message"))
+    facts.append(views.ago(session.entry.updated_at, parts.clock.now()))
+    return ", ".join(facts) + (" (you are here)" if session.id == here else "")
+
+
+async def title(parts: Parts, request: Request, session: Session) -> Reply:
+    wanted = views.argument_of(request)
+    if not wanted:
+        named = f"is called {quoted(session.title)}" if session.title else "has no title"
+        return Reply(f"This conversation {named}. To name it: /title TEXT")
+    named = titles.clean_title(wanted)
+    await parts.conversations.set_title(session.id, named, views.seen_here(parts, request))
+    return Reply(f"This conversation is called {quoted(named)} now. /resume finds it by that.")
+
+
+async def branch(parts: Parts, request: Request, session: Session) -> Reply:
+    done = session.relation is Relation.BRANCH and views.was_done_before(request, session.entry.created_at)
+    if done and session.parent_id:
+        return Reply(_branched(session.id, session.parent_id))
+    copy = await parts.conversations.branch_session(request.key)
+    if copy is None:
+        return Reply(views.NO_SESSION)
+    await views.take_leave(parts, session.entry, EndReason.BRANCH)
+    return Reply(_branched(copy.session_id, session.id))
+
+
+def _branched(copy: str, original: str) -> str:
+    return f"You go on in a copy ({copy}). The original stays as it is; to get back to it: /resume {original}"
+
+
+async def forget(parts: Parts, request: Request) -> Reply:
+    session = await views.own_session(parts, request)
+    if session is None:
+        known = await parts.store.sessions.current(request.key)
+        done = known is not None and views.is_forgotten(known)
+        return Reply(FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION)
+    if views.argument_of(request).lower() != CONFIRMATION:
+        return Reply(ASK_FORGET.format(name=name_of(session)))
+    conversations = parts.conversations
+    if session.status is Status.ENDED:
+        await conversations.switch_session(request.key, session.id)  # only what is open can end
+    await conversations.set_title(session.id, None, views.seen_here(parts, request))
+    await conversations.end_session(session.id, EndReason.FORGOTTEN)
+    await views.take_leave(parts, session.entry, EndReason.FORGOTTEN)
+    return Reply(FORGOT)
+
+
+COMMANDS = (
+    Command(name="new", aliases=("reset",), handle=new, stops_turn=True, help="Start a new conversation."),
+    Command(
+        name="resume",
+        usage="[number, title or id]",
+        handle=resume,
+        stops_turn=True,
+        help="List your conversations with a title, or go on with one.",
+    ),
+    Command(name="sessions", handle=list_sessions, help="List your latest conversations."),
+    Command(
+        name="title",
+        usage="[text]",
+        handle=views.with_session(title),
+        help="Name this conversation, or show its title.",
+    ),
+    Command(
+        name="branch",
+        handle=views.with_session(branch),
+        stops_turn=True,
+        help="Go on in a copy; the original stays as it is.",
+    ),
+    Command(
+        name="forget",
+        usage="yes",
+        handle=forget,
+        help="End this conversation so that it can never be resumed.",
+    ),
+)

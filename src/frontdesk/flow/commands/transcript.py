@@ -1,0 +1,209 @@
+"""Commands about what was said: retry, undo, redo, compress, export."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.flow import handover
+from frontdesk.flow.commands import Command, Reply, Request, Rerun, views
+from frontdesk.flow.drafts import SUMMARY
+from frontdesk.flow.parts import Parts
+from frontdesk.flow.prompts import Content
+from frontdesk.model import calls, messages
+from frontdesk.model.messages import Plain, Role
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Relation, Session
+from frontdesk.model.transcripts import Revision, RevisionKind
+
+MOST_UNDONE = 1_000
+KEPT_MESSAGES = 12
+"""How many of the newest messages a compression keeps at most, as whole turns."""
+FEWEST_COMPRESSED = 4
+"""A hand-over takes the place of no fewer messages."""
+MAX_EXPORT_CHARACTERS = 20_000
+MAX_TOOL_CHARACTERS = 500
+_SENDER = re.compile(r"\[[^\[\]\n]{1,80}\](?: |\Z)")
+
+NOTHING_SAID = "Nothing has been said here yet."
+SET_ASIDE = "This conversation was set aside. To take it up again: {resume}"
+NOTHING_UNDONE = "There is nothing to bring back: nothing was undone, or something was said since."
+TOO_SHORT = "There is nothing to compress yet: the conversation has {count}, and the newest {kept} are kept."
+COMPRESSED = (
+    "Compressed: a hand-over of {gone} stands at the beginning now, followed by the newest {kept}."
+    " Nothing is lost: the whole text is kept, and /search finds it."
+)
+LEFT_OUT = "(The beginning is left out: a reply holds the newest {most:,} characters.)"
+
+
+async def retry(parts: Parts, request: Request, session: Session) -> Reply | Rerun:
+    begun_in = request.turn.session_id
+    if begun_in:  # an attempt before this one has taken the message back and said it again
+        content = _last_request(await parts.conversations.load_transcript(begun_in))
+    elif session.entry.suspended:
+        return Reply(SET_ASIDE.format(resume=views.resume_with(session)))
+    else:
+        content = await _take_back(parts, request, session)
+    if content is None:
+        return Reply(f"{NOTHING_SAID} There is nothing to retry.")
+    return Rerun(_unnamed(content) if parts.conversations.is_shared(request.turn.source) else content)
+
+
+async def _take_back(parts: Parts, request: Request, session: Session) -> Content | None:
+    """Rewind the last turn; what its message was."""
+    before = await _undone_before(parts, request, session)
+    if before:
+        rows = await parts.conversations.load_transcript(session.id, revision=before.number)
+        return next((row["content"] for row in rows if calls.is_request(row)), None)
+    content = _last_request(await parts.conversations.load_transcript(session.id))
+    rewound = await parts.conversations.rewind_session(session.id)
+    return content if rewound else None
+
+
+async def _undone_before(parts: Parts, request: Request, session: Session) -> Revision | None:
+    """What an earlier attempt at this command has taken back."""
+    revisions = await parts.conversations.list_revisions(session.id)
+    last = max(revisions, key=lambda revision: revision.number, default=None)
+    ours = last and last.kind is RevisionKind.REWIND and views.was_done_before(request, last.created_at)
+    return last if ours else None
+
+
+def _last_request(transcript: Sequence[Plain]) -> Content | None:
+    return next((row["content"] for row in reversed(transcript) if calls.is_request(row)), None)
+
+
+def _unnamed(content: Content) -> Content:
+    """The message without the name that stands before it in a shared conversation."""
+    if isinstance(content, str):
+        return _SENDER.sub("", content, count=1) if _SENDER.match(content) else content
+    named = bool(content) and _SENDER.fullmatch(str(content[0].get("text")))
+    return content[1:] if named else content
+
+
+async def undo(parts: Parts, request: Request, session: Session) -> Reply:
+    wanted = _count(views.argument_of(request))
+    before = await _undone_before(parts, request, session)
+    if before:
+        rows = await parts.conversations.load_transcript(session.id, revision=before.number)
+        requests = [row for row in rows if calls.is_request(row)]
+        text = messages.text_of(requests[0]) if requests else ""
+        return Reply(_undone(len(requests), len(rows), text))
+    rewound = await parts.conversations.rewind_session(session.id, wanted)
+    if rewound is None:
+        return Reply(f"{NOTHING_SAID} There is nothing to undo.")
+    return Reply(_undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"]))
+
+
+def _count(argument: str) -> int:
+    number = views.number_in(argument) if argument else 1
+    if number is None or not 1 <= number <= MOST_UNDONE:
+        why = f"use a whole number from 1 to {MOST_UNDONE:,}, as in /undo 2"
+        raise errors.InvalidInput(what=f"/undo {views.quoted(argument)}", why=why)
+    return number
+
+
+def _undone(turns: int, rows: int, text: str) -> str:
+    taken = f"Took back {views.plural(turns, 'turn')} ({views.plural(rows, 'message')})"
+    return f"{taken}, from {views.quoted(text)} on. To bring it back: /redo"
+
+
+async def redo(parts: Parts, request: Request, session: Session) -> Reply:
+    if views.was_done_before(request, session.entry.updated_at):
+        return Reply("It is back.")
+    brought = await parts.conversations.redo_session(session.id)
+    if brought is None:
+        return Reply(NOTHING_UNDONE)
+    return Reply(f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on.")
+
+
+async def compress(parts: Parts, request: Request, session: Session) -> Reply:
+    done = session.relation is Relation.COMPRESSED
+    if done and views.was_done_before(request, session.entry.created_at):
+        return Reply("Compressed. Just go on.")
+    transcript = await parts.conversations.load_transcript(session.id)
+    old, kept = _divided(transcript)
+    if len(old) < FEWEST_COMPRESSED:
+        count = views.plural(len(transcript), "message")
+        return Reply(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
+    shorter = [handover.handover_message(handover.make_handover(old, _summary(old))), *kept]
+    after = await parts.conversations.compress_session(request.key, shorter)
+    if after is None:
+        return Reply(views.NO_SESSION)
+    if session.title:
+        viewer = views.seen_here(parts, request)
+        await parts.conversations.set_title(after.session_id, session.title, viewer)
+    await views.take_leave(parts, session.entry, EndReason.COMPRESSED)
+    gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
+    return Reply(COMPRESSED.format(gone=gone, kept=rest))
+
+
+def _divided(transcript: list[Plain]) -> tuple[list[Plain], list[Plain]]:
+    """The messages that a hand-over replaces, and the newest ones, which begin with somebody's request."""
+    first = max(0, len(transcript) - KEPT_MESSAGES)
+    begins = (place for place in range(first, len(transcript)) if calls.is_request(transcript[place]))
+    place = next(begins, len(transcript))
+    return transcript[:place], transcript[place:]
+
+
+def _summary(transcript: Sequence[Plain]) -> str | None:
+    """The agent's own summary, when nothing was said after it."""
+    last = transcript[-1] if transcript else {}
+    return str(last["content"]) if last.get("kind") == SUMMARY else None
+
+
+async def export(parts: Parts, _: Request, session: Session) -> Reply:
+    transcript = await parts.conversations.load_transcript(session.id, include_ancestors=True)
+    blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
+    if not blocks:
+        return Reply(f"{NOTHING_SAID} There is nothing to export.")
+    begun = f"Session {session.id}, begun {session.entry.created_at:%Y-%m-%d}"
+    return Reply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
+
+
+def _newest(blocks: list[str]) -> list[str]:
+    """As many of the newest blocks as fit, with a note when there are more."""
+    room, fitting = MAX_EXPORT_CHARACTERS, list[str]()
+    for block in reversed(blocks):
+        if room <= 0:
+            break
+        fitting.append(block[-room:])
+        room -= len(block)
+    complete = room >= 0 and len(fitting) == len(blocks)
+    return fitting[::-1] if complete else [LEFT_OUT.format(most=MAX_EXPORT_CHARACTERS), *fitting[::-1]]
+
+
+def _block(row: Plain) -> str:
+    lines = [f"**{row['role']}:** {_text(row)}"]
+    lines += [f"(calls {call.name})" for call in calls.calls_of(row)]
+    return "\n".join(lines)
+
+
+def _text(row: dict[str, Any]) -> str:
+    text = messages.text_of(row)
+    if row["role"] == Role.TOOL and len(text) > MAX_TOOL_CHARACTERS:
+        return f"{text[:MAX_TOOL_CHARACTERS]}… ({len(text):,} characters)"
+    return text or ("(no text)" if not row.get("tool_calls") else "")
+
+
+COMMANDS = (
+    Command(
+        name="retry", handle=views.with_session(retry), help="Take your last message back and ask again."
+    ),
+    Command(
+        name="undo",
+        usage="[number of turns]",
+        handle=views.with_session(undo),
+        help="Take back the last turn, or several.",
+    ),
+    Command(
+        name="redo",
+        handle=views.with_session(redo),
+        help="Bring back what /undo took, until something is said.",
+    ),
+    Command(
+        name="compress",
+        handle=views.with_session(compress),
+        help="Go on with a short hand-over in place of the older messages.",
+    ),
+    Command(name="export", handle=views.with_session(export), help="Show this conversation as Markdown."),
+)

@@ -1,0 +1,133 @@
+"""What a caller may see and change where they ask, and how sessions are named to them."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from frontdesk import errors
+from frontdesk.flow.commands import Handler, Reply, Request, Rerun
+from frontdesk.flow.notices import format_duration
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
+from frontdesk.model.people import Viewer
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Reopening, Session, SessionEntry, Status
+from frontdesk.model.sources import ChatType
+
+MAX_ARGUMENT_CHARACTERS = 1_000
+MAX_NAME_CHARACTERS = 120
+MAX_NUMBER_DIGITS = 6
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+NO_SESSION = "There is no conversation of yours here yet. Say something, and there is one."
+
+log = get_logger(__name__)
+
+SessionHandler = Callable[[Parts, Request, Session], Awaitable[Reply | Rerun]]
+
+
+def seen_here(parts: Parts, request: Request) -> Viewer:
+    """What may be shown where the caller asks: in a shared conversation, what belongs to it alone."""
+    if parts.conversations.is_shared(request.turn.source):
+        return Viewer(frozenset({request.key}))
+    return request.viewer
+
+
+async def own_session(parts: Parts, request: Request) -> Session | None:
+    """The conversation's session, when the caller may see it and a message would go on in it."""
+    entry = await parts.conversations.get_session(request.key)
+    if entry is None:
+        return None
+    session = await parts.conversations.find_session(entry.session_id, seen_here(parts, request))
+    return session if session and goes_on(session) else None
+
+
+def goes_on(session: Session) -> bool:
+    return session.status is Status.OPEN or session.reopening is Reopening.BY_A_MESSAGE
+
+
+def is_forgotten(session: Session) -> bool:
+    return session.status is Status.ENDED and session.reopening is Reopening.NEVER
+
+
+def with_session(handle: SessionHandler) -> Handler:
+    """A command that is about the conversation's session, and says so where there is none."""
+
+    async def find_first(parts: Parts, request: Request) -> Reply | Rerun:
+        session = await own_session(parts, request)
+        return await handle(parts, request, session) if session else Reply(NO_SESSION)
+
+    return find_first
+
+
+def argument_of(request: Request) -> str:
+    """What follows the command, when it is no longer than anything we ask for."""
+    if len(request.argument) > MAX_ARGUMENT_CHARACTERS:
+        why = f"it is longer than {MAX_ARGUMENT_CHARACTERS} characters"
+        raise errors.InvalidInput(what="What follows the command", why=why)
+    return request.argument
+
+
+def words_of(request: Request) -> tuple[str, str]:
+    """The first word that follows the command, and the rest."""
+    first, *rest = argument_of(request).split(maxsplit=1) or [""]
+    return first, rest[0] if rest else ""
+
+
+def number_in(text: str) -> int | None:
+    """The text as a number from a list."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_NUMBER_DIGITS else None
+
+
+def was_done_before(request: Request, at: datetime) -> bool:
+    """Whether what happened then was an earlier attempt at this very command, cut short after it.
+
+    Nothing else changes a conversation while one of its commands is under way.
+    """
+    turn = request.turn
+    return turn.attempts > 1 and turn.started_at is not None and at >= turn.started_at
+
+
+async def take_leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
+    """Tell the hooks that a session has ended, and free what the agent holds for it."""
+    await parts.hooks.on_session_end(entry, reason)
+    await parts.agent.release(entry.session_id)
+    log.info("session_left", session=entry.session_id, reason=str(reason))
+
+
+def quoted(text: str) -> str:
+    """What somebody typed, shown to them."""
+    return quoting.quote_within(text, MAX_NAME_CHARACTERS)
+
+
+def name_of(session: Session) -> str:
+    """What to type after /resume: the title, else the id."""
+    return quoted(session.title) if session.title else session.id
+
+
+def resume_with(session: Session) -> str:
+    return f"/resume {session.id}"
+
+
+def ago(then: datetime, now: datetime) -> str:
+    passed = max(now - then, timedelta())
+    if passed < MINUTE:
+        return "just now"
+    return f"{passed // DAY}d ago" if passed >= DAY else f"{format_duration(passed // MINUTE)} ago"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def require_administrator(request: Request, what: str) -> None:
+    if not request.administrator:
+        raise errors.NotAllowed(who="You", rule=f"only an administrator {what}")
+
+
+def everybody(request: Request) -> Viewer:
+    """The view of an administrator who asks for everybody's conversations, in private."""
+    require_administrator(request, "sees everybody's conversations")
+    if request.turn.source.chat_type is not ChatType.DM:
+        raise errors.NotAllowed(who="You", rule="everybody's conversations are shown in private chats alone")
+    return Viewer.everything()

@@ -1,0 +1,117 @@
+"""A crew: claims work of one kind and does it, so much at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Bells, Topic
+from frontdesk.contracts.clock import Clock
+from frontdesk.logs import get_logger
+
+T = TypeVar("T")
+
+LONGEST_WAIT_SECONDS = 1.0
+SHORTEST_WAIT_SECONDS = 0.01
+STORE_PAUSE_SECONDS = 0.5
+
+log = get_logger(__name__)
+
+
+class Crew(Generic[T]):
+    def __init__(
+        self,
+        topic: Topic,
+        bells: Bells,
+        clock: Clock,
+        places: int,
+        claim: Callable[[int], Awaitable[Sequence[T]]],
+        work: Callable[[T], Awaitable[None]],
+        next_due: Callable[[], Awaitable[datetime | None]],
+    ) -> None:
+        self._topic = topic
+        self._bells = bells
+        self._clock = clock
+        self._places = places
+        self._claim = claim
+        self._work = work
+        self._next_due = next_due
+        self._closing = False
+        self._ended = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bell = bells.listen(topic)
+
+    async def run(self) -> None:
+        """Work until told to close; what was claimed by then is still done."""
+        try:
+            while not self._closing:
+                try:
+                    claimed = await self._take()
+                    if not claimed:
+                        await self._bell.wait(await self._patience())
+                except errors.StoreError as error:
+                    log.warning("store_troubled", crew=str(self._topic), why=str(error))
+                    await asyncio.sleep(STORE_PAUSE_SECONDS)
+        finally:
+            self._bell.silence()
+            self._ended.set()
+
+    async def _take(self) -> bool:
+        """Claim as much as there is room for; whether that was anything."""
+        free = self._places - len(self._tasks)
+        claimed = await self._claim(free) if free else ()
+        for each in claimed:
+            task = asyncio.create_task(self._do(each))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+        if claimed and len(claimed) == free:
+            self._bells.ring(self._topic)  # there may be more than we can take: let the others know
+        return bool(claimed)
+
+    async def _do(self, claimed: T) -> None:
+        """The outermost door of the work: whatever gets here is a fault of ours."""
+        try:
+            await self._work(claimed)
+        except Exception:
+            log.exception("work_failed", crew=str(self._topic))
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        full = len(self._tasks) >= self._places
+        self._tasks.discard(task)
+        if full:
+            self._bells.ring(self._topic, far=False)
+
+    async def _patience(self) -> float:
+        """How long to wait for a bell: no longer than until something is due."""
+        due = await self._next_due()
+        if due is None or len(self._tasks) >= self._places:
+            return LONGEST_WAIT_SECONDS
+        seconds = (due - self._clock.now()).total_seconds()
+        return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
+
+    def close(self) -> None:
+        """Claim nothing more."""
+        self._closing = True
+        self._bells.ring(self._topic, far=False)
+
+    async def drained(self, seconds: float, hurried: asyncio.Event) -> bool:
+        """Whether everything that was begun has ended within the time, and before it was to be hurried."""
+        told = asyncio.create_task(hurried.wait())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()  # what is being claimed now is begun, too
+                while self._tasks and not told.done():
+                    ends: set[asyncio.Future[Any]] = {*self._tasks, told}
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            log.info("crew_not_drained", crew=str(self._topic), left=len(self._tasks))
+        finally:
+            told.cancel()
+        return not self._tasks
+
+    async def abandon(self) -> None:
+        """End what is still under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

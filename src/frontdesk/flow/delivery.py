@@ -1,0 +1,105 @@
+"""Delivery: what is due is sent, oldest first in each chat; each send ends in one of three ways."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from frontdesk import errors
+from frontdesk.flow.parts import Parts
+from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import Claim, Delivery, NotSent, Outcome, Sent, Settlement, State, Unknown
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Status
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 300.0
+MAX_DOUBLINGS = 16
+SETTLE_PAUSE_SECONDS = 0.5
+
+log = get_logger(__name__)
+
+
+class Sender:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def send(self, claim: Claim) -> None:
+        outcome = await self._try(claim.delivery)
+        settlement = self._settlement(claim.delivery, outcome)
+        await self._settle(claim, settlement)
+        _log(claim.delivery, settlement)
+        if settlement.state is State.SENT:
+            await self._close_session(claim.delivery)
+
+    async def _try(self, delivery: Delivery) -> Outcome:
+        channel = self._parts.channel_of(delivery.to)
+        if channel is None:
+            return NotSent(why=f"no channel is connected for {delivery.to.platform}")
+        try:
+            async with asyncio.timeout(self._parts.running.send_seconds):
+                return await channel.send(delivery)
+        except TimeoutError:
+            return Unknown(why="no answer in time")
+        except Exception as error:
+            log.exception("send_failed", delivery=delivery.id)
+            return Unknown(why=f"the channel failed: {type(error).__name__}")
+
+    def _settlement(self, delivery: Delivery, outcome: Outcome) -> Settlement:
+        now = self._parts.clock.now()
+        match outcome:
+            case Sent():
+                return Settlement(state=State.SENT, platform_message_id=outcome.message_id)
+            case NotSent(hopeless=True):
+                return Settlement(state=State.DEAD, error=outcome.why)
+            case Unknown() if not self._parts.repeatable(delivery):
+                return Settlement(state=State.UNKNOWN, error=outcome.why)
+        oldest = now - timedelta(seconds=self._parts.running.delivery_max_age_seconds)
+        if delivery.created_at < oldest:
+            return Settlement(state=State.DEAD, error=f"given up: {outcome.why}")
+        asked = outcome.retry_after_seconds if isinstance(outcome, NotSent) else None
+        return Settlement(
+            state=State.PENDING, retry_at=_later(now, delivery.attempts, asked), error=outcome.why
+        )
+
+    async def _settle(self, claim: Claim, settlement: Settlement) -> None:
+        """Write down what became of it, as soon as the store takes it."""
+        while True:
+            try:
+                await self._parts.store.deliveries.settle(claim, settlement, self._parts.clock.now())
+            except errors.LeaseLost:
+                log.warning("lease_lost", delivery=claim.delivery.id)
+            except errors.StoreClosed:
+                raise
+            except errors.StoreError as error:
+                log.warning("store_troubled", delivery=claim.delivery.id, why=str(error))
+                await asyncio.sleep(SETTLE_PAUSE_SECONDS)
+                continue
+            return
+
+    async def _close_session(self, delivery: Delivery) -> None:
+        """Where it is so configured, a session rests, resumably, once its answer has arrived."""
+        parts = self._parts
+        closes = str(delivery.to.platform) in parts.running.close_after_answer
+        if not (closes and delivery.final and delivery.session_id and delivery.session_key):
+            return
+        session = await parts.store.sessions.find(delivery.session_id)
+        if session is None or session.status is Status.ENDED:
+            return
+        if await parts.store.turns.open_turns(delivery.session_key, 1):
+            return  # whichever is answered last closes it
+        await parts.hooks.on_session_end(session.entry, EndReason.CLOSED)
+        await parts.conversations.close_session(session.id)
+
+
+def _later(now: datetime, attempts: int, asked_seconds: float | None) -> datetime:
+    """When to try again: when the platform said, else later after each attempt."""
+    doubled = FIRST_PAUSE_SECONDS * 2 ** min(max(attempts - 1, 0), MAX_DOUBLINGS)
+    seconds = doubled if asked_seconds is None else max(asked_seconds, FIRST_PAUSE_SECONDS)
+    return now + timedelta(seconds=min(seconds, LONGEST_PAUSE_SECONDS))
+
+
+def _log(delivery: Delivery, settlement: Settlement) -> None:
+    facts = {"delivery": delivery.id, "turn": delivery.turn_id, "state": str(settlement.state)}
+    if settlement.state in (State.DEAD, State.UNKNOWN):
+        log.warning("delivery_failed", **facts, why=settlement.error)
+    else:
+        log.info("delivery_settled", **facts, why=settlement.error)

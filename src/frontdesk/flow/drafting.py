@@ -1,0 +1,144 @@
+"""Drafting: an answer is shown while it is written, where the platform lets a message be changed."""
+
+import asyncio
+from typing import Self
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Capabilities, Drafts
+from frontdesk.flow.drafts import Draft
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import splitting
+from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import DRAFT, Delivery, Kind, NotSent, Outcome, Sent, Unknown
+from frontdesk.model.turns import Claim
+
+CALL_SECONDS = 5.0
+"""The longest that showing a draft may take, and that a turn which has ended waits for it."""
+MAX_DOUBLINGS = 6
+MIN_NEW_CHARACTERS = 20
+NO_ID = "the channel did not say which message it is"
+
+log = get_logger(__name__)
+
+
+class Drafting:
+    """Shows what a turn has said so far, from time to time, in one message; the answer takes its place.
+
+    It neither holds up the turn nor fails it. A text that is longer than one message stops growing there: the
+    answer begins with the same piece.
+    """
+
+    def __init__(self, parts: Parts, claim: Claim, draft: Draft, session_id: str) -> None:
+        self._parts = parts
+        self._claim = claim
+        self._draft = draft
+        self._session_id = session_id
+        self._ending = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._seen = ""
+        self._shown = ""
+        self._tries = 0
+        self._failures = 0
+        self.message_id = claim.turn.draft
+        """The platform's id of the message; None while there is none."""
+
+    async def __aenter__(self) -> Self:
+        channel = self._parts.channel_of(self._claim.turn.source)
+        if self._capabilities.edits and isinstance(channel, Drafts):
+            self._task = asyncio.create_task(self._run(channel))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Show nothing more. What is under way is waited for, or it could come after the answer."""
+        self._ending.set()
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait({self._task}, timeout=CALL_SECONDS)
+        finally:
+            self._task.cancel()
+
+    @property
+    def _capabilities(self) -> Capabilities:
+        return self._parts.capabilities_of(self._claim.turn.source)
+
+    async def _run(self, channel: Drafts) -> None:
+        """The outermost door of a channel's drafts."""
+        try:
+            await self._follow(channel)
+        except errors.FrontdeskError as error:
+            self._give_up(str(error))
+        except Exception:
+            log.exception("draft_failed", turn=self._claim.turn.id)
+
+    async def _follow(self, channel: Drafts) -> None:
+        pause: float | None = self._capabilities.edit_pause_seconds
+        while pause is not None and not await self._ends_within(pause):
+            text = self._due_text()
+            if text:
+                pause = await self._show(channel, text)
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._ending.wait()
+        except TimeoutError:
+            return False
+
+    def _due_text(self) -> str | None:
+        """What is to be shown now: when enough is new, or when it has not grown since the last look."""
+        text = splitting.split_text(self._draft.answer, self._capabilities.text_limit)[0]
+        rests, self._seen = text == self._seen, text
+        if text == self._shown:
+            return None
+        new = len(text) - len(self._shown) if text.startswith(self._shown) else len(text)
+        return text if rests or new >= MIN_NEW_CHARACTERS else None
+
+    async def _show(self, channel: Drafts, text: str) -> float | None:
+        """How long to leave it so; None when nothing more is to be shown: where there may be a message that
+        we know nothing of, a second one would be worse than none."""
+        outcome = await self._try(channel, self._delivery(text))
+        match outcome:
+            case Sent() if message_id := outcome.message_id or self.message_id:
+                self._shown, self._failures = text, 0
+                await self._keep(message_id)
+                return self._capabilities.edit_pause_seconds
+            case NotSent(hopeless=False):
+                return self._put_off(outcome.why, outcome.retry_after_seconds)
+            case Unknown() if self.message_id:
+                return self._put_off(outcome.why)
+        self._give_up(NO_ID if isinstance(outcome, Sent) else outcome.why)
+        return None
+
+    async def _try(self, channel: Drafts, delivery: Delivery) -> Outcome:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await channel.draft(delivery)
+        except TimeoutError:
+            return Unknown(why=f"no answer within {CALL_SECONDS:g} seconds")
+
+    def _delivery(self, text: str) -> Delivery:
+        turn, self._tries = self._claim.turn, self._tries + 1
+        (delivery,) = self._parts.answers(
+            turn, text, kind=Kind.DRAFT, final=False, session_id=self._session_id
+        )
+        place = {DRAFT: self.message_id} if self.message_id else {}
+        return replace(delivery, id=f"{turn.id}-draft-{turn.attempts}-{self._tries}", extra=place)
+
+    async def _keep(self, message_id: str) -> None:
+        """Remember the message; in the store, too, for the turn may have to be run again."""
+        if message_id != self.message_id:
+            self.message_id = message_id
+            await self._parts.store.turns.keep_draft(self._claim, message_id)
+
+    def _put_off(self, why: str, asked_seconds: float | None = None) -> float:
+        if not self._failures:
+            log.warning("draft_put_off", turn=self._claim.turn.id, why=why)
+        self._failures += 1
+        doubled = self._capabilities.edit_pause_seconds * 2.0 ** min(self._failures, MAX_DOUBLINGS)
+        return max(doubled, asked_seconds or 0.0)
+
+    def _give_up(self, why: str) -> None:
+        log.warning("draft_given_up", turn=self._claim.turn.id, why=why)

@@ -1,0 +1,43 @@
+"""The end of a session as hooks and the agent hear of it, before anything takes its place."""
+
+import asyncio
+from functools import partial
+
+from frontdesk.flow.parts import Parts
+from frontdesk.logs import get_logger
+from frontdesk.model.policies import AUTOMATIC, EndReason
+from frontdesk.model.sessions import Relation, Session, Status
+
+RELEASE_SECONDS = 30.0
+
+log = get_logger(__name__)
+
+
+async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
+    """Tell the hooks, free the agent, record it; after a crash in between, all of it happens again."""
+    await parts.hooks.on_session_end(session.entry, reason)
+    load = partial(parts.conversations.load_transcript, session.id)
+    await parts.hooks.on_session_finalize(session.entry, reason, load)
+    await _release(parts, session.id)
+    await parts.store.sessions.finalize(session.id)
+    log.info("session_finalized", session=session.id, reason=str(reason))
+
+
+async def take_leave_of_parent(parts: Parts, session: Session) -> None:
+    """The same for the session that this one has replaced by itself, when nobody has done it yet."""
+    if session.parent_id is None or session.relation is not Relation.RESET:
+        return
+    parent = await parts.store.sessions.find(session.parent_id)
+    if parent is None or parent.status is Status.OPEN or parent.entry.expiry_finalized:
+        return
+    if parent.reason in AUTOMATIC:
+        await take_leave(parts, parent, parent.reason)
+
+
+async def _release(parts: Parts, session_id: str) -> None:
+    """What an agent cannot free keeps no session from ending."""
+    try:
+        async with asyncio.timeout(RELEASE_SECONDS):
+            await parts.agent.release(session_id)
+    except Exception:
+        log.exception("release_failed", session=session_id)

@@ -1,0 +1,168 @@
+"""Intake: a message is checked, addressed and stored; only then does the platform hear that we have it."""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.channels import Channel, Incoming, Receipt
+from frontdesk.flow.commands import registry
+from frontdesk.flow.parts import Parts, new_id
+from frontdesk.logs import get_logger
+from frontdesk.model import access, deliveries, events, lanes, messages, turns
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import Admission, Busy, Kind, Turn
+
+MAX_TEXT_CHARACTERS = 1_000_000
+MAX_EVENT_ID_CHARACTERS = 500
+MOST_COLLECTED = 1_000
+FOLLOW_SECONDS = 2.0
+
+BUSY_NOTICES = {
+    Busy.QUEUE: "I am still working on something. Your message is queued and comes next.",
+    Busy.STEER: "I am working, and pass your message on right away.",
+    Busy.INTERRUPT: "I stop what I was doing and turn to your message.",
+}
+
+log = get_logger(__name__)
+
+
+class Intake:
+    """The desk that channels hand their messages to."""
+
+    def __init__(self, parts: Parts, channel: Channel | None = None) -> None:
+        """With a channel, only what comes from that channel's own platform and account is taken."""
+        self._parts = parts
+        self._channel = channel
+
+    async def accept(self, incoming: Incoming) -> Receipt:
+        _check(incoming)
+        self._check_origin(incoming.source)
+        verdict = await self._admitted(incoming.source)
+        key = await self._parts.conversations.route(incoming.source)
+        turn = self._turn(incoming, key, verdict)
+        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn))
+        facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
+        log.info("message_accepted", platform=str(incoming.source.platform), **facts)
+        return Receipt(
+            turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
+        )
+
+    def _check_origin(self, source: SessionSource) -> None:
+        """No channel speaks for another: whose message it is decides who may do what."""
+        channel = self._channel
+        if channel and (str(source.platform), source.account) != (channel.name, channel.account):
+            claimed = f"{source.platform}@{source.account}" if source.account else str(source.platform)
+            raise errors.InvalidSource(why=f"the channel {channel.name} cannot bring messages of {claimed}")
+
+    async def _admitted(self, source: SessionSource) -> access.Verdict:
+        """Refuse strangers; some are told how they can be let in."""
+        authorization = self._parts.authorization
+        capabilities = self._parts.capabilities_of(source)
+        verdict = await authorization.check(
+            source, capabilities.authenticates, reliable_ids=capabilities.reliable_sender_ids
+        )
+        if verdict.allowed:
+            return verdict
+        answer = await authorization.answer_stranger(source, verdict)
+        if answer:
+            await self._parts.store.deliveries.add([self._to_stranger(source, answer)])
+        raise errors.NotAllowed(who=verdict.who, rule=str(verdict.rule))
+
+    def _to_stranger(self, source: SessionSource, text: str) -> deliveries.Delivery:
+        collects = self._parts.capabilities_of(source).collects
+        return deliveries.Delivery(
+            id=new_id("d"),
+            kind=deliveries.Kind.NOTICE,
+            lane=lanes.chat_lane(source, collects=collects),
+            to=source,
+            text=text,
+            created_at=self._parts.clock.now(),
+        )
+
+    def _turn(self, incoming: Incoming, key: str, verdict: access.Verdict) -> Turn:
+        return Turn(
+            id=new_id("t"),
+            kind=_kind(incoming),
+            session_key=key,
+            source=incoming.source,
+            text=incoming.text,
+            content=incoming.content,
+            history=incoming.history or None,
+            role=str(verdict.role) if verdict.role else None,
+            event_id=incoming.event_id,
+            received_at=self._parts.clock.now(),
+        )
+
+    def _admit(self, turn: Turn, running: Turn | None, queued: int) -> Admission:
+        """What becomes of a message when something runs or waits before it."""
+        if turn.kind in (Kind.CONTROL, Kind.OBSERVED) or (running is None and not queued):
+            return Admission()
+        if turn.kind is Kind.COMMAND:
+            return Admission(interrupts=registry.stops_turn(turn.text))
+        mode = self._mode(running, queued)
+        wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
+        notices = self._parts.notices(turn, BUSY_NOTICES[mode]) if wanted else ()
+        return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
+
+    def _mode(self, running: Turn | None, queued: int) -> Busy:
+        """A turn that is not running cannot be steered, and what waits before a message goes first."""
+        mode = self._parts.running.busy_mode
+        able = running is not None and running.kind is Kind.MESSAGE and not queued
+        if mode is Busy.STEER and not (able and self._parts.agent.abilities.steers):
+            return Busy.QUEUE
+        return mode
+
+    async def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+        """What happens in a turn as far as it happens on this node, and at the end the finished turn."""
+        bell = self._parts.store.bells.listen(Topic.FEED)
+        try:
+            with self._parts.live.listening(turn_id, bell) as heard:
+                while not (ended := await self._ended(turn_id)):
+                    await bell.wait(FOLLOW_SECONDS)
+                    for event in heard.drain():
+                        yield event
+                for event in heard.drain():
+                    yield event
+                yield ended
+        finally:
+            bell.silence()
+
+    async def _ended(self, turn_id: str) -> Turn | None:
+        turn = await self._parts.store.turns.find(turn_id)
+        if turn is None:
+            raise errors.UnknownTurn(turn_id=turn_id)
+        return turn if turn.state in turns.FINISHED else None
+
+    async def uncollected(
+        self, source: SessionSource, *, turn_id: str | None = None
+    ) -> list[deliveries.Delivery]:
+        lane = lanes.chat_lane(source, collects=True)
+        waiting = await self._parts.store.deliveries.waiting(lane, MOST_COLLECTED)
+        return [each for each in waiting if turn_id in (None, each.turn_id)]
+
+    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
+        return await self._parts.store.deliveries.of_turn(turn_id)
+
+    async def collected(self, delivery_ids: Sequence[str]) -> None:
+        await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())
+
+
+def _kind(incoming: Incoming) -> Kind:
+    if incoming.observed:
+        return Kind.OBSERVED
+    return registry.kind_of(incoming.text) if incoming.content is None else Kind.MESSAGE
+
+
+def _check(incoming: Incoming) -> None:
+    """Refuse what could not be kept as it is."""
+    if not incoming.text.strip() and not incoming.content:
+        raise errors.InvalidMessage(why="it is empty")
+    if len(incoming.text) > MAX_TEXT_CHARACTERS:
+        raise errors.InvalidMessage(why=f"it is longer than {MAX_TEXT_CHARACTERS} characters")
+    event_id = incoming.event_id
+    if event_id is not None and not 0 < len(event_id) <= MAX_EVENT_ID_CHARACTERS:
+        raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
+    messages.pack({"role": "user", "content": incoming.text, "event": event_id})
+    for each in ({"role": "user", "content": incoming.content or ""}, *incoming.history):
+        messages.pack(each)

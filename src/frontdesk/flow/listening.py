@@ -1,0 +1,124 @@
+"""Hearing an agent out: what it says is written down, and it can be stopped and steered meanwhile."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.contracts.agents import Line
+from frontdesk.flow import prompts
+from frontdesk.flow.drafts import Draft
+from frontdesk.flow.parts import Parts
+from frontdesk.logs import get_logger
+from frontdesk.model import events
+from frontdesk.model.turns import Claim, Turn
+
+CLEANUP_SECONDS = 10.0
+NO_APPROVALS = "nobody can be asked for an approval here"
+
+log = get_logger(__name__)
+
+
+class Stopped(Exception):
+    """Somebody wanted the turn to stop."""
+
+
+class Listening:
+    def __init__(self, parts: Parts, claim: Claim) -> None:
+        self._parts = parts
+        self._claim = claim
+        self._line = Line()
+        self._task: asyncio.Task[events.Failed | None] | None = None
+        self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stopping = False
+        self._lost = False
+        self._steered: set[str] = set()
+        self._unwritten: list[Turn] = []
+
+    def stop(self) -> None:
+        """Tell the agent to stop; take the turn from it when it cannot or does not."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._line.send(events.Stop())
+        delay = self._parts.running.stop_seconds if self._parts.agent.abilities.stops else 0.0
+        asyncio.get_running_loop().call_later(delay, self._cancel)
+
+    def lose(self) -> None:
+        """Somebody else has the turn: what the agent does here is no longer wanted."""
+        self._lost = True
+        if self._task:
+            self._task.cancel()
+
+    def steer(self, turns: tuple[Turn, ...]) -> None:
+        """Pass on messages that came in meanwhile, each once."""
+        if not self._parts.agent.abilities.steers:
+            return
+        for turn in turns:
+            signal = events.Steer(text=turn.text, id=turn.id)
+            if turn.id not in self._steered and self._line.send(signal):
+                self._steered.add(turn.id)
+                self._unwritten.append(turn)
+
+    async def hear(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
+        """Listen until the agent has finished; Stopped when it was not to finish.
+
+        The agent has let go when this ends, unless it had to be left behind.
+        """
+        if self._stopping:
+            raise Stopped
+        self._task = asyncio.create_task(self._listen(assignment, draft))
+        try:
+            ends: set[asyncio.Future[Any]] = {self._task, self._given_up}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._task.cancel()
+            if not self._given_up.done():
+                await asyncio.wait({self._task}, timeout=CLEANUP_SECONDS)
+        if self._lost:
+            raise errors.LeaseLost(lane=self._claim.lease.lane)
+        if self._stopping:
+            raise Stopped
+        return self._task.result()
+
+    async def _listen(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
+        self._parts.live.begin(self._claim.turn.id)
+        stream = self._parts.agent.run(assignment, self._line)
+        async with aclosing(stream):
+            async for event in stream:
+                self._parts.live.tell(self._claim.turn.id, event)
+                if isinstance(event, events.Failed):
+                    return event
+                await self._write(event, assignment.session_id, draft)
+                if isinstance(event, events.Done):
+                    break
+        await self._write(events.Done(), assignment.session_id, draft)
+        return None
+
+    async def _write(self, event: events.Event, session_id: str, draft: Draft) -> None:
+        if isinstance(event, events.Approval):
+            self._line.send(events.Decision(id=event.id, approved=False, reason=NO_APPROVALS))
+        absorbed = self._take_heard()
+        rows = draft.close() if absorbed else []
+        rows += [draft.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
+        rows += draft.take(event)
+        if rows:
+            now = self._parts.clock.now()
+            await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
+
+    def _take_heard(self) -> list[Turn]:
+        """The messages that the agent has received and that are not yet part of the turn."""
+        heard = [turn for turn in self._unwritten if self._line.has_steered(turn.id)]
+        self._unwritten = [turn for turn in self._unwritten if turn not in heard]
+        return heard
+
+    def _cancel(self) -> None:
+        if self._task and not self._task.done():
+            self._task.cancel()
+            asyncio.get_running_loop().call_later(CLEANUP_SECONDS, self._leave)
+
+    def _leave(self) -> None:
+        """An agent that does not even let go is left behind."""
+        if self._task and not self._task.done():
+            log.warning("agent_left_behind", turn=self._claim.turn.id)
+            self._given_up.set_result(None)

@@ -1,0 +1,88 @@
+"""The parts of a gateway that everything in the flow works with."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from frontdesk.contracts.agents import Agent
+from frontdesk.contracts.channels import Capabilities, Channel
+from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.hooks import Hooks
+from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.contracts.store import Store
+from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.conversations import Conversations
+from frontdesk.flow.live import Live
+from frontdesk.formats import splitting
+from frontdesk.model import deliveries, lanes
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.running import Running
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import Turn
+
+ID_BYTES = 8
+NO_CHANNEL = Capabilities()
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    store: Store
+    conversations: Conversations
+    agent: Agent
+    channels: Mapping[tuple[str, str | None], Channel]
+    authorization: Authorization
+    hooks: Hooks
+    snapshots: Snapshots | None
+    running: Running
+    clock: Clock
+    live: Live
+
+    def channel_of(self, source: SessionSource) -> Channel | None:
+        return self.channels.get((str(source.platform), source.account))
+
+    def capabilities_of(self, source: SessionSource) -> Capabilities:
+        channel = self.channel_of(source)
+        return channel.capabilities if channel else NO_CHANNEL
+
+    def repeatable(self, delivery: Delivery) -> bool:
+        """Whether sending it a second time does no harm."""
+        capabilities = self.capabilities_of(delivery.to)
+        return capabilities.idempotent_sends or (capabilities.edits and delivery.draft is not None)
+
+    def answers(
+        self, turn: Turn, text: str, *, kind: deliveries.Kind = deliveries.Kind.REPLY, **fields: Any
+    ) -> tuple[Delivery, ...]:
+        """The answer to a message as its chat takes it: in as many pieces as its limit asks for.
+
+        What ends the turn begins in the place of what was shown of it meanwhile.
+        """
+        capabilities = self.capabilities_of(turn.source)
+        pieces = splitting.split_text(text, capabilities.text_limit)
+        final = fields.pop("final", True)
+        place = {deliveries.DRAFT: turn.draft} if final and turn.draft else {}
+        return tuple(
+            Delivery(
+                id=new_id("d"),
+                kind=kind,
+                lane=lanes.chat_lane(turn.source, collects=capabilities.collects),
+                to=turn.source,
+                text=piece,
+                final=final and number == len(pieces),
+                turn_id=turn.id,
+                session_key=turn.session_key,
+                event_id=turn.event_id,
+                extra=place if number == 1 else {},
+                created_at=self.clock.now(),
+                **fields,
+            )
+            for number, piece in enumerate(pieces, 1)
+        )
+
+    def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
+        """Something that the gateway itself has to say."""
+        return self.answers(turn, text, kind=deliveries.Kind.NOTICE, final=final, **fields)
+
+
+def new_id(letter: str) -> str:
+    return f"{letter}_{secrets.token_hex(ID_BYTES)}"

@@ -1,0 +1,73 @@
+"""What an agent is given: the message as the transcript has it, and the instructions for one turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk.flow import context, handover, limits, notices
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import spirals
+from frontdesk.model.messages import Plain, Role
+from frontdesk.model.sessions import Session
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import Turn
+
+MAX_NAME_CHARACTERS = 80
+
+Content = str | list[dict[str, Any]]
+
+log = get_logger(__name__)
+
+
+def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
+    """The message as the transcript has it; in a shared session with the sender's name before it."""
+    if parts.conversations.is_shared(turn.source):
+        content = _prefixed(_sender(turn.source), content)
+    message: Plain = {"role": "user", "content": content, "timestamp": turn.received_at.isoformat()}
+    if turn.source.message_id:
+        message["platform_message_id"] = turn.source.message_id
+    return message
+
+
+def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
+    """The rows that are the agent's business: what was said and done, and the hand-over."""
+    given = (handover.as_given(row) for row in transcript)
+    return [row for row in given if row["role"] != Role.SESSION_META]
+
+
+def system_prompt(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str:
+    """The turn's instructions, never stored."""
+    conversations, entry = parts.conversations, session.entry
+    place = context.build_session_context(turn.source, conversations.config, entry)
+    block = context.build_session_context_prompt(place, redact_pii=parts.running.redact_pii)
+    policy = conversations.policy_for(entry, turn.source)
+    note = notices.reset_note(
+        entry, policy, checkpointed=session.checkpointed, handed_over=handover.is_due(session)
+    )
+    whole = f"{note}\n\n{block}" if note else block
+    return limits.ephemeral_prompt(
+        whole, parts.running.extra_prompt, _warning(parts, turn, session, transcript)
+    )
+
+
+def _warning(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str | None:
+    """What the agent is told of its limits. The answer is worth more than a warning that cannot be made."""
+    try:
+        policy = parts.conversations.policy_for(session.entry, turn.source)
+        spiral = spirals.look(transcript, policy)
+        return limits.turn_warnings(session.as_limited(), policy, spiral, now=parts.clock.now())
+    except Exception:
+        log.exception("warning_failed", turn=turn.id)
+        return None
+
+
+def _sender(source: SessionSource) -> str:
+    name = quoting.clean_text(source.user_name or source.user_id or "", MAX_NAME_CHARACTERS)
+    return name.replace("[", "(").replace("]", ")").replace("\n", " ") or "unknown"
+
+
+def _prefixed(name: str, content: Content) -> Content:
+    if isinstance(content, str):
+        return f"[{name}] {content}"
+    return [{"type": "text", "text": f"[{name}]"}, *content]

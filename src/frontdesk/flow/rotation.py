@@ -1,0 +1,126 @@
+"""After a turn: a session that has reached a limit is checkpointed and followed by a new one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from frontdesk.flow import endings, handover, limits, notices
+from frontdesk.flow.drafts import Draft
+from frontdesk.flow.parts import Parts
+from frontdesk.logs import get_logger
+from frontdesk.model import moves, spirals
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.messages import Plain
+from frontdesk.model.moves import Move, Situation
+from frontdesk.model.policies import EndReason
+from frontdesk.model.sessions import Session, SessionEntry
+from frontdesk.model.turns import Claim, Turn
+
+LABEL = "marathon-{session_id}"
+CHECKPOINT_SECONDS = 600.0
+
+log = get_logger(__name__)
+
+
+class Rotation:
+    """A session that is over after a turn: carried out once the turn's rows are written."""
+
+    def __init__(self, parts: Parts, claim: Claim, session: Session, reason: EndReason) -> None:
+        self._parts = parts
+        self._claim = claim
+        self._session = session
+        self._reason = reason
+
+    async def carry_out(self) -> None:
+        """Checkpoint, take leave, end the session, start the next, tell people, let go of the lane."""
+        parts, session = self._parts, self._session
+        checkpointed = await self._checkpoint()
+        written = await parts.store.sessions.find(session.id)
+        await endings.take_leave(parts, written or session, self._reason)
+        settled = await parts.store.turns.rotate(
+            self._claim,
+            lambda situation: self._decide(situation, checkpointed),
+            parts.conversations.new_id,
+            self._notices,
+            parts.clock.now(),
+        )
+        if isinstance(settled.move, moves.Start):
+            log.info("session_rotated", session=session.id, reason=str(self._reason))
+
+    def _decide(self, situation: Situation, checkpointed: bool) -> Move:
+        current = situation.current
+        if current is None or current.id != self._session.id:
+            return moves.Stay()
+        now = self._parts.clock.now()
+        fresh = current.successor(self._parts.conversations.new_id(), now, self._reason)
+        fresh = replace(fresh, reset_told=True, checkpointed=checkpointed)
+        return moves.Start(session=fresh, ends=self._reason)
+
+    def _notices(self, session: Session) -> tuple[Delivery, ...]:
+        return reset_notices(self._parts, self._claim.turn, session)
+
+    async def _checkpoint(self) -> bool:
+        """Whether there is a checkpoint of the directory as it is now."""
+        parts, directory = self._parts, self._parts.running.working_dir
+        if not (parts.running.checkpoints and parts.snapshots and directory):
+            return False
+        session_id, turn_id = self._session.id, self._claim.turn.id
+        label = LABEL.format(session_id=session_id)
+        try:
+            async with asyncio.timeout(CHECKPOINT_SECONDS):
+                await parts.snapshots.create_checkpoint(directory, label, session_id, turn_id)
+        except Exception:
+            log.exception("snapshot_failed", session=session_id)
+            return False
+        return True
+
+
+async def rotation_due(
+    parts: Parts, claim: Claim, session: Session, transcript: Sequence[Plain], draft: Draft
+) -> Rotation | None:
+    """The rotation that is to follow a turn; what cannot be told does not stop the reply."""
+    try:
+        reason = _reason(parts, claim.turn, session, [*transcript, *draft.rows], draft)
+        if reason is None or await parts.conversations.is_busy(claim.turn.session_key):
+            return None
+    except Exception:
+        log.exception("rotation_failed", turn=claim.turn.id)
+        return None
+    return Rotation(parts, claim, session, reason)
+
+
+def _reason(
+    parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain], draft: Draft
+) -> EndReason | None:
+    policy = parts.conversations.policy_for(session.entry, turn.source)
+    after = session.as_limited(_after(session.entry, draft))
+    return limits.rotation_reason(after, policy, spirals.look(transcript, policy), now=parts.clock.now())
+
+
+def _after(entry: SessionEntry, draft: Draft) -> SessionEntry:
+    """The session's counters once the turn is written."""
+    usage = draft.usage
+    counted = replace(entry, message_count=entry.message_count + draft.counted)
+    if usage is None:
+        return counted
+    return replace(
+        counted,
+        input_tokens=entry.input_tokens + usage.input_tokens,
+        output_tokens=entry.output_tokens + usage.output_tokens,
+        estimated_cost_usd=entry.estimated_cost_usd + usage.cost_usd,
+    )
+
+
+def reset_notices(parts: Parts, turn: Turn, session: Session) -> tuple[Delivery, ...]:
+    """What people are told of the automatic reset that a session begins with."""
+    if not parts.capabilities_of(turn.source).notices:
+        return ()
+    text = notices.reset_notice(
+        session.entry,
+        parts.conversations.policy_for(session.entry, turn.source),
+        checkpointed=session.checkpointed,
+        handed_over=handover.is_due(session),
+        previous=session.parent_id,
+    )
+    return parts.notices(turn, text, session_id=session.id) if text else ()

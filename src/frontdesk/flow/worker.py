@@ -1,0 +1,231 @@
+"""The worker: runs turns and sends answers on one node, and takes over what dead nodes left."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.flow.crew import Crew
+from frontdesk.flow.delivery import Sender
+from frontdesk.flow.expiry import Expiry
+from frontdesk.flow.parts import Parts
+from frontdesk.flow.turns import RunningTurn, set_aside_notices
+from frontdesk.logs import get_logger
+from frontdesk.model import deliveries, lanes, turns
+
+RENEW_SECONDS = 10.0
+RECOVER_SECONDS = 2.0
+SIGNAL_SECONDS = 1.0
+PRUNE_SECONDS = 3600.0
+FEED_KEPT = timedelta(days=7)
+STORE_PAUSE_SECONDS = 0.5
+
+log = get_logger(__name__)
+
+
+class Worker:
+    def __init__(self, parts: Parts, node: int) -> None:
+        self._parts = parts
+        self._node = node
+        self._running: dict[str, RunningTurn] = {}
+        self._sending: dict[str, deliveries.Claim] = {}
+        self._sender = Sender(parts)
+        self._closing = asyncio.Event()
+        self._draining = False
+        self._turns = self._crew_of(Topic.TURNS, lanes.Kind.TURN, parts.running.turns_at_once)
+        self._control = self._crew_of(Topic.CONTROL, lanes.Kind.CONTROL, parts.running.commands_at_once)
+        self._deliveries = self._crew_of_deliveries()
+
+    def _crew_of(self, topic: Topic, kind: lanes.Kind, places: int) -> Crew[turns.Claim]:
+        return Crew(
+            topic,
+            self._parts.store.bells,
+            self._parts.clock,
+            places,
+            partial(self._claim, kind),
+            self._run_turn,
+            partial(self._parts.store.turns.next_due, kind),
+        )
+
+    def _crew_of_deliveries(self) -> Crew[deliveries.Claim]:
+        store = self._parts.store
+
+        async def claim(limit: int) -> list[deliveries.Claim]:
+            return await store.deliveries.claim(self._node, limit, self._parts.clock.now())
+
+        return Crew(
+            Topic.DELIVERIES,
+            store.bells,
+            self._parts.clock,
+            self._parts.running.deliveries_at_once,
+            claim,
+            self._send,
+            store.deliveries.next_due,
+        )
+
+    async def run(self) -> None:
+        """Work until closed."""
+        async with asyncio.TaskGroup() as group:
+            for crew in (self._turns, self._control, self._deliveries):
+                group.create_task(crew.run())
+            for job, seconds in (
+                (self._recover, RECOVER_SECONDS),
+                (self._renew, RENEW_SECONDS),
+                (self._expire, self._parts.running.expiry_check_seconds),
+                (self._prune, PRUNE_SECONDS),
+            ):
+                group.create_task(self._repeat(job, seconds))
+            group.create_task(self._pass_signals())
+
+    @property
+    def busy_turns(self) -> int:
+        return len(self._running)
+
+    async def close(self, hurried: asyncio.Event) -> None:
+        """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back."""
+        self._draining = True
+        self._turns.close()
+        self._control.close()
+        seconds = self._parts.running.drain_seconds
+        if not await self._turns.drained(seconds, hurried):
+            log.warning("turns_put_back", turns=len(self._running))
+            await self._turns.abandon()
+        await self._control.drained(STORE_PAUSE_SECONDS, hurried)
+        await self._control.abandon()
+        self._deliveries.close()
+        await self._deliveries.drained(min(seconds, self._parts.running.send_seconds), hurried)
+        await self._deliveries.abandon()
+        self._closing.set()
+        self._parts.store.bells.ring(Topic.SIGNALS, far=False)
+
+    async def _claim(self, kind: lanes.Kind, limit: int) -> list[turns.Claim]:
+        set_aside = partial(set_aside_notices, self._parts)
+        now, beside = self._parts.clock.now(), [running.turn for running in self._running.values()]
+        return await self._parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
+
+    async def _run_turn(self, claim: turns.Claim) -> None:
+        running = RunningTurn(self._parts, claim)
+        self._running[claim.turn.id] = running
+        try:
+            await running.run()
+        except asyncio.CancelledError:
+            with suppress(errors.LeaseLost):  # it had just ended
+                await running.put_back()
+            raise
+        except errors.LeaseLost:
+            log.warning("lease_lost", turn=claim.turn.id)
+        except errors.StoreError as error:
+            log.warning("store_troubled", turn=claim.turn.id, why=str(error))
+            await self._until_stored(partial(running.put_back, mark=False))
+        except Exception as error:
+            log.exception("turn_crashed", turn=claim.turn.id)
+            await self._until_stored(partial(running.give_up, error))
+        finally:
+            if self._running.get(claim.turn.id) is running:  # a turn that was lost may be here again
+                del self._running[claim.turn.id]
+            self._parts.live.tell(claim.turn.id, None)
+
+    async def _send(self, claim: deliveries.Claim) -> None:
+        self._sending[claim.delivery.id] = claim
+        try:
+            await self._sender.send(claim)
+        finally:
+            del self._sending[claim.delivery.id]
+
+    async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write as soon as the store takes it; somebody else may have the turn by then."""
+        while True:
+            try:
+                await write()
+            except errors.LeaseLost as error:
+                log.warning("lease_lost", why=str(error))
+            except errors.StoreClosed:
+                raise
+            except errors.StoreError:
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
+                continue
+            return
+
+    async def _pass_signals(self) -> None:
+        """Tell running turns to stop, and of messages that are to be steered into them."""
+        bell = self._parts.store.bells.listen(Topic.SIGNALS)
+        while not self._closing.is_set():
+            await bell.wait(SIGNAL_SECONDS)
+            if not self._running:
+                continue
+            try:
+                for signals in await self._parts.store.turns.signals(self._node):
+                    self._pass_on(signals)
+            except errors.StoreError as error:
+                log.warning("store_troubled", why=str(error))
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
+        bell.silence()
+
+    def _pass_on(self, signals: turns.Signals) -> None:
+        running = self._running.get(signals.turn_id)
+        if running and signals.stop:
+            running.stop()
+        if running and signals.steering:
+            running.steer(signals.steering)
+
+    async def _repeat(self, job: Callable[[], Awaitable[object]], seconds: float) -> None:
+        """The outermost door of what is done by the clock."""
+        while not self._closing.is_set():
+            try:
+                await job()
+            except errors.StoreError as error:
+                log.warning("store_troubled", why=str(error))
+            except Exception:
+                log.exception("job_failed")
+            await self._pause(seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return
+
+    async def _renew(self) -> None:
+        leases = [running.claim.lease for running in self._running.values()]
+        leases += [claim.lease for claim in self._sending.values()]
+        if leases:
+            await self._parts.store.turns.renew(leases)
+
+    async def _let_go(self) -> None:
+        """Stop what is no longer ours: while we could not be seen, others may have taken it."""
+        running = list(self._running.values())
+        held = await self._parts.store.turns.held(self._node) if running else ()
+        for each in running:
+            if each.claim.lease not in held:
+                each.lose()
+
+    async def _recover(self) -> None:
+        """Take over what nodes held that are gone, or have not renewed their leases."""
+        await self._let_go()
+        store, now = self._parts.store, self._parts.clock.now()
+        gone = await store.nodes.gone(self._node)
+        for node in gone:
+            recovered = await store.turns.recover(node, self._parts.repeatable, now)
+            log.info("node_recovered", node=node, turns=len(recovered))
+        await self._recover_overdue(gone)
+
+    async def _recover_overdue(self, gone: Sequence[int]) -> None:
+        """Our own leases run out when a claim was stored and its answer lost: renew what we know of first."""
+        store, now = self._parts.store, self._parts.clock.now()
+        late = set(await store.nodes.overdue()) - set(gone)
+        if self._node in late:
+            await self._renew()
+        for node in late:
+            await store.turns.recover(node, self._parts.repeatable, now, overdue=True)
+            log.warning("lease_overdue", node=node)
+
+    async def _prune(self) -> None:
+        await self._parts.store.feed.prune(self._parts.clock.now() - FEED_KEPT)
+
+    async def _expire(self) -> None:
+        if not self._draining:
+            await Expiry(self._parts).sweep()

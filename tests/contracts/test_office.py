@@ -1,0 +1,90 @@
+"""The office over every store: what the owner of a gateway can ask for."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
+from frontdesk.app.office import Office
+from frontdesk.flow.authorization import Authorization
+from frontdesk.model.access import Access, Strangers
+from frontdesk.testing import SettableClock
+from tests.contracts.conftest import OpenSessionStore
+from tests.contracts.samples import LASTING
+
+ANN = SessionSource(platform=Platform.TELEGRAM, chat_id="1", user_id="1", user_name="Ann")
+BOB = SessionSource(platform=Platform.SLACK, chat_id="C1", user_id="2", user_name="Bob")
+
+
+def office_of(service: SessionStore, clock: SettableClock) -> Office:
+    return Office(service.store, service, clock=clock)
+
+
+async def talk(service: SessionStore, source: SessionSource, text: str) -> str:
+    entry = await service.get_or_create_session(source)
+    await service.append_to_transcript(entry.session_id, {"role": "user", "content": text})
+    await service.append_to_transcript(entry.session_id, {"role": "assistant", "content": f"re: {text}"})
+    return entry.session_id
+
+
+async def test_everybodys_sessions_are_seen_latest_first(service: SessionStore, clock: SettableClock) -> None:
+    first = await talk(service, ANN, "from ann")
+    clock.advance(timedelta(minutes=5))
+    second = await talk(service, BOB, "from bob")
+    office = office_of(service, clock)
+    assert [each["id"] for each in await office.list_sessions()] == [second, first]
+    assert [each["id"] for each in await office.list_sessions(active_minutes=1)] == [second]
+    assert {hit["session_id"] for hit in await office.search("from")} == {first, second}
+
+
+async def test_ended_sessions_are_listed_when_asked_for(service: SessionStore, clock: SettableClock) -> None:
+    ended = await talk(service, ANN, "hello")
+    await service.reset_session(await service.session_key_for(ANN))
+    office = office_of(service, clock)
+    assert ended not in [each["id"] for each in await office.list_sessions()]
+    (found,) = [each for each in await office.list_sessions(all=True) if each["id"] == ended]
+    assert (found["state"], found["end_reason"]) == ("ended", "new")
+
+
+async def test_export_holds_the_whole_session(service: SessionStore, clock: SettableClock) -> None:
+    session_id = await talk(service, ANN, "grüße\n你好")
+    office = office_of(service, clock)
+    lines = "".join([piece async for piece in office.export_session(session_id)]).splitlines()
+    shown = await office.show_session(session_id)
+    head, *messages = map(json.loads, lines)
+    assert messages == shown.pop("transcript")
+    assert head == {"session": shown}
+
+
+async def test_people_are_let_in_and_sent_away(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    access = {"telegram": Access(strangers=Strangers.PAIR)}
+    service = await open_session_store(GatewayConfig(access=access))
+    authorization = Authorization(service.store, service.config, clock=clock)
+    answer = await authorization.answer_stranger(ANN, await authorization.check(ANN))
+    office = office_of(service, clock)
+    assert answer is not None
+    assert [each["principal"] for each in await office.pending_people()] == ["telegram:1"]
+    code = answer.partition("whoever runs me: ")[2].split()[0]
+    assert (await office.approve_person(code))["role"] == "user"
+    assert [each["name"] for each in await office.list_people()] == ["Ann"]
+    assert await office.revoke_person("telegram:1")
+    assert await office.list_people() == []
+
+
+async def test_what_is_not_there_is_named(service: SessionStore, clock: SettableClock) -> None:
+    office = office_of(service, clock)
+    with pytest.raises(errors.SessionNotFound):
+        await office.show_session("nobody")
+    with pytest.raises(errors.UnknownDelivery):
+        await office.resend_delivery("nothing")
+    with pytest.raises(errors.InvalidInput):
+        await office.list_sessions(limit=-1)
+
+
+async def test_status_of_a_store_without_a_gateway(open_session_store: OpenSessionStore) -> None:
+    status = await Office.of_sessions(await open_session_store(LASTING)).status()
+    assert not status["running"]
+    assert (status["turns"], status["deliveries"], status["channels"]) == ({}, {}, [])

@@ -1,0 +1,280 @@
+"""Sessions whose time is over, and turns that a shutdown cuts short, through a whole gateway."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from frontdesk import EndReason, GatewayConfig, ResetMode, SessionResetPolicy
+from frontdesk.agents import scripted
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.contracts.hooks import LoadTranscript, NoHooks
+from frontdesk.flow.expiry import Expiry
+from frontdesk.model import events, turns
+from frontdesk.model.running import Running
+from frontdesk.model.sessions import Session, SessionEntry, Status
+from frontdesk.testing import SettableClock
+from tests.flow.harness import House, Notebook, open_house, poll
+
+SELDOM_SECONDS = 3600.0
+QUIET = Running(drain_seconds=1.0, expiry_check_seconds=SELDOM_SECONDS)
+"""The tests themselves say when expired sessions are looked for."""
+
+
+def idle(**fields: Any) -> GatewayConfig:
+    policy = SessionResetPolicy.from_dict(
+        {"mode": ResetMode.IDLE, "idle_minutes": 30, "max_messages": 0} | fields
+    )
+    return GatewayConfig(default_reset_policy=policy)
+
+
+class Story(NoHooks):
+    """Hooks and an agent that tell in which order they heard of things."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.saved: list[int] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._driver = scripted.Driver(scripted.Options())
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        self.told.append(f"end {reason}")
+        await self.gate.wait()
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        self.saved.append(len(await load_transcript()))
+        self.told.append(f"finalize {reason}")
+
+    @property
+    def abilities(self) -> Abilities:
+        return self._driver.abilities
+
+    def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
+        return self._driver.run(turn, line)
+
+    async def release(self, session_id: str) -> None:
+        self.told.append("release")
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+
+async def current(house: House) -> Session:
+    session = await house.store.sessions.current(await house.key())
+    assert session is not None
+    return session
+
+
+async def finalized(house: House, session_id: str) -> Session:
+    async def look() -> Session | None:
+        session = await house.store.sessions.find(session_id)
+        return session if session and session.entry.expiry_finalized else None
+
+    return await poll(look)
+
+
+async def nothing_waits(house: House) -> None:
+    async def look() -> bool | None:
+        return None if await house.store.turns.counts() else True
+
+    await poll(look)
+
+
+ONCE = ["end idle", "finalize idle", "release"]
+
+
+async def test_expired_session_is_finalized_once(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        expiry = Expiry(house.gateway.parts)
+        assert await expiry.sweep() == 0
+        clock.advance(minutes=31)
+        assert await expiry.sweep() == 1
+        await finalized(house, session.id)
+        assert await expiry.sweep() == 0
+        assert story.told == ONCE
+        assert story.saved == [2]
+        assert (await current(house)).id == session.id
+        await house.ask("hello again")
+        assert (await current(house)).parent_id == session.id
+        assert story.told == ONCE
+
+
+async def test_watcher_of_a_running_gateway_finds_it(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    running = Running(drain_seconds=1.0, expiry_check_seconds=0.05)
+    async with open_house(
+        store_url, config=idle(), running=running, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        clock.advance(minutes=31)
+        await finalized(house, (await current(house)).id)
+        assert story.told == ONCE
+        assert house.notebook.notices == []
+
+
+async def test_order_survives_a_restart_in_the_middle(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    story.gate.clear()
+    running = Running(drain_seconds=0.05, expiry_check_seconds=SELDOM_SECONDS)
+    async with open_house(
+        store_url, config=idle(), running=running, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        clock.advance(minutes=31)
+        assert await Expiry(house.gateway.parts).sweep() == 1
+
+        async def told() -> bool | None:
+            return True if story.told else None
+
+        await poll(told)
+    assert story.told == ["end idle"]
+    story.gate.set()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        after = await finalized(house, session.id)
+        assert not after.entry.resume_pending
+        assert story.told == ["end idle", *ONCE]
+
+
+async def test_two_nodes_finalize_once(store_url: str) -> None:
+    if store_url.startswith("sqlite"):
+        pytest.skip("a SQLite file belongs to one node")
+    clock, story = SettableClock(), Story()
+    async with AsyncExitStack() as opened:
+        houses = [
+            await opened.enter_async_context(
+                open_house(store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story)
+            )
+            for _ in range(2)
+        ]
+        await houses[0].ask("hello")
+        session = await current(houses[0])
+        clock.advance(minutes=31)
+        found = await asyncio.gather(*(Expiry(house.gateway.parts).sweep() for house in houses))
+        assert sum(found) == 1
+        await finalized(houses[0], session.id)
+        await nothing_waits(houses[0])
+        assert story.told == ONCE
+
+
+async def test_session_that_is_active_again_is_left_alone(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        clock.advance(minutes=20)
+        receipt = await house.say("!sleep 0.3; still here")
+        await house.until(receipt.turn_id, turns.State.RUNNING)
+        clock.advance(minutes=31)
+        await Expiry(house.gateway.parts).sweep()  # the order waits behind the turn, which ends just now
+        await house.finished(receipt.turn_id)
+        await nothing_waits(house)
+        after = await current(house)
+        assert (after.id, after.entry.expiry_finalized) == (session.id, False)
+        assert story.told == []
+
+
+async def test_session_that_was_busy_is_finalized_on_another_day(store_url: str) -> None:
+    clock, story, busy = SettableClock(), Story(), [False, True]
+    async with open_house(
+        store_url,
+        config=idle(),
+        running=QUIET,
+        clock=clock,
+        hooks=story,
+        agent=story,
+        has_active_processes_fn=lambda _key: busy.pop(0) if busy else False,
+    ) as house:
+        await house.ask("hello")
+        clock.advance(minutes=31)
+        assert await Expiry(house.gateway.parts).sweep() == 1
+        await nothing_waits(house)
+        assert story.told == []
+        clock.advance(days=1)
+        assert await Expiry(house.gateway.parts).sweep() == 1
+        await finalized(house, (await current(house)).id)
+
+
+async def test_session_that_time_does_not_end_is_never_finalized(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    config = idle(mode=ResetMode.NONE)
+    async with open_house(
+        store_url, config=config, running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        clock.advance(days=1000)
+        assert await Expiry(house.gateway.parts).sweep() == 0
+        await nothing_waits(house)
+        assert story.told == []
+
+
+async def test_webhook_session_rests_after_its_answer_and_is_taken_up_again(store_url: str) -> None:
+    story = Story()
+    running = Running(drain_seconds=1.0, close_after_answer=("webhook",))
+    async with open_house(
+        store_url, running=running, notebook=Notebook("webhook"), hooks=story, agent=story
+    ) as house:
+        await house.say("hello")
+
+        async def rests() -> Session | None:
+            session = await house.store.sessions.current(await house.key())
+            return session if session and session.status is Status.ENDED else None
+
+        session = await poll(rests)
+        assert (session.reason, story.told) == (EndReason.CLOSED, ["end closed"])
+        assert await house.ask("again") == "echo: again"
+        assert len(await house.transcript()) == 4
+        assert (await poll(rests)).id == session.id
+
+
+# shutdown
+
+
+async def test_turns_may_finish_before_the_gateway_closes(store_url: str) -> None:
+    async with open_house(store_url, running=Running(drain_seconds=20.0)) as house:
+        receipt = await house.say("!sleep 0.3; done")
+        await house.until(receipt.turn_id, turns.State.RUNNING)
+        notebook = house.notebook
+    assert notebook.replies == ["echo: done"]
+
+
+async def test_turns_cut_short_are_marked_and_their_attempts_do_not_count(store_url: str) -> None:
+    receipt = None
+    for _ in range(turns.MAX_ATTEMPTS + 2):
+        async with open_house(store_url, running=Running(drain_seconds=0.05)) as house:
+            receipt = receipt or await house.say("!hang 5; done")
+            await house.until(receipt.turn_id, turns.State.RUNNING)
+            await house.rows(1)
+    assert receipt is not None
+    async with open_house(store_url) as house:
+        turn = await house.finished(receipt.turn_id)
+        assert (turn.state, turn.attempts, turn.tries) == (turns.State.DONE, 6, 1)
+        entry = (await current(house)).entry
+        assert (entry.resume_pending, entry.resume_reason, entry.last_resume_marked_at) == (False, None, None)
+        assert await house.notebook.wait_for(1) == ["echo: done"]
+
+
+async def test_session_of_a_turn_that_was_put_back_is_marked_to_be_resumed(store_url: str) -> None:
+    async with open_house(store_url, running=Running(drain_seconds=0.05)) as house:
+        receipt = await house.say("!hang; done")
+        await house.rows(1)
+        await house.gateway.close()
+        turn = await house.store.turns.find(receipt.turn_id)
+        assert turn
+        assert (turn.state, turn.attempts, turn.put_backs) == (turns.State.QUEUED, 1, 1)
+        entry = (await current(house)).entry
+        assert (entry.resume_pending, entry.resume_reason) == (True, "restart_timeout")

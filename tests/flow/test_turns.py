@@ -1,0 +1,223 @@
+"""Turns through a whole gateway: answered once, in order, whatever the agent does."""
+
+import pytest
+
+from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
+from frontdesk.agents import scripted
+from frontdesk.model import deliveries, turns
+from frontdesk.model.running import Running
+from tests.flow.harness import House, Notebook, open_house
+
+
+async def test_message_is_answered(house: House) -> None:
+    assert await house.ask("hello") == "echo: hello"
+    assert await house.notebook.wait_for(1) == ["echo: hello"]
+    assert [row["content"] for row in await house.transcript()] == ["hello", "echo: hello"]
+
+
+async def test_repeated_event_is_answered_once(house: House) -> None:
+    first = await house.say("hello", event_id="same")
+    again = await house.say("hello", event_id="same")
+    assert (again.turn_id, again.repeated) == (first.turn_id, True)
+    await house.finished(first.turn_id)
+    await house.ask("next")
+    assert await house.notebook.wait_for(2) == ["echo: hello", "echo: next"]
+
+
+async def test_messages_of_a_conversation_are_answered_in_order(house: House) -> None:
+    receipts = [await house.say(f"!sleep 0.01; number {number}") for number in range(10)]
+    for receipt in receipts:
+        await house.finished(receipt.turn_id)
+    replies = await house.notebook.wait_for(10)
+    assert [reply.split()[-1] for reply in replies] == [str(number) for number in range(10)]
+
+
+async def test_hanging_turn_of_one_person_does_not_hold_up_another(house: House) -> None:
+    await house.say("!hang", user="ann")
+    assert await house.ask("hello", user="bob") == "echo: hello"
+
+
+async def test_sender_is_told_that_a_message_waits(house: House) -> None:
+    await house.say("!hang")
+    receipt = await house.say("next")
+    assert receipt.waiting == 1
+    assert "queued" in (await house.notebook.wait_for(1, "notice"))[0]
+
+
+async def test_failed_turn_is_told_and_next_one_runs(house: House) -> None:
+    said = await house.ask("!fail")
+    assert "not answered" in said
+    assert await house.ask("hello") == "echo: hello"
+
+
+async def test_retryable_failure_is_tried_again(house: House) -> None:
+    receipt = await house.say("!fail retryable 1")
+    turn = await house.finished(receipt.turn_id)
+    assert (turn.state, turn.attempts) == (turns.State.DONE, 2)
+
+
+async def test_agent_that_raises_ends_in_a_notice(house: House) -> None:
+    assert "not answered" in await house.ask("!raise")
+    assert await house.ask("hello") == "echo: hello"
+
+
+async def test_tool_calls_are_written_with_their_results(house: House) -> None:
+    await house.ask('!tool look {"path": "a"}; done')
+    roles = [row["role"] for row in await house.transcript()]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_tool_call_without_result_is_closed(house: House) -> None:
+    await house.ask("!call look")
+    tool = next(row for row in await house.transcript() if row["role"] == "tool")
+    assert "interrupted" in tool["content"]
+
+
+async def test_usage_is_added_to_the_session(house: House) -> None:
+    await house.ask("!tokens 10 5 0.25; ok")
+    entry = await house.sessions.get_session(await house.key())
+    assert entry is not None
+    assert (entry.input_tokens, entry.output_tokens, entry.estimated_cost_usd) == (10, 5, 0.25)
+
+
+async def test_stopped_turn_keeps_its_text_and_frees_the_lane(house: House) -> None:
+    receipt = await house.say("!say half; !hang")
+    await house.until(receipt.turn_id, turns.State.RUNNING)
+    await house.rows(1)
+    await house.store.turns.request_stop(await house.key(), house.gateway.parts.clock.now())
+    turn = await house.finished(receipt.turn_id)
+    assert turn.state is turns.State.INTERRUPTED
+    assert [row["content"] for row in await house.transcript()][-1] == "half"
+    assert await house.ask("hello") == "echo: hello"
+
+
+async def test_turn_that_takes_too_long_fails(store_url: str) -> None:
+    async with open_house(store_url, running=Running(turn_seconds=0.2, drain_seconds=1.0)) as house:
+        assert "0.2 seconds" in await house.ask("!hang")
+
+
+def steerable() -> scripted.Driver:
+    return scripted.Driver(scripted.Options(steers=True))
+
+
+async def test_message_is_steered_into_running_turn(store_url: str) -> None:
+    running = Running(busy_mode=turns.Busy.STEER, drain_seconds=1.0)
+    async with open_house(store_url, running=running, agent=steerable()) as house:
+        first = await house.say("!steer")
+        await house.until(first.turn_id, turns.State.RUNNING)
+        second = await house.say("to the left")
+        await house.finished(first.turn_id)
+        turn = await house.finished(second.turn_id)
+        assert turn.state is turns.State.DONE
+        assert "steered: to the left" in (await house.notebook.wait_for(1))[0]
+        assert [row["role"] for row in await house.transcript()].count("user") == 2
+
+
+async def test_message_interrupts_running_turn(store_url: str) -> None:
+    running = Running(busy_mode=turns.Busy.INTERRUPT, drain_seconds=1.0)
+    async with open_house(store_url, running=running) as house:
+        first = await house.say("!hang")
+        await house.until(first.turn_id, turns.State.RUNNING)
+        assert await house.ask("hello") == "echo: hello"
+        assert (await house.finished(first.turn_id)).state is turns.State.INTERRUPTED
+
+
+async def test_stranger_is_refused_and_nothing_is_stored(store_url: str) -> None:
+    async with open_house(store_url, notebook=Notebook("telegram", authenticates=False)) as house:
+        with pytest.raises(errors.NotAllowed):
+            await house.say("hello")
+        assert await house.store.turns.counts() == {}
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * 1_000_001, "\ud800"])
+async def test_unusable_message_is_refused(house: House, text: str) -> None:
+    with pytest.raises(errors.InvalidMessage):
+        await house.say(text)
+    assert await house.store.turns.counts() == {}
+
+
+async def test_send_that_fails_is_tried_again_in_order(house: House) -> None:
+    house.notebook.outcomes = [deliveries.NotSent(why="500", retry_after_seconds=0)]
+    await house.ask("one")
+    await house.ask("two")
+    assert await house.notebook.wait_for(2) == ["echo: one", "echo: two"]
+
+
+async def test_unknown_send_is_marked_and_not_repeated(house: House) -> None:
+    house.notebook.outcomes = [deliveries.Unknown(why="timeout")]
+    await house.ask("one")
+    await house.ask("two")
+    assert await house.notebook.wait_for(1) == ["echo: two"]
+    (marked,) = await house.store.deliveries.troubled(10)
+    assert (marked.text, marked.state) == ("echo: one", deliveries.State.UNKNOWN)
+
+
+async def test_unknown_send_is_repeated_where_the_platform_can_tell(store_url: str) -> None:
+    async with open_house(store_url, notebook=Notebook(idempotent_sends=True)) as house:
+        house.notebook.outcomes = [deliveries.Unknown(why="timeout")]
+        await house.ask("one")
+        assert await house.notebook.wait_for(1) == ["echo: one"]
+
+
+async def test_hopeless_send_is_a_dead_letter_that_can_be_sent_again(house: House) -> None:
+    house.notebook.outcomes = [deliveries.NotSent(why="410", hopeless=True)]
+    await house.ask("one")
+    dead = await house.troubled()
+    assert await house.store.deliveries.revive(dead[0].id, house.gateway.parts.clock.now())
+    assert await house.notebook.wait_for(1) == ["echo: one"]
+
+
+async def test_long_answer_is_split_at_the_platforms_limit(store_url: str) -> None:
+    async with open_house(store_url, notebook=Notebook(text_limit=20)) as house:
+        await house.ask("word " * 10)
+        pieces = await house.notebook.wait_for(3)
+        assert all(len(piece) <= 20 for piece in pieces)
+        assert " ".join(pieces) == ("echo: " + "word " * 10).strip()
+
+
+async def test_shared_conversation_names_the_sender(house: House) -> None:
+    source = house.source("ann", chat="room", chat_type="group", thread_id="7")
+    await house.ask("hello", source=source)
+    assert (await house.transcript("ann", chat="room", chat_type="group", thread_id="7"))[0]["content"] == (
+        "[Ann] hello"
+    )
+
+
+async def test_overheard_message_is_kept_and_not_answered(house: House) -> None:
+    receipt = await house.say("psst", observed=True)
+    assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+    (row,) = await house.transcript()
+    assert row["observed"] is True
+    assert house.notebook.sent == []
+
+
+async def test_turn_goes_on_after_restart(store_url: str) -> None:
+    async with open_house(store_url, running=Running(drain_seconds=0.1)) as house:
+        receipt = await house.say("!tool look; !hang 1; done")
+        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.rows(3)
+    async with open_house(store_url) as house:
+        turn = await house.finished(receipt.turn_id)
+        assert turn.state is turns.State.DONE
+        roles = [row["role"] for row in await house.transcript()]
+        assert roles.count("user") == 1
+        assert len(await house.notebook.wait_for(1)) == 1
+
+
+async def test_session_is_rotated_at_its_limit(store_url: str) -> None:
+    config = GatewayConfig(default_reset_policy=SessionResetPolicy(mode=ResetMode.NONE, max_messages=4))
+    async with open_house(store_url, config=config) as house:
+        await house.ask("first thing")
+        before = await house.sessions.get_session(await house.key())
+        await house.ask("second thing")
+        notice = (await house.notebook.wait_for(1, "notice"))[0]
+        assert "reached 4 message limit" in notice
+        after = await house.sessions.get_session(await house.key())
+        assert before
+        assert after
+        assert before.session_id != after.session_id
+        system = await house.ask("!show system")
+        assert "reached" in system
+        rows = await house.transcript()
+        assert "Hand-over" in rows[0]["content"]
+        assert "first thing" in rows[0]["content"]

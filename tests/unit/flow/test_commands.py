@@ -1,0 +1,78 @@
+"""Which messages are commands, and what they say."""
+
+import pytest
+
+from frontdesk.flow.commands import registry
+from frontdesk.model.turns import Kind
+
+CONTROL = {"stop", "status", "approve", "deny", "help"}
+STOPPING = {"new", "resume", "branch"}
+NAMES = [name for command in registry.COMMANDS for name in (command.name, *command.aliases)]
+
+
+def parsed(text: str) -> tuple[str, str] | None:
+    found = registry.parse(text)
+    return (found[0].name, found[1]) if found else None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_is_found_in_any_case(name: str) -> None:
+    assert parsed(f"/{name}") == parsed(f"/{name.upper()}") == parsed(f"  /{name.title()}\n")
+    assert parsed(f"/{name}") is not None
+
+
+def test_no_two_commands_have_the_same_name() -> None:
+    assert len(NAMES) == len(set(NAMES))
+
+
+def test_reset_is_another_name_of_new() -> None:
+    assert parsed("/reset") == ("new", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/title@frontdesk_bot My trip", ("title", "My trip")),
+        ("/help@frontdesk_bot", ("help", "")),
+        ("/title   Überfahrt nach 東京 🚢", ("title", "Überfahrt nach 東京 🚢")),
+        ("/search first\nsecond", ("search", "first\nsecond")),
+        ("/search\nwords", ("search", "words")),
+        ("/title\u00a0with another space", ("title", "with another space")),
+        ("/deny c_1 too  dangerous ", ("deny", "c_1 too  dangerous")),
+        ("/resume /etc/hosts", ("resume", "/etc/hosts")),
+    ],
+)
+def test_what_follows_a_command_is_its_argument(text: str, expected: tuple[str, str]) -> None:
+    assert parsed(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/etc/hosts",
+        "/new/thing",
+        "/newer",
+        "/unknown",
+        "/",
+        "//new",
+        "/ new",
+        "new",
+        "please /new",
+        "/new-york",
+        "/новый",
+        "/ｎｅｗ",
+        "/new.",
+        "/@bot",
+        "",
+    ],
+)
+def test_other_messages_are_no_commands(text: str) -> None:
+    assert registry.parse(text) is None
+    assert registry.kind_of(text) is Kind.MESSAGE
+    assert not registry.stops_turn(text)
+
+
+@pytest.mark.parametrize("name", [command.name for command in registry.COMMANDS])
+def test_lanes_of_commands_are_as_promised(name: str) -> None:
+    assert registry.kind_of(f"/{name} x") is (Kind.CONTROL if name in CONTROL else Kind.COMMAND)
+    assert registry.stops_turn(f"/{name}") == (name in STOPPING)
