@@ -1,0 +1,141 @@
+"""Frontdesk as a chat-completions endpoint: conversations are kept here, answers are collected."""
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from frontdesk import errors
+from frontdesk.channels import checks
+from frontdesk.channels.api_server import inbound, outbound, replies
+from frontdesk.channels.api_server import options as settings
+from frontdesk.contracts import channels
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.formats import bodies
+from frontdesk.logs import get_logger
+from frontdesk.model import deliveries
+from frontdesk.model.platforms import Platform
+
+log = get_logger(__name__)
+
+UNKNOWN_TOKEN = outbound.Failure(
+    status=HTTPStatus.UNAUTHORIZED,
+    message="No such token. Send the header 'Authorization: Bearer TOKEN'.",
+    code="invalid_api_key",
+    type="authentication_error",
+)
+NOT_READY = outbound.Failure(
+    status=HTTPStatus.SERVICE_UNAVAILABLE,
+    message="The endpoint is not ready. Send the request again.",
+    code="not_ready",
+    again=True,
+)
+
+
+class Channel:
+    """An endpoint whose users are known by their bearer tokens."""
+
+    Options = settings.Options
+
+    def __init__(
+        self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
+    ) -> None:
+        checks.check_account("api_server", account)
+        self.name: str = Platform.API_SERVER
+        self.account = account
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._desk: channels.Desk | None = None
+
+    @property
+    def capabilities(self) -> channels.Capabilities:
+        return channels.Capabilities(
+            collects=True, authenticates=True, notices=False, reliable_sender_ids=True
+        )
+
+    @property
+    def routes(self) -> Sequence[channels.Route]:
+        prefix = f"/channels/api_server/{self.account}" if self.account else ""
+        limit = self._options.max_body_bytes
+        return [
+            channels.Route(
+                method="POST",
+                path=f"{prefix}/v1/chat/completions",
+                handle=self._complete,
+                max_body_bytes=limit,
+            ),
+            channels.Route(method="GET", path=f"{prefix}/v1/models", handle=self._list_models),
+        ]
+
+    async def receive(self, desk: channels.Desk) -> None:
+        self._desk = desk
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._desk = None
+
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return deliveries.NotSent(why=f"answer {delivery.id} is to be collected")
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def _list_models(self, request: channels.Request) -> channels.Response:
+        if self._find_user(request) is None:
+            return outbound.respond_failure(UNKNOWN_TOKEN)
+        model = {"id": self._options.model, "object": "model", "created": 0, "owned_by": "frontdesk"}
+        return outbound.respond_json({"object": "list", "data": [model]})
+
+    async def _complete(self, request: channels.Request) -> channels.Response:
+        user = self._find_user(request)
+        if user is None:
+            return outbound.respond_failure(UNKNOWN_TOKEN)
+        if self._desk is None:
+            return outbound.respond_failure(NOT_READY)
+        try:
+            return await self._reply(self._desk, user, request)
+        except errors.FrontdeskError as error:
+            return outbound.respond_failure(refusal_of(error))
+
+    async def _reply(self, desk: channels.Desk, user: str, request: channels.Request) -> channels.Response:
+        ask = inbound.read_ask(request.body)
+        incoming = inbound.build_incoming(ask, user, self.account, request.headers)
+        receipt = await desk.accept(incoming)
+        completion = outbound.Completion(
+            receipt.turn_id, self._options.model, self._clock.now(), shows_usage=ask.wants_usage
+        )
+        reply = replies.Reply(desk, incoming.source, receipt, completion, self._options.wait_seconds)
+        return reply.stream() if ask.stream else await reply.whole()
+
+    def _find_user(self, request: channels.Request) -> str | None:
+        user = inbound.find_user(self._options.tokens, request.headers)
+        if user is None:
+            log.warning("api_token_refused", account=self.account, client=request.client)
+        return user
+
+
+def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
+    """What the client is told about a request that was not taken in; other errors are ours."""
+    match error:
+        case errors.InvalidInput():
+            return _refusal(HTTPStatus.BAD_REQUEST, error, "invalid_request", bodies.field_of(error))
+        case errors.Unroutable():
+            return _refusal(HTTPStatus.BAD_REQUEST, error, "unroutable")
+        case errors.NotAllowed():
+            return _refusal(HTTPStatus.FORBIDDEN, error, "not_allowed")
+        case errors.StoreError():
+            log.warning("api_message_not_stored", why=error)
+            return outbound.Failure(
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+                message="The message could not be stored. Send the request again.",
+                code="not_stored",
+                again=True,
+            )
+    raise error
+
+
+def _refusal(
+    status: HTTPStatus, error: errors.FrontdeskError, code: str, param: str | None = None
+) -> outbound.Failure:
+    return outbound.Failure(
+        status=status, message=str(error), code=code, type="invalid_request_error", param=param
+    )

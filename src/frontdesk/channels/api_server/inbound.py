@@ -1,0 +1,159 @@
+"""What comes in: who asks, in which conversation, and what."""
+
+import hashlib
+import hmac
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import bodies, quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import messages
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import SessionSource
+
+log = get_logger(__name__)
+
+SESSION_HEADER = "x-frontdesk-session"
+REPEAT_HEADER = "idempotency-key"
+MAX_NAME_CHARACTERS = 200
+
+_NAME = re.compile(rf"[ -~]{{1,{MAX_NAME_CHARACTERS}}}")
+_KEPT = ("role", "content", "name", "tool_calls", "tool_call_id")
+_ROLES = {"developer": "system"}
+
+
+class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    include_usage: bool = False
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a chat-completions request that matter here; the agent decides about the others."""
+
+    messages: list[dict[str, Any]]
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = 1
+
+    @property
+    def wants_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+def find_user(tokens: Mapping[str, Secret], headers: Mapping[str, str]) -> str | None:
+    """Whose token the request carries. Every token is compared, in the same time whatever it holds."""
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    digest = _digest(given.strip())
+    found = [user for user, secret in tokens.items() if hmac.compare_digest(_known(user, secret), digest)]
+    return found[0] if found and given.strip() and kind.lower() == "bearer" else None
+
+
+def _known(user: str, secret: Secret) -> bytes:
+    try:
+        return _digest(secret())
+    except errors.MissingSecret as error:
+        log.warning("api_token_missing", user=user, why=error)
+        return b""
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def read_ask(body: bytes) -> Ask:
+    """The request in a body. Total: what is none raises InvalidInput."""
+    ask = bodies.read_json(Ask, body)
+    if not ask.messages:
+        raise _invalid("messages", "it is empty")
+    if ask.n not in (None, 1):
+        raise _invalid("n", "there is one answer only")
+    if ask.messages[-1].get("role") != "user":
+        raise _invalid("messages", "the last one must be the user's")
+    return ask
+
+
+def build_incoming(ask: Ask, user: str, account: str | None, headers: Mapping[str, str]) -> channels.Incoming:
+    """The message to be answered, in the conversation that the headers name, or in one of its own.
+
+    A named conversation is kept here, so that only the last message counts; a fresh one begins with
+    those before it. Raises InvalidInput.
+    """
+    *earlier, last = [_plain(number, message) for number, message in enumerate(ask.messages)]
+    name, repeat = _named(headers, SESSION_HEADER), _named(headers, REPEAT_HEADER)
+    chat_id = f"{user}/{name}" if name else f"/{user}/{_fresh(user, repeat)}"
+    return channels.Incoming(
+        source=_source(user, chat_id, account),
+        text=_text(last["content"]),
+        content=last["content"] if isinstance(last["content"], list) else None,
+        event_id=_hashed(user, chat_id, repeat) if repeat else uuid.uuid4().hex,
+        history=[] if name else earlier,
+    )
+
+
+def _source(user: str, chat_id: str, account: str | None) -> SessionSource:
+    return SessionSource(
+        platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
+    )
+
+
+def _fresh(user: str, repeat: str | None) -> str:
+    """A conversation of its own; a repeated request comes back to the one it made."""
+    return _hashed(user, repeat) if repeat else uuid.uuid4().hex
+
+
+def _hashed(*parts: str) -> str:
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+
+
+def _named(headers: Mapping[str, str], header: str) -> str | None:
+    name = headers.get(header)
+    if name is not None and not _NAME.fullmatch(name):
+        raise errors.InvalidInput(
+            what=f"The header {header}", why=f"use 1 to {MAX_NAME_CHARACTERS} printable ASCII characters"
+        )
+    return name
+
+
+def _plain(number: int, message: dict[str, Any]) -> messages.Plain:
+    """A message as a transcript holds it, with nothing in it that only we may say."""
+    kept = {name: message[name] for name in _KEPT if message.get(name) is not None}
+    kept["role"] = _ROLES.get(str(kept.get("role")), kept.get("role"))
+    try:
+        messages.pack(kept)
+    except errors.InvalidMessage as error:
+        raise _invalid(f"messages[{number}]", str(error)) from None
+    if kept["role"] == messages.Role.SESSION_META:
+        raise _invalid(f"messages[{number}]", "there is no such role here")
+    _check_parts(number, kept.get("content"))
+    return kept
+
+
+def _check_parts(number: int, content: object) -> None:
+    if not isinstance(content, str | list | None):
+        raise _invalid(f"messages[{number}].content", "use a text or a list of parts")
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+            raise _invalid(f"messages[{number}].content", "each part is an object with a type")
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            raise _invalid(f"messages[{number}].content", "a text part has a text")
+
+
+def _text(content: str | list[dict[str, Any]]) -> str:
+    if isinstance(content, str):
+        text, others = content, False
+    else:
+        text = "\n".join(part["text"] for part in content if part["type"] == "text")
+        others = any(part["type"] != "text" for part in content)
+    if not text.strip() and not others:
+        raise _invalid("messages", "the last one is empty")
+    return text
+
+
+def _invalid(field: str, why: str) -> errors.InvalidInput:
+    return errors.InvalidInput(what="The body", why=f"{quoting.clean_text(why)} - at `$.{field}`")

@@ -1,0 +1,6 @@
+"""The local channel: the terminal of whoever runs the gateway."""
+
+from frontdesk.channels.local.channel import Channel
+from frontdesk.channels.local.options import Options
+
+__all__ = ["Channel", "Options"]

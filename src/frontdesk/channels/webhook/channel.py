@@ -1,0 +1,109 @@
+"""One webhook endpoint: its address, its secrets, its callbacks."""
+
+import asyncio
+from collections.abc import Sequence
+
+from frontdesk import errors
+from frontdesk.channels import checks
+from frontdesk.channels.webhook import inbound, outbound
+from frontdesk.channels.webhook import options as settings
+from frontdesk.contracts import channels
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import webhooks
+from frontdesk.logs import get_logger
+from frontdesk.model import deliveries
+from frontdesk.model.platforms import Platform
+
+log = get_logger(__name__)
+
+
+class Channel:
+    """An endpoint called ``account``. The service that uses it is known by its signature."""
+
+    Options = settings.Options
+
+    def __init__(
+        self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
+    ) -> None:
+        checks.check_account("webhook", account)
+        self.name: str = Platform.WEBHOOK
+        self.account = account
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._desk: channels.Desk | None = None
+        self._callbacks = outbound.Callbacks(options)
+
+    @property
+    def capabilities(self) -> channels.Capabilities:
+        return channels.Capabilities(
+            authenticates=True,
+            reliable_sender_ids=True,
+            threads=True,
+            edits=self._options.stream,
+            idempotent_sends=self._options.idempotent,
+        )
+
+    @property
+    def routes(self) -> Sequence[channels.Route]:
+        path = f"/channels/webhook/{self.account}" if self.account else "/channels/webhook"
+        limit = self._options.max_body_bytes
+        return [channels.Route(method="POST", path=path, handle=self._handle, max_body_bytes=limit)]
+
+    async def receive(self, desk: channels.Desk) -> None:
+        self._desk = desk
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._desk = None
+
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        secrets = self._usable_secrets(self._options.secrets[:1])
+        if not secrets:
+            return deliveries.NotSent(why="the webhook's secret is missing or cannot be used")
+        callback = outbound.build_callback(delivery, secrets[0], self._clock.now())
+        return await self._callbacks.post(callback)
+
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        """Drafts of an answer, and the answer, are known to be one by the turn's id."""
+        outcome = await self.send(delivery)
+        if isinstance(outcome, deliveries.Sent):
+            return deliveries.Sent(message_id=outbound.draft_id(delivery))
+        return outcome
+
+    async def close(self) -> None:
+        await self._callbacks.close()
+
+    async def _handle(self, request: channels.Request) -> channels.Response:
+        secrets = self._usable_secrets(self._options.secrets)
+        if not secrets or self._desk is None:
+            return inbound.try_later("This endpoint is not ready.")
+        try:
+            signed_id = webhooks.verify(secrets, request.headers, request.body, now=self._clock.now())
+        except errors.SignatureRefused as error:
+            log.warning("webhook_refused", account=self.account, client=request.client, why=error)
+            return inbound.refuse_signature(error)
+        return await self._take(self._desk, request.body, signed_id)
+
+    async def _take(self, desk: channels.Desk, body: bytes, signed_id: str) -> channels.Response:
+        limit = self._options.max_text_characters
+        try:
+            incoming = inbound.read_message(body, signed_id, self.account, limit)
+        except errors.InvalidInput as error:
+            return inbound.refuse_body(error)
+        return await inbound.hand_over(desk, incoming)
+
+    def _usable_secrets(self, secrets: Sequence[Secret]) -> list[str]:
+        """The secrets that are there: while they are being changed, one may be gone already."""
+        found: list[str] = []
+        for secret in secrets:
+            try:
+                found.append(_checked(secret()))
+            except (errors.MissingSecret, errors.InvalidInput) as error:
+                log.warning("webhook_secret_unusable", account=self.account, why=error)
+        return found
+
+
+def _checked(secret: str) -> str:
+    webhooks.secret_bytes(secret)
+    return secret

@@ -1,0 +1,145 @@
+"""What comes in: a signed request becomes a message, and the message an answer over HTTP."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.formats import bodies
+from frontdesk.logs import get_logger
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+
+log = get_logger(__name__)
+
+MAX_ID_CHARACTERS = 500
+RETRY_AFTER_SECONDS = 5
+
+_Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Id = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARACTERS)] | _Number
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a request. Others are passed over, so that a sender may be ahead of us."""
+
+    text: str
+    id: _Id | None = None
+    chat_id: _Id | None = None
+    chat_type: ChatType = ChatType.DM
+    chat_name: str | None = None
+    chat_topic: str | None = None
+    user_id: _Id | None = None
+    user_name: str | None = None
+    thread_id: _Id | None = None
+    scope_id: _Id | None = None
+    parent_chat_id: _Id | None = None
+    message_id: _Id | None = None
+    observed: bool = False
+    sent_at: _Time | None = None
+    in_reply_to: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+NAMES = ("chat_name", "chat_topic", "user_name")
+IDS = ("user_id", "thread_id", "scope_id", "parent_chat_id", "message_id")
+
+
+def read_message(
+    body: bytes, signed_id: str, account: str | None, max_text_characters: int
+) -> channels.Incoming:
+    """The message in a body whose signature is proven. Total: what is none raises InvalidInput.
+
+    InvalidMessage, one of these, is about a text that is too long.
+    """
+    read = bodies.read_json(Body, body)
+    if read.in_reply_to is not msgspec.UNSET:
+        raise errors.InvalidInput(what="The body", why="`in_reply_to`: this is an answer, not a message")
+    _check_text(read.text, max_text_characters)
+    return channels.Incoming(
+        source=_source(read, account),
+        text=read.text,
+        event_id=_text(read.id) or signed_id,
+        observed=read.observed,
+        sent_at=read.sent_at,
+    )
+
+
+def _check_text(text: str, max_characters: int) -> None:
+    if not text.strip():
+        raise errors.InvalidInput(what="The body", why="`text` is empty")
+    if len(text) > max_characters:
+        raise errors.InvalidMessage(why=f"`text` is longer than {max_characters} characters")
+
+
+def _source(read: Body, account: str | None) -> SessionSource:
+    named: dict[str, Any] = {name: getattr(read, name) for name in NAMES}
+    named |= {name: _text(getattr(read, name)) for name in IDS}
+    return SessionSource(
+        platform=Platform.WEBHOOK,
+        account=account,
+        chat_id=_text(read.chat_id) or "",
+        chat_type=read.chat_type,
+        **named,
+    )
+
+
+def _text(value: str | int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channels.Response:
+    """The answer to the sender, once the desk has the message or has refused it."""
+    try:
+        receipt = await desk.accept(incoming)
+    except errors.NotAllowed as error:
+        return problem(HTTPStatus.FORBIDDEN, str(error))
+    except (errors.Unroutable, errors.InvalidInput) as error:
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+    except errors.StoreError as error:
+        log.warning("webhook_not_stored", account=incoming.source.account, why=error)
+        return try_later("The message could not be stored.")
+    return _confirmed(receipt)
+
+
+def _confirmed(receipt: channels.Receipt) -> channels.Response:
+    status = HTTPStatus.OK if receipt.repeated else HTTPStatus.ACCEPTED
+    told = {
+        "turn_id": receipt.turn_id,
+        "session_key": receipt.session_key,
+        "status": "repeated" if receipt.repeated else "accepted",
+    }
+    return _json(status, told, "application/json")
+
+
+def refuse_signature(error: errors.SignatureRefused) -> channels.Response:
+    return problem(HTTPStatus.UNAUTHORIZED, str(error))
+
+
+def refuse_body(error: errors.InvalidInput) -> channels.Response:
+    too_long = isinstance(error, errors.InvalidMessage)
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY if too_long else HTTPStatus.BAD_REQUEST, str(error))
+
+
+def try_later(detail: str) -> channels.Response:
+    headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{detail} Send it again.", headers)
+
+
+def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> channels.Response:
+    """A problem+json document."""
+    told = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
+    return _json(status, told, "application/problem+json", headers)
+
+
+def _json(
+    status: HTTPStatus, told: Mapping[str, object], kind: str, headers: Mapping[str, str] | None = None
+) -> channels.Response:
+    return channels.Response(
+        status=int(status),
+        body=msgspec.json.encode(told),
+        headers={"content-type": kind, **(headers or {})},
+    )

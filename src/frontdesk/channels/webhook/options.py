@@ -1,0 +1,66 @@
+"""How a webhook endpoint is set up."""
+
+import ipaddress
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.channels import checks
+from frontdesk.contracts.secrets import Secret
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    callback_url: str
+    """Where answers go. From the configuration alone: no message can name another address."""
+    secrets: tuple[Secret, ...]
+    """The first one signs what is sent; each of them proves what comes in, so that they can be changed."""
+    idempotent: bool = True
+    """The receiver knows an answer again by its webhook-id."""
+    allow_insecure: bool = False
+    """Whether callback_url may be plain http to another machine."""
+    stream: bool = False
+    """Whether an answer is sent while it is written, too, as drafts that it replaces."""
+    max_text_characters: int = 100_000
+    max_body_bytes: int = 1024 * 1024
+    timeout_seconds: float = 20.0
+    """How long a callback may take in all."""
+
+    def __post_init__(self) -> None:
+        if not self.secrets:
+            raise errors.InvalidSetting(key="webhook.secrets", value="", allowed="at least one secret")
+        checks.check_positive("webhook", self, "max_text_characters", "max_body_bytes", "timeout_seconds")
+        _check_url(self.callback_url, self.allow_insecure)
+
+
+def _check_url(url: str, allow_insecure: bool) -> None:
+    parts = _split(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _refused(parts, "an http or https address")
+    if parts.username is not None or parts.password is not None:
+        raise _refused(parts, "an address without a user name in it")
+    if parts.scheme == "http" and not allow_insecure and not _is_loopback(parts.hostname):
+        raise _refused(parts, "https, or http to this machine; allow_insecure = true permits plain http")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise errors.InvalidSetting(
+            key="webhook.callback_url", value="an unreadable address", allowed="an http or https address"
+        ) from None
+    return parts
+
+
+def _refused(parts: SplitResult, allowed: str) -> errors.InvalidSetting:
+    shown = f"{parts.scheme}://{parts.hostname or ''}"
+    return errors.InvalidSetting(key="webhook.callback_url", value=shown, allowed=allowed)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

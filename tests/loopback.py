@@ -1,0 +1,150 @@
+"""Real HTTP on loopback: channels' routes served, and a receiver of callbacks that can be put in trouble."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from frontdesk.contracts import channels
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@asynccontextmanager
+async def served(routes: Iterable[channels.Route]) -> AsyncIterator[str]:
+    """The address under which the routes are answered."""
+    app = Starlette(routes=[Route(each.path, endpoint(each), methods=[each.method]) for each in routes])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, timeout_graceful_shutdown=5)
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await running
+
+
+def endpoint(route: channels.Route) -> Handler:
+    async def handle(request: Request) -> Response:
+        body = await request.body()
+        if len(body) > route.max_body_bytes:
+            return Response(status_code=413)
+        response = await route.handle(
+            channels.Request(
+                method=request.method,
+                path=request.url.path,
+                params=request.path_params,
+                query=dict(request.query_params),
+                headers=dict(request.headers),
+                body=body,
+                client=request.client.host if request.client else None,
+            )
+        )
+        headers = dict(response.headers)
+        if isinstance(response.body, bytes):
+            return Response(response.body, response.status, headers)
+        return StreamingResponse(response.body, response.status, headers)
+
+    return handle
+
+
+@asynccontextmanager
+async def receiving(channel: channels.Channel, desk: channels.Desk) -> AsyncIterator[str]:
+    """The channel at work: its routes served, what comes in handed to the desk."""
+    task = asyncio.create_task(channel.receive(desk))
+    try:
+        async with served(channel.routes) as url:
+            yield url
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await channel.close()
+
+
+class Received(NamedTuple):
+    headers: dict[str, str]
+    body: bytes
+
+
+class Receiver:
+    """A server that takes POST requests and then does what it is told."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.body = b""
+        self.hangs = False
+        self.cuts = False
+        self.cuts_body = False
+        self._closing = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._handlers: set[asyncio.Task[None]] = set()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/answers"
+
+    async def open(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    async def refuse(self) -> None:
+        """Stop listening."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+            self._closing.set()
+            await asyncio.gather(*self._handlers)
+            await server.wait_closed()
+            self._closing.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._handlers.add(task)
+        task.add_done_callback(self._handlers.discard)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self._answer(reader, writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
+        }
+        self.received.append(Received(headers, await reader.readexactly(int(headers["content-length"]))))
+        if self.hangs:
+            await self._closing.wait()
+        elif not self.cuts:
+            writer.write(self._response())
+            await writer.drain()
+
+    def _response(self) -> bytes:
+        promised = len(self.body) + (100 if self.cuts_body else 0)
+        lines = [f"HTTP/1.1 {self.status} X", f"content-length: {promised}", "connection: close"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode() + self.body
+
+
+@asynccontextmanager
+async def receiver() -> AsyncIterator[Receiver]:
+    opened = Receiver()
+    await opened.open()
+    try:
+        yield opened
+    finally:
+        await opened.refuse()
