@@ -5,6 +5,9 @@ from typing import Any
 
 from frontdesk import errors
 
+EXTRAS = {"acp": "acp", "asyncpg": "postgres", "pydantic_ai": "pydantic-ai"}
+"""The packages that are not always installed, with the extra that each comes with."""
+
 
 def load_store(url: str) -> Any:
     """The function that opens a store for this kind of URL."""
@@ -20,6 +23,23 @@ def load_store(url: str) -> Any:
             raise
         hint = f" (install {error.name}: pip install 'frontdesk[postgres]')"
         raise errors.UnknownStore(url=_without_password(url), hint=hint) from error
+
+
+def load_part(kind: str, name: str) -> Any:
+    """The class of an agent or a channel."""
+    group = f"frontdesk.{kind}s"
+    found = list(entry_points(group=group, name=name))
+    if not found:
+        known = ", ".join(sorted({each.name for each in entry_points(group=group)}))
+        raise errors.UnknownPart(kind=kind, name=name, known=known)
+    try:
+        return found[0].load()
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        part = f"The {kind} {name}"
+        raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
 
 
 def _without_password(url: object) -> str:

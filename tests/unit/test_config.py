@@ -14,6 +14,7 @@ from frontdesk import config, errors
 from frontdesk.config import settings
 from frontdesk.config.settings import Origin
 from frontdesk.config.table import SETTINGS
+from frontdesk.contracts.hooks import Commands
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import HomeChannel, Platform
 from frontdesk.model.policies import ResetMode, SessionResetPolicy
@@ -127,6 +128,12 @@ class TestPolicies:
             at_hour = 23
             idle_minutes = 5
             max_messages = 0
+            max_tokens = 100_000
+            max_cost_usd = 5
+            max_session_minutes = 90
+            spiral_repeats = 0
+            spiral_errors = 0.5
+            spiral_window = 20
             notify = false
             notify_exclude_platforms = ["email"]
             timezone = "Asia/Tokyo"
@@ -138,6 +145,12 @@ class TestPolicies:
             at_hour=23,
             idle_minutes=5,
             max_messages=0,
+            max_tokens=100_000,
+            max_cost_usd=5.0,
+            max_session_minutes=90,
+            spiral_repeats=0,
+            spiral_errors=0.5,
+            spiral_window=20,
             notify=False,
             notify_exclude_platforms=("email",),
             timezone="Asia/Tokyo",
@@ -177,6 +190,10 @@ class TestPolicies:
             ("at_hour", "true", "a whole number from 0 to 23"),
             ("idle_minutes", "0", "a whole number from 1 to"),
             ("max_messages", "-1", "a whole number from 0 to"),
+            ("max_tokens", "1.5", "a whole number from 0 to"),
+            ("max_cost_usd", "nan", "a number from 0 to"),
+            ("spiral_repeats", "1", "0 or a whole number from 2 to"),
+            ("spiral_errors", "80", "a number from 0 to 1"),
             ("mode", '"weekly"', "both, daily, idle, none"),
             ("notify", '"yes"', "true or false"),
             ("notify_exclude_platforms", '"email"', "a list of platform names"),
@@ -201,6 +218,38 @@ class TestPolicies:
         assert message.startswith(f"Setting {table}.{field} is ")
         assert f"allowed: {allowed}" in message
         assert str(tmp_path) in message
+
+
+class TestHooks:
+    def test_commands_arrive_with_their_arguments(self, tmp_path: Path) -> None:
+        text = """
+            [hooks]
+            on_session_start = ["greet"]
+            on_session_finalize = ["save", "a b"]
+            timeout_seconds = 5
+        """
+        assert loaded(text, tmp_path).hooks == Commands(
+            on_session_start=("greet",), on_session_finalize=("save", "a b"), timeout_seconds=5
+        )
+
+    def test_without_settings_there_are_none(self, tmp_path: Path) -> None:
+        assert loaded("", tmp_path).hooks == Commands()
+
+    @pytest.mark.parametrize("value", ['"save notes"', "[1]", '[""]', '["a\\u0000"]', "{}"])
+    def test_command_is_a_list_of_texts_that_begins_with_a_program(self, value: str, tmp_path: Path) -> None:
+        message = refused(f"[hooks]\non_session_end = {value}", tmp_path)
+        assert "Setting hooks.on_session_end is " in message
+        assert "allowed: a list of texts: a program and its arguments" in message
+
+    @pytest.mark.parametrize("value", ["0", "3601", "true", "1.5"])
+    def test_time_of_a_hook_is_bounded(self, value: str, tmp_path: Path) -> None:
+        assert "allowed: a whole number from 1 to 3600" in refused(
+            f"[hooks]\ntimeout_seconds = {value}", tmp_path
+        )
+
+    def test_variable_with_an_open_quote_is_refused(self) -> None:
+        with pytest.raises(errors.InvalidSetting, match="on_session_end"):
+            config.load(environ=NOBODY | {"FRONTDESK_HOOKS_ON_SESSION_END": "save 'notes"})
 
 
 class TestPlatforms:
@@ -370,6 +419,16 @@ class TestEnvironment:
                 9,
             ),
             ("FRONTDESK_PLATFORMS_SLACK_ENABLED", "1", "platforms.slack.enabled", True),
+            ("FRONTDESK_SESSION_RESET_MAX_COST_USD", "2.5", "session_reset.max_cost_usd", 2.5),
+            ("FRONTDESK_SESSION_RESET_SPIRAL_ERRORS", "1", "session_reset.spiral_errors", 1.0),
+            (
+                "FRONTDESK_HOOKS_ON_SESSION_END",
+                "save --to '/my notes' a,b",
+                "hooks.on_session_end",
+                ("save", "--to", "/my notes", "a,b"),
+            ),
+            ("FRONTDESK_HOOKS_ON_SESSION_END", "[]", "hooks.on_session_end", ()),
+            ("FRONTDESK_HOOKS_TIMEOUT_SECONDS", "5", "hooks.timeout_seconds", 5),
         ],
     )
     def test_variable_sets_its_setting(self, variable: str, text: str, name: str, value: Any) -> None:

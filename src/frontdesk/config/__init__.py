@@ -17,8 +17,18 @@ from frontdesk import errors
 from frontdesk.config import settings
 from frontdesk.config.reading import FILE_VARIABLE, Reading
 from frontdesk.config.settings import Value
-from frontdesk.config.table import HOME, STORE
+from frontdesk.config.table import (
+    AGENT_DRIVER,
+    HOME,
+    MAX_CHECKPOINTS,
+    SERVER_HOST,
+    SERVER_NAMES,
+    SERVER_PORT,
+    STORE,
+)
+from frontdesk.contracts.hooks import Commands
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.running import Running
 
 FILE_NAME = "frontdesk.toml"
 HOME_VARIABLE = HOME.variable or ""
@@ -35,6 +45,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     file: Path
     """Where the file is, or would be."""
+    host: str
+    port: int
+    names: tuple[str, ...] = ()
+    driver: str
+    """The kind of agent."""
+    agent: Mapping[str, Any]
+    """The agent's options, as the file has them."""
+    channels: Mapping[str, Mapping[str, Any]]
+    """The channels' options, by platform."""
+    running: Running
+    max_checkpoints: int
+    hooks: Commands = Commands()
     values: tuple[Value, ...]
     """Every effective value with where it came from."""
     unknown_variables: tuple[str, ...] = ()
@@ -44,7 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Config:
     """Read the file, then the environment, which wins. A file that nobody named may be missing."""
     named = path or environ.get(FILE_VARIABLE)
-    file = Path(named) if named else _usual_file(environ)
+    file = Path(named) if named else usual_file(environ)
     reading = Reading()
     reading.read_file(file, _parse_file(file, must_exist=bool(named)))
     reading.read_environment(environ)
@@ -55,12 +77,27 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         store_url=reading.get(STORE, default_store),
         home=home,
         file=file,
+        host=reading.get(SERVER_HOST),
+        port=reading.get(SERVER_PORT),
+        names=reading.get(SERVER_NAMES),
+        driver=reading.get(AGENT_DRIVER),
+        agent=reading.options("agent"),
+        channels=reading.channels(),
+        running=reading.running(),
+        max_checkpoints=reading.get(MAX_CHECKPOINTS),
+        hooks=reading.hooks(),
         values=tuple(reading.effective({STORE.name: default_store})),
         unknown_variables=tuple(sorted(reading.unknown_variables)),
     )
 
 
-def _usual_file(environ: Mapping[str, str]) -> Path:
+def environment() -> Mapping[str, str]:
+    """The variables of this process."""
+    return os.environ
+
+
+def usual_file(environ: Mapping[str, str]) -> Path:
+    """Where the file is unless another one is named."""
     home = environ.get(HOME_VARIABLE, "").strip() or HOME.default
     return _expanded(home, environ) / FILE_NAME
 

@@ -9,10 +9,22 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.config import settings
 from frontdesk.config.settings import Origin, Setting, Value
-from frontdesk.config.table import CHAT_ID, POLICY_FIELDS, SETTINGS
+from frontdesk.config.table import (
+    ACCESS_FIELDS,
+    CHAT_ID,
+    CHECKPOINTS,
+    OPTION,
+    POLICY_FIELDS,
+    RUNNING_FIELDS,
+    SETTINGS,
+    WORKING_DIR,
+)
+from frontdesk.contracts.hooks import Commands
+from frontdesk.model.access import Access
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import HomeChannel, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.running import Running
 
 FILE_VARIABLE = "FRONTDESK_CONFIG"
 
@@ -23,6 +35,7 @@ class Reading:
     def __init__(self) -> None:
         self._set: dict[settings.Path, Value] = {}
         self._tables: dict[settings.Path, None] = {}
+        self._options: dict[settings.Path, Value] = {}
         self.unknown_variables: list[str] = []
 
     def read_file(self, file: Path, table: Mapping[str, Any]) -> None:
@@ -47,6 +60,9 @@ class Reading:
         for name, value in table.items():
             path = (*above, name)
             found = [setting for setting in SETTINGS if setting.begins_with(path)]
+            if not found and _is_option(path):
+                self._options[path] = Value(setting=OPTION, path=path, value=value, origin=Origin.FILE)
+                continue
             if not found:
                 raise errors.UnknownSetting(key=settings.dotted(path), hint=nearest(path))
             if len(found[0].parts) == len(path):
@@ -72,12 +88,31 @@ class Reading:
         """The part that the session layer works with."""
         return GatewayConfig(
             platforms={name: self._platform(name) for name in self._names("platforms")},
+            access={name: self._access(name) for name in self._names("channels")},
             default_reset_policy=self._policy("session_reset"),
             reset_by_type=self._policies("by_type"),
             reset_by_platform=self._policies("by_platform"),
             reset_by_chat=self._policies("by_chat"),
             **{path[0]: found.value for path, found in self._set.items() if len(path) == 1},
         )
+
+    def options(self, *above: str) -> dict[str, Any]:
+        """What stands in a table and is no setting of ours: options of the part that it is about."""
+        depth = len(above)
+        return {path[depth]: found.value for path, found in self._options.items() if path[:depth] == above}
+
+    def channels(self) -> dict[str, dict[str, Any]]:
+        """The options of every channel that has a table."""
+        return {name: self.options("channels", name) for name in self._names("channels")}
+
+    def running(self) -> Running:
+        fields = {name: self._at(("gateway", name), getattr(Running(), name)) for name in RUNNING_FIELDS}
+        enabled = self.get(CHECKPOINTS)
+        return Running(**fields, checkpoints=enabled, working_dir=self.get(WORKING_DIR))
+
+    def hooks(self) -> Commands:
+        fields = Commands.__struct_fields__
+        return Commands(**{field: self._at(("hooks", field), getattr(Commands(), field)) for field in fields})
 
     def _names(self, *above: str) -> list[str]:
         """The tables right under another one."""
@@ -99,6 +134,10 @@ class Reading:
             home_channel=self._home_channel(name),
         )
 
+    def _access(self, platform: str) -> Access:
+        paths = {field: ("channels", platform, field) for field in ACCESS_FIELDS}
+        return Access(**{field: self._at(path) for field, path in paths.items() if path in self._set})
+
     def _home_channel(self, platform: str) -> HomeChannel | None:
         above = ("platforms", platform, "home_channel")
         if above not in self._tables:
@@ -115,6 +154,7 @@ class Reading:
             default = defaults.get(setting.name, setting.default)
             for path in self._present(setting):
                 yield self._set.get(path) or Value(setting=setting, path=path, value=default)
+        yield from self._options.values()
 
     def _present(self, setting: Setting) -> list[settings.Path]:
         """The setting's name; one for each table there is when it stands for several."""
@@ -123,6 +163,13 @@ class Reading:
         if place is None:
             return [parts]
         return [(*parts[:place], name, *parts[place + 1 :]) for name in self._names(*parts[:place])]
+
+
+def _is_option(path: settings.Path) -> bool:
+    """Whether a name that is none of ours stands in a table that an agent or a channel reads."""
+    if path[0] == "agent":
+        return len(path) == len(("agent", "option"))
+    return path[0] == "channels" and len(path) == len(("channels", "platform", "option"))
 
 
 @contextmanager

@@ -46,6 +46,17 @@ OVERRIDE = (
 SECTIONS = {
     "": "Above the first table of the file.",
     "store": "Where conversations are kept.",
+    "server": "Where the gateway is reached over HTTP.",
+    "agent": (
+        "The agent behind the gateway. Every driver has options of its own: see [agents](agents.md),"
+        " [models](agents-models.md), [pydantic-ai](agents-pydantic.md) and [ACP](agents-acp.md)."
+    ),
+    "gateway": "How turns are run and answers delivered.",
+    "checkpoints": "Snapshots of the agent's working directory: see [checkpoints](checkpoints.md).",
+    "hooks": (
+        "Programs that are told about the life of sessions, on their standard input: see [hooks](hooks.md)."
+        " In a variable a command is written as in a shell: `save-memories --to '/srv/my memories'`."
+    ),
     "session_reset": (
         "When conversations start afresh. The most specific policy holds: the chat's, else the platform's,"
         " else the chat type's, else this one."
@@ -59,6 +70,12 @@ SECTIONS = {
         " have no environment variables."
     ),
     "platforms.<platform>": "One table for each platform, such as `[platforms.telegram]`.",
+    "channels.<platform>": (
+        "Who may use a platform; nobody, unless something here or an administrator lets them in. See"
+        " [people](people.md). The options of a channel stand in the same table, those of one of several"
+        " endpoints or accounts in a table of its own, such as `[channels.webhook.shop]`: see"
+        " [webhook](webhook.md) and [api](api.md)."
+    ),
 }
 """The tables of the file, with what is said about each."""
 

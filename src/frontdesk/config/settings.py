@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from itertools import product
@@ -25,6 +26,7 @@ _QUERY_PASSWORD = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 class Origin(StrEnum):
@@ -167,6 +169,21 @@ def parse_flag(text: str) -> Any:
 def parse_whole(text: str) -> Any:
     """The number, or the text when it is none."""
     return int(text) if _WHOLE.fullmatch(text.strip()) else text
+
+
+def parse_number(text: str) -> Any:
+    """The number, which may have a fraction, or the text when it is none."""
+    return float(text) if _NUMBER.fullmatch(text.strip()) else text
+
+
+def parse_words(text: str) -> Any:
+    """The words as a shell splits them, ``[]`` for none; the text when a quote stays open."""
+    if text.strip() == "[]":
+        return []
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text
 
 
 def parse_names(text: str) -> Any:

@@ -7,11 +7,16 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.config import settings
 from frontdesk.config.settings import Kind, Setting
+from frontdesk.contracts.hooks import Commands
+from frontdesk.model.access import Access, Strangers
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.running import Running
+from frontdesk.model.turns import Busy
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 60 * 60
+MAX_HOOK_SECONDS = 3600
 
 _STORE_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
 
@@ -50,11 +55,26 @@ def _freshness(value: Any) -> int:
     return value
 
 
+def _command(value: Any) -> tuple[str, ...]:
+    words = isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+    if not words or any("\0" in word for word in value) or (value and not value[0].strip()):
+        raise ValueError
+    return tuple(value)
+
+
+def _hook_seconds(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_HOOK_SECONDS:
+        raise ValueError
+    return value
+
+
 FLAG = Kind("true or false", _flag, settings.parse_flag)
 TEXT = Kind("a text that is not empty", _text)
 CHAT_ID = Kind("a chat id", _chat_id)
 FOLDER = Kind("an absolute path, or one that begins with ~/", _folder)
 STORE_URL = Kind("sqlite:///path/state.db or postgresql://user@host/database", _store_url)
+COMMAND = Kind("a list of texts: a program and its arguments; [] for none", _command, settings.parse_words)
+HOOK_SECONDS = Kind(f"a whole number from 1 to {MAX_HOOK_SECONDS}", _hook_seconds, settings.parse_whole)
 FRESHNESS = Kind(
     f"a whole number up to {MAX_FRESHNESS_SECONDS}; 0 or less means for ever",
     _freshness,
@@ -101,6 +121,32 @@ POLICY_FIELDS: dict[str, tuple[Kind, str]] = {
         _of_policy("max_messages", settings.parse_whole),
         "How many messages a session holds before the next one starts, in every mode. 0 means no limit.",
     ),
+    "max_tokens": (
+        _of_policy("max_tokens", settings.parse_whole),
+        "How many tokens, read and written, a session may use. 0 means no limit.",
+    ),
+    "max_cost_usd": (
+        _of_policy("max_cost_usd", settings.parse_number),
+        "How many US dollars a session may cost, as far as its agent tells the cost. 0 means no limit.",
+    ),
+    "max_session_minutes": (
+        _of_policy("max_session_minutes", settings.parse_whole),
+        "How long a session may last from its beginning, whatever happens in it. 0 means no limit.",
+    ),
+    "spiral_repeats": (
+        _of_policy("spiral_repeats", settings.parse_whole),
+        "So many equal tool calls in a row within a turn are a spiral: the agent is warned, then the session"
+        " ends. 0 means that they are not counted.",
+    ),
+    "spiral_errors": (
+        _of_policy("spiral_errors", settings.parse_number),
+        "This share of errors among the last `spiral_window` tool results is a spiral, too. 0 means that they"
+        " are not counted.",
+    ),
+    "spiral_window": (
+        _of_policy("spiral_window", settings.parse_whole),
+        "How many tool results `spiral_errors` looks at.",
+    ),
     "notify": (
         _of_policy("notify", settings.parse_flag),
         "Whether people are told that their conversation was started afresh, and why.",
@@ -130,6 +176,121 @@ def _platform_setting(name: str, kind: Kind, text: str) -> Setting:
     return Setting(name=f"platforms.<platform>.{name}", kind=kind, default=default, help=text)
 
 
+def _of_access(field: str, allowed: str, parse: Callable[[str], Any]) -> Kind:
+    """What the record of who may use a platform takes for a field."""
+
+    def check(value: Any) -> Any:
+        return getattr(Access(**{field: value}), field)
+
+    return Kind(allowed, check, parse)
+
+
+_IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
+ACCESS_FIELDS: dict[str, tuple[Kind, str]] = {
+    "allow": (
+        _of_access("allow", _IDS, settings.parse_names),
+        "Who may use the platform, besides those whom an administrator let in. Empty: nobody.",
+    ),
+    "administrators": (
+        _of_access("administrators", "a list of user ids", settings.parse_names),
+        "Who may also let others in and see every conversation.",
+    ),
+    "block": (
+        _of_access("block", _IDS, settings.parse_names),
+        "Who may not use the platform, whatever else lets them in.",
+    ),
+    "strangers": (
+        _of_access("strangers", ", ".join(Strangers), str),
+        "What others hear when they write in private, at most once a day: nothing, that this is not for"
+        " everybody, or a code by which an administrator lets them in.",
+    ),
+    "allow_bots": (
+        _of_access("allow_bots", "true or false", settings.parse_flag),
+        "Whether bots are treated as people. Otherwise only those whom `allow` names are heard.",
+    ),
+}
+
+
+def _access_settings() -> tuple[Setting, ...]:
+    defaults = Access()
+    return tuple(
+        Setting(name=f"channels.<platform>.{field}", kind=kind, default=getattr(defaults, field), help=text)
+        for field, (kind, text) in ACCESS_FIELDS.items()
+    )
+
+
+def _hook_setting(name: str, kind: Kind, text: str) -> Setting:
+    return Setting(name=f"hooks.{name}", kind=kind, default=getattr(Commands(), name), help=text)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each for each in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _port(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LAST_PORT:
+        raise ValueError
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_SECONDS:
+        raise ValueError
+    return float(value)
+
+
+LAST_PORT = 65_535
+MOST_SECONDS = 30 * 24 * 3600
+WHOLE = Kind("a whole number from 1", _whole, settings.parse_whole)
+PORT = Kind(f"a whole number up to {LAST_PORT}; 0 takes any free one", _port, settings.parse_whole)
+SECONDS = Kind(f"a number over 0, up to {MOST_SECONDS}", _seconds, settings.parse_number)
+BUSY = Kind(", ".join(Busy), Busy)
+NAMES = Kind("a list of platform names", _known_platforms, settings.parse_names)
+RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
+    "busy_mode": (
+        BUSY,
+        "What becomes of a message that comes while a turn runs: it waits (`queue`), is passed on to the"
+        " agent at once if that can take it (`steer`), or stops the turn (`interrupt`).",
+    ),
+    "busy_notice": (FLAG, "Whether its sender is told so."),
+    "turns_at_once": (WHOLE, "How many turns run on a node at once."),
+    "commands_at_once": (
+        WHOLE,
+        "How many commands, such as `/stop`, are dealt with at once; turns do not take their places.",
+    ),
+    "deliveries_at_once": (WHOLE, "How many answers are sent at once."),
+    "turn_seconds": (SECONDS, "The longest that a turn may take."),
+    "turn_idle_seconds": (SECONDS, "The longest that an agent may be silent in a turn."),
+    "stop_seconds": (SECONDS, "How long an agent may take to stop by itself; then it is stopped."),
+    "drain_seconds": (SECONDS, "How long running turns may go on after the order to shut down."),
+    "send_seconds": (SECONDS, "The longest that sending an answer may take."),
+    "delivery_max_age_seconds": (SECONDS, "After so long, what could not be delivered is given up."),
+    "expiry_check_seconds": (SECONDS, "How often sessions are looked for whose time is over."),
+    "extra_prompt": (TEXT, "Instructions for the agent in every turn, after the context."),
+    "redact_pii": (
+        FLAG,
+        "Whether ids of people and chats are hidden from the agent where the platform allows it.",
+    ),
+    "close_after_answer": (NAMES, "Platforms whose session rests, resumably, once its answer is delivered."),
+}
+
+
+def _running_settings() -> tuple[Setting, ...]:
+    defaults = Running()
+    return tuple(
+        Setting(name=f"gateway.{field}", kind=kind, default=getattr(defaults, field), help=text)
+        for field, (kind, text) in RUNNING_FIELDS.items()
+    )
+
+
 HOME = _gateway_setting("home", FOLDER, "The folder that frontdesk keeps its files in.")
 STORE = Setting(
     name="store.url",
@@ -137,6 +298,49 @@ STORE = Setting(
     default="sqlite:///<home>/state.db",
     help="The database: a file of this machine, or a PostgreSQL server for several nodes.",
     secret=True,
+)
+SERVER_HOST = Setting(
+    name="server.host",
+    kind=TEXT,
+    default="127.0.0.1",
+    help="The address to listen on. Others than this machine reach it only when it is another one.",
+)
+SERVER_PORT = Setting(name="server.port", kind=PORT, default=8642, help="The port to listen on.")
+SERVER_NAMES = Setting(
+    name="server.names",
+    kind=Kind("a list of host names", _names, settings.parse_names),
+    default=(),
+    help="Host names under which the server is reached, besides its address and `localhost`.",
+)
+AGENT_DRIVER = Setting(
+    name="agent.driver",
+    kind=TEXT,
+    default="local",
+    help="The kind of agent. Its own options stand in the same table: see [agents](agents.md).",
+)
+CHECKPOINTS = Setting(
+    name="checkpoints.enabled",
+    kind=FLAG,
+    default=False,
+    help="Whether the working directory is checkpointed when a session is rotated, and by command.",
+)
+WORKING_DIR = Setting(
+    name="checkpoints.working_dir",
+    kind=TEXT,
+    default=None,
+    help="The agent's working directory; not set, it is the one that frontdesk is started in.",
+)
+MAX_CHECKPOINTS = Setting(
+    name="checkpoints.max_checkpoints",
+    kind=WHOLE,
+    default=20,
+    help="How many are kept; the oldest ones are dropped.",
+)
+OPTION = Setting(
+    name="option",
+    kind=Kind("what the part that it belongs to takes", lambda value: value),
+    default=None,
+    help="An option of an agent or a channel.",
 )
 SETTINGS: tuple[Setting, ...] = (
     HOME,
@@ -162,6 +366,24 @@ SETTINGS: tuple[Setting, ...] = (
         "How long an interrupted session waits to be continued where it was.",
     ),
     STORE,
+    SERVER_HOST,
+    SERVER_PORT,
+    SERVER_NAMES,
+    AGENT_DRIVER,
+    *_running_settings(),
+    CHECKPOINTS,
+    WORKING_DIR,
+    MAX_CHECKPOINTS,
+    _hook_setting("on_session_start", COMMAND, "The command to run when a session has begun."),
+    _hook_setting("on_session_end", COMMAND, "The command to run when a session has ended."),
+    _hook_setting(
+        "on_session_finalize",
+        COMMAND,
+        "The command to run before a session is replaced; it gets the transcript.",
+    ),
+    _hook_setting(
+        "timeout_seconds", HOOK_SECONDS, "How long a hook may take; a command is killed after that."
+    ),
     *_policy_settings("session_reset"),
     *_policy_settings("session_reset.by_type.<type>"),
     *_policy_settings("session_reset.by_platform.<platform>"),
@@ -170,4 +392,5 @@ SETTINGS: tuple[Setting, ...] = (
     _platform_setting("tools", FLAG, "Whether the agent has the platform's own tools."),
     _platform_setting("home_channel.chat_id", CHAT_ID, "The chat to which unprompted output goes."),
     _platform_setting("home_channel.name", TEXT, "What that chat is called; not set, it is Home."),
+    *_access_settings(),
 )

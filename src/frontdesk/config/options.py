@@ -1,0 +1,133 @@
+"""Options of agents and channels: what their tables in the file say, as the records that each part declares.
+
+A secret is never written into the file: an option that holds one is set by naming where it is, with ``_env``
+(an environment variable) or ``_file`` behind the option's name.
+"""
+
+import difflib
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from frontdesk import errors
+from frontdesk.config import settings
+from frontdesk.contracts.secrets import Secret
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+SUFFIXES = ("_env", "_file")
+
+
+def read_options(
+    kind: type[T], table: Mapping[str, Any], above: settings.Path, others: Collection[str] = ()
+) -> T:
+    """The record; an error names the setting and what is allowed. ``others`` may stand in the table, too."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    values: dict[str, Any] = {}
+    for name, raw in table.items():
+        path = (*above, name)
+        field = _named(fields, name)
+        if field is None:
+            known = [*map(_written, fields.values()), *others]
+            raise errors.UnknownSetting(key=settings.dotted(path), hint=_hint(path, known))
+        values[field.name] = (
+            _secrets(field, path, raw) if _is_secret(field.type) else _plain(field, path, raw)
+        )
+    missing = [field for field in fields.values() if field.required and field.name not in values]
+    if missing:
+        key = settings.dotted((*above, _written(missing[0])))
+        raise errors.InvalidSetting(key=key, value=None, allowed="something: it must be set")
+    return kind(**values)
+
+
+def _hint(path: settings.Path, known: list[str]) -> str:
+    if near := difflib.get_close_matches(path[-1], known, n=1):
+        return f" Did you mean {settings.dotted((*path[:-1], *near))}?"
+    return f" Known here: {', '.join(known)}."
+
+
+def _named(fields: Mapping[str, FieldInfo], name: str) -> FieldInfo | None:
+    """The field that a name in the file sets; one that holds a list may be named in the singular."""
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            stem = name.removesuffix(suffix)
+            found = fields.get(stem) or fields.get(f"{stem}s")
+            return found if found and _is_secret(found.type) else fields.get(name)
+    return fields.get(name)
+
+
+def _written(field: FieldInfo) -> str:
+    if not _is_secret(field.type):
+        return field.encode_name
+    return f"{field.encode_name.removesuffix('s') if _holds(field.type, tuple) else field.encode_name}_env"
+
+
+def _is_secret(kind: Any) -> bool:
+    """Whether secrets are in a field of this type."""
+    if typing.get_origin(kind) is typing.get_origin(Secret):
+        return True
+    return any(_is_secret(each) for each in typing.get_args(kind) if not isinstance(each, list))
+
+
+def _holds(kind: Any, container: type) -> bool:
+    """Whether the type is a container, or is one when it is not None."""
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(_holds(each, container) for each in typing.get_args(kind))
+    return isinstance(origin, type) and issubclass(origin, container)
+
+
+def _plain(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
+    try:
+        return msgspec.convert(raw, type=field.type)
+    except msgspec.ValidationError as error:
+        raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed=str(error)) from None
+
+
+def _secrets(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
+    """Functions that read the secrets, as the field holds them: one, several, or one for each name."""
+    if path[-1] == field.encode_name:
+        allowed = f"nothing: name an environment variable in {_written(field)}"
+        raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed=allowed)
+    reader = partial(_reader, path)
+    if _holds(field.type, Mapping):
+        return {str(name): reader(place) for name, place in _as_table(path, raw).items()}
+    if _holds(field.type, tuple):
+        return tuple(map(reader, raw if isinstance(raw, list) else [raw]))
+    return reader(raw)
+
+
+def _as_table(path: settings.Path, raw: Any) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed="a table")
+    return raw
+
+
+def _reader(path: settings.Path, place: Any) -> Secret:
+    if not isinstance(place, str) or not place.strip():
+        raise errors.InvalidSetting(
+            key=settings.dotted(path), value=place, allowed="a variable's or a file's name"
+        )
+    read: Callable[[str], str | None] = _from_file if path[-1].endswith("_file") else os.environ.get
+    return partial(_read, read, place, settings.dotted(path))
+
+
+def _read(read: Callable[[str], str | None], place: str, setting: str) -> str:
+    secret = (read(place) or "").strip()
+    if not secret:
+        raise errors.MissingSecret(where=place, setting=setting)
+    return secret
+
+
+def _from_file(place: str) -> str | None:
+    try:
+        return Path(place).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
