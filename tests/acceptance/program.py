@@ -3,7 +3,6 @@
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spa
 
 # How long the program may take for anything, on the busiest machine; a test fails after that.
 PATIENCE_SECONDS = 60.0
-INSISTING_SECONDS = 2.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -83,18 +81,3 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """Its exit code and what it wrote last."""
     rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, rest.decode()
-
-
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the program on the terminal until it has gone. A typed ^C is not always noticed, for a reason
-    not found yet; the signal itself follows, so that this does not show that one ^C is enough."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with contextlib.suppress(BrokenPipeError):
-        write(process, "\x03")
-    while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(INSISTING_SECONDS)
-            continue
-        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGINT)

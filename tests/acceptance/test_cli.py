@@ -1,5 +1,6 @@
 """The command line: help, settings, explanations."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk import config
+from frontdesk import Platform, SessionSource, SessionStore, config
 from frontdesk.config import reference
 from tests.acceptance.program import PATIENCE_SECONDS, environment, run
 
@@ -24,7 +25,7 @@ print(*sorted(name for name in sys.modules if name.startswith("frontdesk.")), fi
 def test_help_lists_the_commands(tmp_path: Path) -> None:
     done = run(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("tour", "explain", "config"):
+    for command in ("run", "chat", "sessions", "explain", "config"):
         assert f"\n  {command} " in done.stdout
 
 
@@ -41,7 +42,8 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["tour"], ["explain"], ["config"], ["config", "show"], ["config", "check"]]
+    "command",
+    [["run"], ["chat"], ["sessions"], ["explain"], ["config"], ["config", "show"], ["config", "check"]],
 )
 def test_every_command_has_help(command: list[str], tmp_path: Path) -> None:
     done = run(tmp_path, *command, "--help")
@@ -137,6 +139,15 @@ def test_reference_is_printed(tmp_path: Path) -> None:
     assert run(tmp_path, "config", "reference").stdout == reference.render()
 
 
+async def talk(url: str) -> None:
+    """A conversation of two messages."""
+    source = SessionSource(platform=Platform.TELEGRAM, chat_id="alice", user_id="alice")
+    async with await SessionStore.open(url) as store:
+        entry = await store.get_or_create_session(source)
+        for role in ("user", "assistant"):
+            await store.append_to_transcript(entry.session_id, {"role": role, "content": "hello"})
+
+
 class TestExplain:
     def test_options_describe_the_source(self, tmp_path: Path) -> None:
         options = ["--platform", "slack", "--chat-type", "group", "--chat-id", "C1", "--thread-id", "7"]
@@ -172,7 +183,7 @@ class TestExplain:
 
     def test_session_of_the_conversation_is_found(self, tmp_path: Path) -> None:
         url = f"sqlite:///{tmp_path}/some.db"
-        run(tmp_path, "tour", "--store", url, given="hello\n")
+        asyncio.run(talk(url))
         done = run(tmp_path, "explain", "--platform", "telegram", "--chat-id", "alice", "--store", url)
         assert ", 2 messages\nnext     a message goes on in this session\n" in done.stdout
 

@@ -8,7 +8,14 @@ import click
 from frontdesk import errors
 
 COMMANDS = {
-    "tour": "Try conversations, resets, limits and search in the terminal.",
+    "run": "Run the gateway.",
+    "init": "Write a configuration file to begin with.",
+    "doctor": "Check whether everything is there that frontdesk needs.",
+    "chat": "Talk to the agent in the terminal.",
+    "status": "Show whether a gateway runs, and how much waits.",
+    "sessions": "List, show, search and export conversations.",
+    "deliveries": "Show answers that did not arrive, and send them again.",
+    "people": "Show who was let in, let people in, take that back.",
     "explain": "Show which conversation a message belongs to, and why.",
     "config": "Show and check the settings.",
 }

@@ -1,11 +1,13 @@
 """``frontdesk config``: the settings."""
 
+import asyncio
 import difflib
 from pathlib import Path
 
 import click
 
 from frontdesk import config, plugins
+from frontdesk.app import build
 from frontdesk.cli import output
 from frontdesk.config import reference, settings
 from frontdesk.config.settings import Value
@@ -44,6 +46,7 @@ def check(config_file: Path | None, path: Path | None) -> None:
     """Check the settings: those of PATH, or those that hold."""
     loaded = config.load(path or config_file)
     plugins.load_store(loaded.store_url)
+    asyncio.run(build.check(loaded))
     _warn(loaded)
     output.show(f"{_about_file(loaded.file)}: no errors")
 

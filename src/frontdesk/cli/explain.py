@@ -4,19 +4,16 @@ import asyncio
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import click
 import msgspec
 
 from frontdesk import config, errors
-from frontdesk.app import SessionStore
+from frontdesk.app import SessionStore, reach
 from frontdesk.cli import output
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
-SQLITE = "sqlite:///"
-IN_MEMORY = "sqlite:///:memory:"
 COLUMN = 9
 
 
@@ -43,7 +40,7 @@ def command(config_file: Path | None, /, store_url: str | None, as_json: bool, *
     """
     loaded = config.load(config_file)
     source = SessionSource.from_dict(_given(fields))
-    explanation = asyncio.run(_explain(loaded, store_url or loaded.store_url, source))
+    explanation = asyncio.run(_explain(loaded, store_url, source))
     if as_json:
         output.show_json({"source": source.to_dict(), **explanation})
     else:
@@ -68,15 +65,14 @@ def _decoded(text: bytes) -> dict[str, Any]:
         raise errors.InvalidSource(why=f"the input is not a JSON object ({error})") from error
 
 
-async def _explain(loaded: config.Config, url: str, source: SessionSource) -> dict[str, Any]:
-    async with await SessionStore.open(_without_creating(url), loaded.gateway) as store:
+async def _explain(loaded: config.Config, store_url: str | None, source: SessionSource) -> dict[str, Any]:
+    """The gateway's word where one runs; another store than its own is opened here."""
+    if store_url is None:
+        async with reach.reach(loaded) as office:
+            return await office.explain(source.to_dict())
+    url = reach.without_creating(store_url)
+    async with await SessionStore.open(url, loaded.gateway) as store:
         return await store.explain(source)
-
-
-def _without_creating(url: str) -> str:
-    """An empty store in memory when there is no file yet: a question makes none."""
-    path = unquote(url.removeprefix(SQLITE).partition("?")[0])
-    return IN_MEMORY if url.startswith(SQLITE) and not Path(path).expanduser().exists() else url
 
 
 def describe(explanation: dict[str, Any]) -> list[str]:

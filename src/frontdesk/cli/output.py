@@ -1,6 +1,8 @@
 """What commands write: never a control character that would reach the terminal."""
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import click
@@ -20,3 +22,31 @@ def printable(text: str) -> str:
 
 def show_json(data: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+
+
+def show_json_line(data: Any) -> None:
+    click.echo(msgspec.json.encode(data))
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """The rows in columns, each in one line."""
+    lines = [tuple(headings), *(tuple(map(_cell, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        show("  ".join(cells).rstrip())
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())
+
+
+def short(text: str, most: int = 60) -> str:
+    """The text in one line of so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def local_time(text: str) -> str:
+    """An ISO time as the clock on the wall shows it."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")

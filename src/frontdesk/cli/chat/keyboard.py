@@ -1,0 +1,105 @@
+"""The keyboard: lines and interrupts, both heard by the event loop, so that neither waits for the other.
+
+Lines are edited by the terminal itself. Nothing here blocks in a read, which an interrupt might not end.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+READ_BYTES = 64 * 1024
+ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
+class Leaving(Exception):
+    """The program is to end: it was told so, or the terminal is closed."""
+
+
+class Keyboard:
+    def __init__(self, file: int = 0) -> None:
+        self._file = file
+        self._unread = b""
+        self._ended = False
+        self._interrupt = asyncio.Event()
+        self._leaving = False
+
+    @property
+    def is_terminal(self) -> bool:
+        return os.isatty(self._file) and sys.stdout.isatty()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """The signals are ours for as long as the block lasts."""
+        loop = asyncio.get_running_loop()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+        loop.add_signal_handler(signal.SIGINT, self._interrupt.set)
+        for number in ENDS:
+            loop.add_signal_handler(number, self._leave)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def _leave(self) -> None:
+        self._leaving = True
+        self._interrupt.set()
+
+    def forget_interrupts(self) -> None:
+        """What was pressed before does not count any more."""
+        if not self._leaving:
+            self._interrupt.clear()
+
+    async def unless_interrupted(self, work: Awaitable[T]) -> T:
+        """Wait for the work. Interrupted when Ctrl-C comes first, or Leaving; a task goes on then."""
+        doing = asyncio.ensure_future(work)
+        interrupt = asyncio.ensure_future(self._interrupt.wait())
+        try:
+            await asyncio.wait({doing, interrupt}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupt.cancel()
+        if doing.done():
+            return doing.result()
+        if doing is not work:
+            doing.cancel()
+            await asyncio.wait({doing})
+        self.forget_interrupts()
+        raise Leaving if self._leaving else Interrupted
+
+    async def read_line(self) -> str | None:
+        """The next line; None at the end of the input."""
+        while b"\n" not in self._unread and not self._ended:
+            await self._readable()
+            self._read()
+        line, newline, self._unread = self._unread.partition(b"\n")
+        return line.decode("utf-8", "replace").rstrip("\r") if line or newline else None
+
+    async def _readable(self) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            loop.add_reader(self._file, ready.set)
+        except PermissionError:
+            return  # a plain file, which never keeps anybody waiting
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._file)
+
+    def _read(self) -> None:
+        try:
+            read = os.read(self._file, READ_BYTES)
+        except OSError:
+            read = b""  # the terminal is gone
+        self._unread += read
+        self._ended = not read

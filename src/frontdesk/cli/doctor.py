@@ -1,0 +1,144 @@
+"""``frontdesk doctor``: what stands in the way of running, and what to do about it."""
+
+import asyncio
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import click
+import msgspec
+
+from frontdesk import SessionStore, config, errors
+from frontdesk.app import build
+from frontdesk.cli import one_line, output
+from frontdesk.config import Config
+
+LEAST_FREE_MIB = 500
+MIB = 1024 * 1024
+OLDEST_PYTHON = (3, 11)
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    check: str
+    verdict: Verdict = Verdict.OK
+    text: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.pass_obj
+def command(config_file: Path | None, as_json: bool) -> None:
+    """Check whether everything is there that frontdesk needs.
+
+    Changes nothing, except that a missing database is created. The exit code is 1 when something failed.
+    """
+    findings = list(_examine(config_file))
+    if as_json:
+        output.show_json([msgspec.to_builtins(finding) for finding in findings])
+    else:
+        for finding in findings:
+            output.show(f"{finding.verdict:8} {finding.check:14} {finding.text}")
+    if any(finding.verdict is Verdict.FAILED for finding in findings):
+        sys.exit(1)
+
+
+def _examine(config_file: Path | None) -> Iterator[Finding]:
+    yield _python()
+    try:
+        loaded = config.load(config_file)
+    except errors.FrontdeskError as error:
+        yield Finding(check="configuration", verdict=Verdict.FAILED, text=one_line(error))
+        return
+    there = "" if loaded.file.exists() else " (no such file: every setting has its default; frontdesk init)"
+    yield Finding(check="configuration", text=f"{loaded.file}{there}")
+    checks: tuple[Callable[[Config], Finding], ...] = (_disk, _store, _agent, _channels, _git, _port)
+    for check in checks:
+        yield check(loaded)
+
+
+def _python() -> Finding:
+    version = sys.version.split()[0]
+    if sys.version_info < OLDEST_PYTHON:
+        return Finding(check="python", verdict=Verdict.FAILED, text=f"{version}; 3.11 or newer is needed")
+    return Finding(check="python", text=version)
+
+
+def _disk(loaded: Config) -> Finding:
+    place = next(folder for folder in (loaded.home, *loaded.home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free // MIB
+    short = free < LEAST_FREE_MIB
+    verdict = Verdict.WARNING if short else Verdict.OK
+    return Finding(check="disk", verdict=verdict, text=f"{free} MiB free at {place}")
+
+
+def _store(loaded: Config) -> Finding:
+    name = config.settings.without_password(loaded.store_url)
+    try:
+        asyncio.run(_open(loaded))
+    except errors.StoreLocked as error:
+        return Finding(check="store", text=f"{name}, in use: {one_line(error)}")
+    except errors.FrontdeskError as error:
+        return Finding(check="store", verdict=Verdict.FAILED, text=one_line(error))
+    return Finding(check="store", text=name)
+
+
+async def _open(loaded: Config) -> None:
+    async with await SessionStore.open(loaded.store_url, loaded.gateway) as sessions:
+        await sessions.has_any_sessions()
+
+
+def _agent(loaded: Config) -> Finding:
+    try:
+        asyncio.run(_make_agent(loaded))
+    except errors.FrontdeskError as error:
+        return Finding(check="agent", verdict=Verdict.FAILED, text=one_line(error))
+    return Finding(check="agent", text=loaded.driver)
+
+
+async def _make_agent(loaded: Config) -> None:
+    await build.make_agent(loaded).close()
+
+
+def _channels(loaded: Config) -> Finding:
+    """The channels can be made, and the secrets that they name are there."""
+    try:
+        names = asyncio.run(_make_channels(loaded))
+    except errors.FrontdeskError as error:
+        return Finding(check="channels", verdict=Verdict.FAILED, text=one_line(error))
+    return Finding(check="channels", text=", ".join(names))
+
+
+async def _make_channels(loaded: Config) -> list[str]:
+    names = []
+    for channel in build.make_channels(loaded):
+        names.append(f"{channel.name}@{channel.account}" if channel.account else channel.name)
+        await channel.close()
+    return names
+
+
+def _git(loaded: Config) -> Finding:
+    if not loaded.running.checkpoints:
+        return Finding(check="checkpoints", text="off")
+    if shutil.which("git"):
+        return Finding(check="checkpoints", text="on")
+    text = "on, but there is no git: install it, or set checkpoints.enabled = false"
+    return Finding(check="checkpoints", verdict=Verdict.FAILED, text=text)
+
+
+def _port(loaded: Config) -> Finding:
+    where = f"{loaded.host}:{loaded.port}"
+    try:
+        with socket.create_server((loaded.host, loaded.port)):
+            return Finding(check="address", text=f"{where} is free")
+    except OSError as error:
+        text = f"{where}: {error.strerror or error} (a running gateway, perhaps: frontdesk status)"
+        return Finding(check="address", verdict=Verdict.WARNING, text=text)

@@ -1,0 +1,80 @@
+"""``frontdesk people``: who may talk to the agent."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from frontdesk.cli import output
+from frontdesk.cli.asking import JSON, ask
+from frontdesk.model.access import Role
+
+
+@click.group()
+def command() -> None:
+    """Show who was let in, let people in, take that back."""
+
+
+@command.command("list")
+@JSON
+@click.pass_obj
+def list_people(config_file: Path | None, as_json: bool) -> None:
+    """List everybody who was let in with a code or by an administrator; the settings may let in others."""
+    found = ask(config_file, lambda office: office.list_people())
+    if as_json:
+        output.show_json(found)
+    elif found:
+        rows = [
+            (
+                each["principal"],
+                each["role"],
+                output.local_time(each["granted_at"]),
+                each["granted_by"],
+                each["name"],
+            )
+            for each in found
+        ]
+        output.show_table(("WHO", "ROLE", "SINCE", "BY", "NAME"), rows)
+    else:
+        output.show("Nobody was let in yet.")
+
+
+@command.command()
+@JSON
+@click.pass_obj
+def pending(config_file: Path | None, as_json: bool) -> None:
+    """List who waits to be let in. Their codes are known to them alone."""
+    found = ask(config_file, lambda office: office.pending_people())
+    if as_json:
+        output.show_json(found)
+    elif found:
+        rows = [(each["principal"], output.local_time(each["expires_at"]), each["name"]) for each in found]
+        output.show_table(("WHO", "UNTIL", "NAME"), rows)
+    else:
+        output.show("Nobody waits.")
+
+
+@command.command()
+@click.argument("code")
+@click.option("--role", type=click.Choice([str(each) for each in Role]), default="user", show_default=True)
+@JSON
+@click.pass_obj
+def approve(config_file: Path | None, code: str, role: str, as_json: bool) -> None:
+    """Let in whom CODE was shown to."""
+    grant = ask(config_file, lambda office: office.approve_person(code, role))
+    if as_json:
+        output.show_json(grant)
+    else:
+        output.show(f"{grant['principal']} is let in as {grant['role']}.")
+
+
+@command.command()
+@click.argument("principal")
+@click.pass_obj
+def revoke(config_file: Path | None, principal: str) -> None:
+    """Take back what somebody was granted. The exit code is 1 when there was nothing."""
+    if ask(config_file, lambda office: office.revoke_person(principal)):
+        output.show(f"{principal} is a stranger again.")
+    else:
+        output.show(f"{principal} was not let in by anybody. `frontdesk people list` shows who was.")
+        sys.exit(1)

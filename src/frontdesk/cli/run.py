@@ -1,0 +1,85 @@
+"""``frontdesk run``: the gateway, until it is told to stop."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import msgspec
+import uvloop
+
+from frontdesk import config
+from frontdesk.app import build, lines, sockets
+from frontdesk.app.gateway import Gateway
+from frontdesk.cli import output
+from frontdesk.config import Config
+from frontdesk.web import server
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.option("--host", help="Listen on this address instead of server.host.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Listen on this port instead of server.port.")
+@click.option("--chat", is_flag=True, help="Also open a chat in this terminal; the log goes to a file then.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.pass_obj
+def command(config_file: Path | None, host: str | None, port: int | None, chat: bool, log_level: str) -> None:
+    """Run the gateway: channels, agent and HTTP on one port.
+
+    SIGTERM or Ctrl-C lets running turns finish for gateway.drain_seconds; a second one does not wait.
+    """
+    loaded = _with(config.load(config_file), host, port)
+    loaded.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lines.listen(log_level, loaded.home / "frontdesk.log" if chat else None)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(loaded, chat))
+
+
+def _with(loaded: Config, host: str | None, port: int | None) -> Config:
+    """The configuration with what the command line says instead."""
+    given = {"host": host, "port": port}
+    return msgspec.structs.replace(
+        loaded, **{name: value for name, value in given.items() if value is not None}
+    )
+
+
+async def _run(loaded: Config, chat: bool) -> None:
+    async with build.open_gateway(loaded) as gateway:
+        socket = sockets.socket_of(loaded.home)
+        serving = server.serving(
+            gateway, host=loaded.host, port=loaded.port, names=loaded.names, socket=socket
+        )
+        async with serving as address:
+            output.show(f"frontdesk is running at {address.url}; the agent is {loaded.driver!r}.")
+            await (_chat(gateway) if chat else _until_told(gateway))
+            await gateway.close()
+
+
+async def _chat(gateway: Gateway) -> None:
+    from frontdesk.cli.chat import chat_with  # noqa: PLC0415 - the terminal is loaded only where there is one
+
+    await chat_with(gateway)
+
+
+async def _until_told(gateway: Gateway) -> None:
+    """Wait for a signal. A second one ends the draining."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell() -> None:
+        if told.is_set():
+            gateway.hurry()
+        told.set()
+        with suppress(OSError):  # whoever started us may not listen any more
+            output.show("Stopping: running turns may finish. Once more ends them at once.")
+
+    _on_signals(loop, tell)
+    await told.wait()
+
+
+def _on_signals(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, tell)

@@ -1,0 +1,54 @@
+"""``frontdesk status``: whether a gateway runs, and how much waits."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from frontdesk.cli import output
+from frontdesk.cli.asking import JSON, ask
+
+COLUMN = 12
+
+
+@click.command()
+@JSON
+@click.pass_obj
+def command(config_file: Path | None, as_json: bool) -> None:
+    """Show whether a gateway runs, and how much waits.
+
+    The exit code is 0 when a gateway runs and is ready, else 1.
+    """
+    status = ask(config_file, lambda office: office.status())
+    if as_json:
+        output.show_json(status)
+    else:
+        for name, fact in _facts(status).items():
+            output.show(f"{name:<{COLUMN}}{fact}")
+    sys.exit(0 if status["ready"] else 1)
+
+
+def _facts(status: dict[str, Any]) -> dict[str, str]:
+    return {
+        "gateway": _gateway(status),
+        "version": status["version"],
+        "channels": ", ".join(map(_channel, status["channels"])) or "-",
+        "turns": _counts(status["turns"], "nothing under way"),
+        "deliveries": _counts(status["deliveries"], "nothing waiting"),
+    }
+
+
+def _gateway(status: dict[str, Any]) -> str:
+    if not status["running"]:
+        return "not running"
+    state = "ready" if status["ready"] else "starting or stopping"
+    return f"{state}, process {status['process']}, node {status['node']}"
+
+
+def _channel(channel: dict[str, Any]) -> str:
+    return f"{channel['platform']}@{channel['account']}" if channel["account"] else str(channel["platform"])
+
+
+def _counts(counts: dict[str, int], nothing: str) -> str:
+    return ", ".join(f"{number} {state}" for state, number in sorted(counts.items()) if number) or nothing

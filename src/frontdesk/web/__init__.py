@@ -1,0 +1,1 @@
+"""HTTP: the public port for channels and health, and the socket of the owner."""

@@ -1,0 +1,140 @@
+"""The outermost door of the server: every request comes in and every answer goes out through it."""
+
+import ipaddress
+import re
+import secrets
+import time
+from collections.abc import Collection
+from http import HTTPStatus
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from frontdesk.logs import get_logger
+from frontdesk.web import problems
+
+REQUEST_ID = "x-request-id"
+ID_BYTES = 8
+LOCALHOST = "localhost"
+HEALTH = ("/livez", "/readyz")
+"""Asked for every few seconds: logged only when something is wrong."""
+SECURITY = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+}
+"""What every answer says, unless it says otherwise itself."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PORT = re.compile(r":[0-9]{1,5}\Z")
+
+log = get_logger(__name__)
+
+
+class Hosts:
+    """The names under which we may be called: a browser that was led here by another one is refused."""
+
+    def __init__(self, bound_to: str, names: Collection[str] = ()) -> None:
+        self._names = {name.lower().rstrip(".") for name in names}
+        self._near = is_loopback(bound_to)
+
+    def admits(self, host: str) -> bool:
+        name = _PORT.sub("", host.strip()).strip("[]").rstrip(".").lower()
+        if not name:
+            return False
+        if name in self._names or is_loopback(name):
+            return True
+        return not self._near and (_is_address(name) or not self._names)
+
+
+def is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == LOCALHOST
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Door:
+    """Checks the host, gives each request an id, and turns what nobody else caught into an answer.
+
+    Without hosts it is the owner's door: whoever gets there is known, and not every request is logged.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Hosts | None = None) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await Visit(scope, send, self._hosts).run(self._app, receive)
+
+
+class Visit:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, send: Send, hosts: Hosts | None) -> None:
+        self._scope = scope
+        self._send = send
+        self._headers = Headers(scope=scope)
+        self._hosts = hosts
+        self._status: int | None = None
+        given = self._headers.get(REQUEST_ID, "")
+        self.id = given if _ID.fullmatch(given) else secrets.token_hex(ID_BYTES)
+
+    async def run(self, app: ASGIApp, receive: Receive) -> None:
+        began = time.monotonic()
+        try:
+            refusal = self._refusal()
+            await (refusal or app)(self._scope, receive, self._answer)
+        except ClientDisconnect:
+            log.info("client_left", **self._facts())
+        except Exception:
+            log.exception("request_failed", **self._facts())
+            await self._apologise(receive)
+        if self._hosts and (self._scope["path"] not in HEALTH or self._status != HTTPStatus.OK):
+            milliseconds = round((time.monotonic() - began) * 1000, 1)
+            log.info("request_served", **self._facts(), status=self._status, milliseconds=milliseconds)
+
+    def _refusal(self) -> ASGIApp | None:
+        if self._hosts is None:
+            return None
+        given = self._headers.getlist("host")
+        if len(given) != 1:
+            return problems.respond(
+                HTTPStatus.BAD_REQUEST, "The header Host is missing, or there are several."
+            )
+        if self._hosts.admits(given[0]):
+            return None
+        log.warning("host_refused", request=self.id, host=given[0][:100])
+        detail = "This server does not go by that name. The setting server.names lists its names."
+        return problems.respond(HTTPStatus.MISDIRECTED_REQUEST, detail)
+
+    async def _answer(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+            headers[REQUEST_ID] = self.id
+        await self._send(message)
+
+    async def _apologise(self, receive: Receive) -> None:
+        """Say that it is our fault. In the middle of an answer the connection is cut instead: the end of the
+        answer is missing, and the other side sees that."""
+        if self._status is None:
+            sorry = problems.respond(HTTPStatus.INTERNAL_SERVER_ERROR, problems.OUR_FAULT)
+            await sorry(self._scope, receive, self._answer)
+
+    def _facts(self) -> dict[str, object]:
+        path = self._scope.get("path", "")[:200]
+        return {"request": self.id, "method": self._scope["method"], "path": path}

@@ -1,0 +1,29 @@
+"""The public port: had, or not to be had for a reason that is told."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from frontdesk import errors
+
+BACKLOG = 512
+PORTS = range(2**16)
+
+Socket = socket.socket
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[Socket]:
+    """A socket on the address; port 0 takes any that is free."""
+    if port not in PORTS:
+        raise errors.CannotListen(where=f"{host}:{port}", why="there is no such port")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise errors.AddressInUse(host=host, port=port) from error
+        raise errors.CannotListen(where=f"{host}:{port}", why=error.strerror or str(error)) from error
+    with opened:
+        yield opened

@@ -1,0 +1,80 @@
+"""The program on a terminal of its own, as somebody sits at it."""
+
+import contextlib
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment
+
+CTRL_C, CTRL_D = "\x03", "\x04"
+TAKE_SEAT = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes the terminal on its input the one that it is interrupted from, and becomes the program."""
+
+
+class Seat:
+    """What is typed goes to the program as from a keyboard; what it writes is read as from a screen."""
+
+    def __init__(self, process: subprocess.Popen[bytes], screen: int) -> None:
+        self.process = process
+        self._screen = screen
+        self._unread = b""
+
+    def type(self, text: str) -> None:
+        os.write(self._screen, text.encode())
+
+    def read_until(self, text: str) -> str:
+        """What is written up to and with a text; fails when the program ends or falls silent before."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text.encode() not in self._unread:
+            piece = self._read(deadline)
+            assert piece, f"the program ended or fell silent after {self._unread.decode(errors='replace')!r}"
+            self._unread += piece
+        end = self._unread.index(text.encode()) + len(text.encode())
+        read, self._unread = self._unread[:end], self._unread[end:]
+        return read.decode()
+
+    def finish(self) -> tuple[int, str]:
+        """Its exit code and what it wrote last; fails when it does not end."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while piece := self._read(deadline):
+            self._unread += piece
+        return self.process.wait(PATIENCE_SECONDS), self._unread.decode()
+
+    def _read(self, deadline: float) -> bytes:
+        ready, _, _ = select.select([self._screen], [], [], max(0.0, deadline - time.monotonic()))
+        try:
+            return os.read(self._screen, 65_536) if ready else b""
+        except OSError:  # nobody is left on the other side
+            return b""
+
+
+@contextlib.contextmanager
+def seated(home: Path, *arguments: str, **more: str) -> Iterator[Seat]:
+    """Start the program on a terminal; it does not outlive the block."""
+    screen, seat = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", TAKE_SEAT, FRONTDESK, *arguments],
+        stdin=seat,
+        stdout=seat,
+        stderr=seat,
+        env=environment(home, **more),
+        cwd=home,
+        start_new_session=True,
+    )
+    os.close(seat)
+    try:
+        yield Seat(process, screen)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)

@@ -1,0 +1,265 @@
+"""The chat, as somebody at a terminal has it."""
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from frontdesk import errors
+from frontdesk.app import reach
+from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, run
+from tests.acceptance.terminals import CTRL_C, CTRL_D, Seat, seated
+
+TIMES = 20
+POLL_SECONDS = 0.05
+AGENT = {"FRONTDESK_AGENT_DRIVER": "scripted", "FRONTDESK_SESSION_RESET_MODE": "none"}
+PROMPT = "> "
+GOODBYE = "Goodbye."
+
+
+@contextmanager
+def running(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The gateway as a user runs it."""
+    with (home / "run.log").open("wb") as log:
+        command = [str(FRONTDESK), "run", "--port", "0"]
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=environment(home, **AGENT), cwd=home, start_new_session=True
+        )
+        try:
+            wait_for_gateway(home, process)
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def wait_for_gateway(home: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, (home / "run.log").read_text()
+        try:
+            asyncio.run(reach.reach_terminal(home / ".frontdesk"))
+        except errors.GatewayUnreachable:
+            time.sleep(POLL_SECONDS)
+        else:
+            return
+    raise AssertionError("the gateway does not answer")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of somebody whose gateway runs."""
+    folder = tmp_path_factory.mktemp("home")
+    with running(folder):
+        yield folder
+
+
+def leave(seat: Seat) -> None:
+    seat.type(CTRL_D)
+    code, rest = seat.finish()
+    assert (code, GOODBYE in rest) == (0, True)
+
+
+@pytest.mark.parametrize("typed", ["", "half a li"])
+def test_one_ctrl_c_at_the_prompt_is_enough(home: Path, typed: str) -> None:
+    for number in range(TIMES):
+        with seated(home, "chat", **AGENT) as seat:
+            seat.read_until(PROMPT)
+            seat.type(typed)
+            if number % 2:
+                seat.read_until(typed)
+            seat.type(CTRL_C)
+            code, rest = seat.finish()
+        assert (code, GOODBYE in rest) == (0, True), f"at the attempt {number + 1}"
+
+
+@pytest.mark.parametrize("arguments", [("chat", "--start"), ("run", "--port", "0", "--chat")])
+def test_one_ctrl_c_is_enough_where_the_gateway_runs_in_the_same_process(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    for typed in ("", "half", "", "half"):
+        with seated(tmp_path, *arguments, **AGENT) as seat:
+            seat.read_until(PROMPT)
+            seat.type(f"{typed}{CTRL_C}")
+            code, rest = seat.finish()
+        assert (code, GOODBYE in rest) == (0, True)
+
+
+def test_ctrl_d_at_the_prompt_ends_with_a_goodbye(home: Path) -> None:
+    with seated(home, "chat", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_answer_is_shown_once_and_tool_calls_beside_it(home: Path) -> None:
+    with seated(home, "chat", "--chat", "tools", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type('!say I look; !tool look {"path": "a"}; !say It is there.\n')
+        seat.read_until("\n")
+        shown = seat.read_until(PROMPT)
+        assert shown.splitlines() == ["I look", '· look {"path": "a"}', "It is there.", PROMPT]
+        leave(seat)
+
+
+def test_pieces_are_shown_as_they_come(home: Path) -> None:
+    with seated(home, "chat", "--chat", "pieces", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!say first words; !hang\n")
+        seat.read_until("\n")
+        seat.read_until("first words")
+        seat.type(CTRL_C)
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_ctrl_c_stops_the_answer_and_the_next_message_is_answered(home: Path) -> None:
+    with seated(home, "chat", "--chat", "stopped", **AGENT) as seat:
+        for _ in range(5):
+            seat.read_until(PROMPT)
+            seat.type("!say working; !hang\n")
+            seat.read_until("\n")
+            seat.read_until("working")
+            seat.type(CTRL_C)
+            assert "Stopped." in seat.read_until(PROMPT)
+            seat.type("hello\n")
+            seat.read_until("\n")
+            seat.read_until("echo: hello\r\n")
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_controls_in_an_answer_do_not_reach_the_terminal(home: Path) -> None:
+    with seated(home, "chat", "--chat", "controls", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!say a\x16\x1b[2Jb\n")  # the terminal takes the byte after ^V as it is
+        seat.read_until("\n")
+        assert "\x1b" not in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_commands_are_answered(home: Path) -> None:
+    with seated(home, "chat", "--chat", "commands", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("/help\n")
+        assert "/resume" in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_answers_that_came_while_nobody_looked_are_shown_first(home: Path) -> None:
+    async def leave_word() -> None:
+        terminal = await reach.reach_terminal(home / ".frontdesk")
+        receipt = await terminal.accept("hello", "away")
+        async for _ in terminal.follow(receipt["turn_id"]):
+            pass
+
+    asyncio.run(leave_word())
+    with seated(home, "chat", "--chat", "away", **AGENT) as seat:
+        shown = seat.read_until(PROMPT)
+        assert shown.index("While you were away") < shown.index("echo: hello")
+        leave(seat)
+    with seated(home, "chat", "--chat", "away", **AGENT) as seat:
+        assert "echo: hello" not in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_gateway_that_goes_is_told(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway, seated(tmp_path, "chat", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!say here; !hang\n")
+        seat.read_until("here")
+        gateway.kill()
+        code, rest = seat.finish()
+    assert code == 1
+    assert "stopped answering" in rest
+
+
+def test_terminated_chat_lets_go_of_the_store(tmp_path: Path) -> None:
+    with seated(tmp_path, "chat", "--start", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.process.send_signal(signal.SIGTERM)
+        code, rest = seat.finish()
+    assert (code, GOODBYE in rest) == (0, True)
+    assert run(tmp_path, "sessions", "list").returncode == 0
+
+
+def test_one_message_is_answered_on_the_standard_output(home: Path) -> None:
+    done = run(home, "chat", "--chat", "once", "-m", "!say Well,; !tool look; !say hello.", **AGENT)
+    assert (done.returncode, done.stdout) == (0, "Well,\nhello.\n")
+    assert "look" in done.stderr
+
+
+def test_message_can_be_read_from_the_input(home: Path) -> None:
+    done = run(home, "chat", "--chat", "once", "-m", "-", given="grüße\n" * 2, **AGENT)
+    assert (done.returncode, done.stdout) == (0, "echo: grüße\ngrüße\n")
+
+
+def test_message_that_is_not_answered_ends_in_an_exit_code(home: Path) -> None:
+    done = run(home, "chat", "--chat", "once", "-m", "!fail", **AGENT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "not answered" in done.stderr
+
+
+def test_what_happens_can_be_read_by_a_script(home: Path) -> None:
+    done = run(home, "chat", "--chat", "script", "--json", "-m", "hello", **AGENT)
+    lines = done.stdout.splitlines()
+    assert '"accepted"' in lines[0]
+    assert '"done"' in lines[-1]
+
+
+def test_lines_of_a_pipe_are_messages(home: Path) -> None:
+    done = run(home, "chat", "--chat", "pipe", given="one\n\ntwo", **AGENT)
+    assert (done.returncode, done.stdout) == (0, "echo: one\necho: two\n")
+
+
+def test_lines_of_a_file_are_messages(home: Path) -> None:
+    file = home / "messages"
+    file.write_text("one\ntwo\n")
+    command = [str(FRONTDESK), "chat", "--chat", "file"]
+    with file.open("rb") as given:
+        done = subprocess.run(
+            command, stdin=given, env=environment(home, **AGENT), capture_output=True, timeout=60, check=True
+        )
+    assert done.stdout == b"echo: one\necho: two\n"
+
+
+def test_without_a_gateway_it_is_said_how_to_start_one(tmp_path: Path) -> None:
+    done = run(tmp_path, "chat", "-m", "hello", **AGENT)
+    assert done.returncode == 1
+    assert "frontdesk run" in done.stderr
+
+
+def test_gateway_can_be_started_for_one_message(tmp_path: Path) -> None:
+    done = run(tmp_path, "chat", "--start", "-m", "hello", **AGENT)
+    assert (done.returncode, done.stdout) == (0, "echo: hello\n")
+
+
+def test_commands_about_the_gateway_are_answered_while_it_runs(home: Path) -> None:
+    assert "ready" in run(home, "status").stdout
+    run(home, "chat", "--chat", "office", "-m", "a rare word: quokka", **AGENT)
+    found = run(home, "sessions", "search", "quokka")
+    assert (found.returncode, "«quokka»" in found.stdout) == (0, True)
+    session = found.stdout.split()[0]
+    assert "user: a rare word" in run(home, "sessions", "show", session).stdout
+    assert "**user:** a rare word" in run(home, "sessions", "export", session, "--format", "markdown").stdout
+    assert session in run(home, "sessions", "list", "--json").stdout
+    assert "arrived" in run(home, "deliveries", "list").stdout
+    assert run(home, "deliveries", "resend", "d_1").returncode == 1
+    assert run(home, "people", "list").returncode == run(home, "people", "pending").returncode == 0
+    assert run(home, "people", "approve", "ABCDEFGH").returncode == 1
+    assert run(home, "people", "revoke", "telegram:1").returncode == 1
+
+
+def test_status_says_that_nothing_runs(tmp_path: Path) -> None:
+    done = run(tmp_path, "status")
+    assert (done.returncode, "not running" in done.stdout) == (1, True)
+
+
+def test_second_gateway_of_a_home_is_refused(home: Path) -> None:
+    done = run(home, "run", "--port", "0", **AGENT)
+    assert done.returncode == 1
+    assert "in use by process" in done.stderr or "running already" in done.stderr

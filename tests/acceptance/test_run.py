@@ -1,0 +1,208 @@
+"""``frontdesk run``, ``init`` and ``doctor`` as a user starts them."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+import pytest
+
+from frontdesk.formats import webhooks
+from tests.acceptance import program
+
+SECRET = "a secret of the laboratory"
+TOKEN = "sesame-sesame-open"
+CONFIGURATION = """
+[agent]
+driver = "scripted"
+
+[server]
+port = 0
+
+[gateway]
+drain_seconds = 5
+
+[channels.webhook.shop]
+secret_env = "SHOP_SECRET"
+callback_url = "{callback}"
+
+[channels.api_server.tokens_env]
+ann = "ANN_TOKEN"
+"""
+
+
+class Receiver:
+    """Takes callbacks and keeps them."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        self.arrived = threading.Condition()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(204)
+                self.end_headers()
+                with receiver.arrived:
+                    receiver.got.append(json.loads(body))
+                    receiver.arrived.notify_all()
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+
+    @contextmanager
+    def serving(self) -> Iterator["Receiver"]:
+        thread = threading.Thread(target=self._server.serve_forever)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+    def wait_for(self, count: int) -> list[str]:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.got) >= count, program.PATIENCE_SECONDS)
+            return [each["text"] for each in self.got]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver().serving() as receiver:
+        yield receiver
+
+
+@contextmanager
+def gateway(home: Path, receiver: Receiver) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A running gateway and its address."""
+    folder = home / ".frontdesk"
+    folder.mkdir(exist_ok=True)
+    (folder / "frontdesk.toml").write_text(CONFIGURATION.format(callback=receiver.url))
+    arguments = ("run", "--log-level", "warning")
+    with program.start(home, *arguments, SHOP_SECRET=SECRET, ANN_TOKEN=TOKEN) as process:
+        text = program.read_until(process, "agent is")
+        found = re.search(r"http://[\d.:]+", text)
+        assert found, text
+        yield process, found[0]
+
+
+def post(url: str, event_id: str, text: str, *, secret: str = SECRET) -> int:
+    body = json.dumps({"id": event_id, "chat_id": "c1", "user_id": "u1", "text": text}).encode()
+    headers = webhooks.signed_headers(secret, event_id, datetime.now(UTC), body)
+    status, _ = request(url, "POST", "/channels/webhook/shop", body, dict(headers))
+    return status
+
+
+def request(
+    url: str, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=program.PATIENCE_SECONDS)
+    connection.request(method, path, body, headers or {})
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return response.status, content
+
+
+def test_webhook_is_answered_at_the_callback(tmp_path: Path, receiver: Receiver) -> None:
+    with gateway(tmp_path, receiver) as (_, url):
+        assert post(url, "e1", "hello") == 202
+        assert post(url, "e1", "hello") == 200
+        assert receiver.wait_for(1) == ["echo: hello"]
+        assert post(url, "e2", "again", secret="another secret, a wrong one") == 401
+    assert [each["in_reply_to"] for each in receiver.got] == ["e1"]
+
+
+def test_openai_client_talks_to_the_endpoint(tmp_path: Path, receiver: Receiver) -> None:
+    with (
+        gateway(tmp_path, receiver) as (_, url),
+        openai.OpenAI(base_url=f"{url}/v1", api_key=TOKEN) as client,
+    ):
+        ask = client.chat.completions.create
+        whole = ask(model="frontdesk", messages=[{"role": "user", "content": "hello"}])
+        assert whole.choices[0].message.content == "echo: hello"
+        with ask(model="any", messages=[{"role": "user", "content": "!stream 3"}], stream=True) as stream:
+            pieces = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
+        assert "".join(filter(None, pieces)).split() == ["1", "2", "3"]
+
+
+def test_health_is_told(tmp_path: Path, receiver: Receiver) -> None:
+    with gateway(tmp_path, receiver) as (_, url):
+        assert request(url, "GET", "/livez")[0] == 200
+        assert request(url, "GET", "/readyz")[0] == 200
+        assert request(url, "GET", "/nothing")[0] == 404
+
+
+def test_termination_lets_the_running_turn_finish(tmp_path: Path, receiver: Receiver) -> None:
+    with gateway(tmp_path, receiver) as (process, url):
+        assert post(url, "e1", "!sleep 0.5; done") == 202
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(program.PATIENCE_SECONDS) == 0
+    assert receiver.wait_for(1) == ["echo: done"]
+
+
+def test_second_signal_ends_the_draining_and_the_turn_goes_on_later(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    with gateway(tmp_path, receiver) as (process, url):
+        assert post(url, "e1", "!hang 1; done") == 202
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        program.read_until(process, "Stopping")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(program.PATIENCE_SECONDS) == 0
+    with gateway(tmp_path, receiver):
+        assert receiver.wait_for(1) == ["echo: done"]
+
+
+def test_second_gateway_on_the_same_home_is_refused(tmp_path: Path, receiver: Receiver) -> None:
+    with gateway(tmp_path, receiver):
+        done = program.run(tmp_path, "run", SHOP_SECRET=SECRET, ANN_TOKEN=TOKEN)
+        assert done.returncode == 1
+        assert "in use by" in done.stderr
+
+
+def test_init_writes_a_file_that_check_accepts(tmp_path: Path) -> None:
+    done = program.run(tmp_path, "init")
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / ".frontdesk" / "frontdesk.toml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert program.run(tmp_path, "config", "check").returncode == 0
+    again = program.run(tmp_path, "init")
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+
+
+def test_init_offers_what_the_environment_has_and_writes_no_secret(tmp_path: Path) -> None:
+    done = program.run(tmp_path, "init", "--print", OPENAI_API_KEY="sk-hunter2")
+    assert 'api_key_env = "OPENAI_API_KEY"' in done.stdout
+    assert "hunter2" not in done.stdout
+
+
+def test_doctor_says_what_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / ".frontdesk"
+    folder.mkdir()
+    (folder / "frontdesk.toml").write_text('[agent]\ndriver = "scripted"\n')
+    good = program.run(tmp_path, "doctor", "--json")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert {finding["check"] for finding in json.loads(good.stdout)} >= {"store", "agent", "channels"}
+    (folder / "frontdesk.toml").write_text('[agent]\ndriver = "scrited"\n')
+    bad = program.run(tmp_path, "doctor")
+    assert bad.returncode == 1
+    assert "scrited" in bad.stdout

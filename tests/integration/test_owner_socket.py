@@ -1,0 +1,453 @@
+"""The owner's socket: who gets through it, and that the office is the same through it and over the store."""
+
+import asyncio
+import inspect
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from frontdesk import Platform, SessionSource, SessionStore, config, errors
+from frontdesk.agents import scripted
+from frontdesk.app import sockets
+from frontdesk.app.gateway import Gateway
+from frontdesk.app.office import Office
+from frontdesk.app.reach import FarOffice, FarTerminal, Line, reach, reach_terminal
+from frontdesk.app.terminal import Terminal
+from frontdesk.channels import local
+from frontdesk.contracts.channels import Channel, Incoming
+from frontdesk.model import deliveries
+from frontdesk.model.running import Running
+from frontdesk.web import server
+from tests.flow.harness import Notebook, poll
+
+NOBODY = 65_534
+
+
+def loaded(home: Path) -> config.Config:
+    return config.load(None, {"HOME": str(home), "FRONTDESK_HOME": str(home / "home")})
+
+
+@asynccontextmanager
+async def running(
+    settings: config.Config, path: Path | None = None
+) -> AsyncIterator[tuple[Gateway, Notebook]]:
+    """A gateway with a terminal and a chat platform, served on its socket."""
+    notebook = Notebook()
+    channels: list[Channel] = [notebook, local.Channel(local.Options())]
+    async with await SessionStore.open(settings.store_url, settings.gateway) as sessions:
+        agent = scripted.Driver(scripted.Options())
+        gateway = Gateway(sessions, agent, channels, running=Running(drain_seconds=1.0))
+        path = path or sockets.socket_of(settings.home)
+        async with gateway.started(), server.serving(gateway, port=0, socket=path, grace_seconds=1):
+            yield gateway, notebook
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> config.Config:
+    return loaded(tmp_path)
+
+
+async def everything(happening: Any) -> list[dict[str, Any]]:
+    async with asyncio.timeout(20), aclosing(happening):
+        return [happened async for happened in happening]
+
+
+async def test_only_the_owner_can_reach_the_socket_file(settings: config.Config) -> None:
+    path = sockets.socket_of(settings.home)
+    async with running(settings):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert not path.exists()
+
+
+async def test_folder_that_was_open_to_others_is_closed(settings: config.Config) -> None:
+    path = sockets.socket_of(settings.home)
+    path.parent.mkdir(parents=True, mode=0o777)
+    path.parent.chmod(0o777)
+    async with running(settings):
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody can get to."""
+    with tempfile.TemporaryDirectory(prefix="frontdesk-") as folder:
+        yield Path(folder)
+
+
+def let_everybody_in(path: Path) -> None:
+    path.parent.chmod(0o755)
+    path.chmod(0o777)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_other_users_are_cut_off_even_where_the_file_lets_them(
+    settings: config.Config, open_folder: Path
+) -> None:
+    path = open_folder / "gateway.sock"
+    async with running(settings, path):
+        let_everybody_in(path)
+        assert b"200 OK" in await asyncio.to_thread(greet, path, os.geteuid())
+        assert await asyncio.to_thread(greet, path, NOBODY) == b""
+
+
+GREETING = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect(sys.argv[1])
+    try:
+        line.sendall(b"GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n")
+        sys.stdout.buffer.write(line.recv(1000))
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+"""
+
+
+def greet(path: Path, user: int) -> bytes:
+    """What the gateway answers to a process of a user."""
+    command = [sys.executable, "-I", "-c", GREETING, str(path), str(user)]
+    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+
+
+async def test_socket_that_a_dead_gateway_left_is_replaced(settings: config.Config) -> None:
+    path = sockets.socket_of(settings.home)
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with pytest.raises(errors.NoGateway):
+        await Line(path).call("GET", "/")
+    async with running(settings):
+        assert await Line(path).call("GET", "/") == {"program": "frontdesk"}
+
+
+async def test_socket_of_a_living_gateway_is_not_taken(settings: config.Config) -> None:
+    path = sockets.socket_of(settings.home)
+    async with running(settings) as (gateway, _):
+        with pytest.raises(errors.GatewayRunning, match=f"process {os.getpid()}"):
+            await server.serve(gateway, port=0, socket=path)
+        assert await Line(path).call("GET", "/") == {"program": "frontdesk"}
+
+
+async def test_longer_path_than_the_kernel_takes_works(tmp_path: Path) -> None:
+    settings = loaded(tmp_path / ("long" * 30))
+    async with running(settings), reach(settings) as office:
+        assert isinstance(office, FarOffice)
+        assert (await office.status())["ready"]
+
+
+async def test_message_is_accepted_followed_and_collected(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        receipt = await terminal.accept("hello")
+        *_, end = await everything(terminal.follow(receipt["turn_id"]))
+        assert (end["type"], end["state"]) == ("end", "done")
+        (waiting,) = await terminal.uncollected()
+        assert waiting["text"] == "echo: hello"
+        assert [each["id"] for each in end["deliveries"]] == [waiting["id"]]
+        await terminal.collected([waiting["id"]])
+        assert await terminal.uncollected() == []
+
+
+async def test_what_happens_is_streamed_from_the_first_moment_on(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        happening = await everything(terminal.say('!stream 3; !tool look {"path": "ü"}; !say done'))
+    kinds = [happened["type"] for happened in happening]
+    assert kinds == ["accepted", "text", "text", "text", "call", "result", "text", "end"]
+    assert "".join(each["text"] for each in happening if each["type"] == "text") == "1 2 3 done"
+    assert json.loads(happening[4]["arguments"]) == {"path": "ü"}
+
+
+async def test_piece_is_seen_before_the_turn_has_ended(settings: config.Config) -> None:
+    async with running(settings), asyncio.timeout(20):
+        terminal = await reach_terminal(settings.home)
+        async with aclosing(terminal.say("!say first; !hang")) as happening:
+            seen = [await anext(happening), await anext(happening)]
+        assert seen[1] == {"type": "text", "text": "first"}
+
+
+async def test_message_that_waits_is_told_so_at_once(settings: config.Config) -> None:
+    async with running(settings), asyncio.timeout(20):
+        terminal = await reach_terminal(settings.home)
+        await terminal.accept("!hang")
+        async with aclosing(terminal.say("next")) as happening:
+            accepted, notice = await anext(happening), await anext(happening)
+        assert accepted["waiting"] == 1
+        assert notice["type"] == "notice"
+        assert "queued" in notice["text"]
+
+
+async def test_who_leaves_finds_the_answer_later(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        async with aclosing(terminal.say("!sleep 0.2; later")) as happening:
+            await anext(happening)
+
+        async def look() -> list[dict[str, Any]] | None:
+            return await terminal.uncollected() or None
+
+        assert [each["text"] for each in await poll(look)] == ["echo: later"]
+
+
+async def test_chats_are_conversations_of_their_own(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        for chat in ("cli", "work"):
+            await everything(terminal.say(f"in {chat}", chat))
+        assert [each["text"] for each in await terminal.uncollected("work")] == ["echo: in work"]
+        async with reach(settings) as office:
+            keys = {session["key"] for session in await office.list_sessions()}
+    assert len(keys) == 2
+
+
+async def test_same_event_is_the_same_message(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        first = await terminal.accept("hello", event_id="e1")
+        assert (await terminal.accept("hello", event_id="e1"))["turn_id"] == first["turn_id"]
+
+
+async def test_answers_of_other_chats_cannot_be_noted_as_collected(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        *_, end = await everything(terminal.say("hello"))
+        await terminal.collected([each["id"] for each in end["deliveries"]], "work")
+        assert len(await terminal.uncollected()) == 1
+
+
+@pytest.mark.parametrize("chat", ["", " ", "a\nb", "x" * 65])
+async def test_name_that_is_none_is_refused(settings: config.Config, chat: str) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        with pytest.raises(errors.InvalidInput, match="visible characters"):
+            await terminal.accept("hello", chat)
+
+
+async def test_errors_are_raised_on_the_other_side_as_they_are(settings: config.Config) -> None:
+    async with running(settings):
+        line = Line(sockets.socket_of(settings.home))
+        terminal = FarTerminal(line)
+        with pytest.raises(errors.UnknownTurn, match="t_1"):
+            await everything(terminal.follow("t_1"))
+        with pytest.raises(errors.InvalidMessage):
+            await everything(terminal.say("  "))
+        with pytest.raises(errors.InvalidInput, match="unknown field `nope`"):
+            await line.call("POST", "/office/status", {"nope": 1})
+        with pytest.raises(errors.InvalidInput, match="JSON"):
+            await anext(line.stream("POST", "/messages", msgspec.Raw(b"{")))
+        with pytest.raises(errors.GatewayUnreachable, match="Not Found"):
+            await line.call("POST", "/office/_find", {})
+
+
+async def test_gateway_that_stops_in_the_middle_is_named(settings: config.Config) -> None:
+    async with asyncio.timeout(20):
+        async with running(settings):
+            terminal = await reach_terminal(settings.home)
+            happening = terminal.say("!hang")
+            await anext(happening)
+        with pytest.raises(errors.GatewayGone):
+            async for _ in happening:
+                pass
+
+
+async def test_without_a_gateway_there_is_nobody_to_talk_to(settings: config.Config) -> None:
+    with pytest.raises(errors.NoGateway, match="frontdesk run"):
+        await reach_terminal(settings.home)
+
+
+async def test_question_makes_no_database(settings: config.Config) -> None:
+    async with reach(settings) as office:
+        assert await office.list_sessions() == []
+    assert not settings.home.exists()
+
+
+async def test_store_that_somebody_else_has_is_named(settings: config.Config) -> None:
+    async with await SessionStore.open(settings.store_url):
+        with pytest.raises(errors.StoreLocked):
+            async with reach(settings):
+                pass
+
+
+def test_far_office_and_terminal_have_every_method_of_the_near_ones() -> None:
+    for near, far in ((Office, FarOffice), (Terminal, FarTerminal)):
+        for name, method in vars(near).items():
+            if inspect.isfunction(method) and not name.startswith("_"):
+                assert inspect.signature(vars(far)[name]) == inspect.signature(method)
+
+
+@asynccontextmanager
+async def through_the_socket(settings: config.Config) -> AsyncIterator[tuple[Office, Gateway]]:
+    async with running(settings) as (gateway, notebook), reach(settings) as office:
+        await happen(gateway, notebook)
+        assert isinstance(office, FarOffice)
+        yield office, gateway
+
+
+@asynccontextmanager
+async def over_the_store(settings: config.Config) -> AsyncIterator[tuple[Office, Gateway]]:
+    async with running(settings) as (gateway, notebook):
+        await happen(gateway, notebook)
+    async with reach(settings) as office:
+        assert not isinstance(office, FarOffice)
+        yield office, gateway
+
+
+ANN = SessionSource(platform=Platform("matrix"), chat_id="c1", user_id="ann", user_name="Ann")
+
+
+async def happen(gateway: Gateway, notebook: Notebook) -> None:
+    """A conversation with a tool, a reset, and an answer that did not arrive."""
+    notebook.outcomes = [deliveries.NotSent(why="no such chat", hopeless=True)]
+    for text in ('!tool look {"x": 1}; the answer', "/new", "second"):
+        receipt = await gateway.desk.accept(Incoming(source=ANN, text=text))
+        await everything(Terminal(gateway.desk).follow(receipt.turn_id))
+
+    async def settled() -> bool | None:
+        return None if (await gateway.parts.store.deliveries.counts()).get("pending") else True
+
+    await poll(settled)
+
+
+Road = Callable[[config.Config], AbstractAsyncContextManager[tuple[Office, Gateway]]]
+ROADS = pytest.mark.parametrize("road", [through_the_socket, over_the_store])
+
+
+@ROADS
+async def test_sessions_are_listed_with_and_without_ended_ones(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, _):
+        (current,) = await office.list_sessions()
+        both = await office.list_sessions(all=True)
+        assert len(await office.list_sessions(limit=1, all=True)) == 1
+        assert await office.list_sessions(active_minutes=0) == []
+        assert await office.list_sessions(active_minutes=0, all=True) == []
+    assert both[0]["id"] == current["id"]
+    assert {session["state"] for session in both} == {"open", "ended"}
+    assert (current["platform"], current["where"]) == ("matrix", "DM with Ann")
+
+
+@ROADS
+async def test_session_is_shown_with_its_messages(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, _):
+        ended = (await office.list_sessions(all=True))[1]
+        shown = await office.show_session(ended["id"])
+        with pytest.raises(errors.SessionNotFound):
+            await office.show_session("nope")
+    assert shown["end_reason"] == "new"
+    assert [row["role"] for row in shown["transcript"]] == ["user", "assistant", "tool", "assistant"]
+
+
+@ROADS
+async def test_search_finds_everybodys_messages(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, _):
+        hits = await office.search("answer")
+        assert len(await office.search("answer", limit=1)) == 1
+        with pytest.raises(errors.InvalidQuery):
+            await office.search("")
+    assert {hit["role"] for hit in hits} == {"user", "assistant"}
+
+
+@ROADS
+async def test_session_is_exported_as_lines_and_as_markdown(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, _):
+        ended = (await office.list_sessions(all=True))[1]["id"]
+        lines = "".join([piece async for piece in office.export_session(ended)]).splitlines()
+        markdown = "".join([piece async for piece in office.export_session(ended, "markdown")])
+        with pytest.raises(errors.InvalidInput, match="markdown"):
+            await anext(office.export_session(ended, "html"))
+        with pytest.raises(errors.SessionNotFound):
+            await anext(office.export_session("nope"))
+    read = [json.loads(line) for line in lines]
+    assert read[0]["session"]["id"] == ended
+    assert [row["role"] for row in read[1:]] == ["user", "assistant", "tool", "assistant"]
+    assert "**user:** !tool look" in markdown
+    assert '`look` {"x": 1}' in markdown
+
+
+@ROADS
+async def test_answer_that_did_not_arrive_is_listed_and_sent_again(
+    settings: config.Config, road: Road
+) -> None:
+    async with road(settings) as (office, gateway):
+        (dead,) = await office.list_deliveries()
+        assert (dead["state"], dead["error"], dead["where"]) == ("dead", "no such chat", "DM with Ann")
+        assert (await office.status())["deliveries"] == {"dead": 1}
+        again = await office.resend_delivery(dead["id"])
+        assert again["resent"]
+        assert await office.list_deliveries() == []
+        with pytest.raises(errors.UnknownDelivery):
+            await office.resend_delivery("d_1")
+        if gateway.ready:
+
+            async def sent() -> bool | None:
+                found = await gateway.parts.store.deliveries.find(dead["id"])
+                return True if found and found.state is deliveries.State.SENT else None
+
+            await poll(sent)
+            assert not (await office.resend_delivery(dead["id"]))["resent"]
+
+
+@ROADS
+async def test_status_says_whether_a_gateway_runs(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, gateway):
+        status = await office.status()
+    assert status["running"] is status["ready"] is (road is through_the_socket)
+    assert status["turns"] == {}
+    if status["running"]:
+        assert (status["node"], status["process"]) == (gateway.node, os.getpid())
+        assert {"platform": "local", "account": None} in status["channels"]
+
+
+@ROADS
+async def test_message_is_explained(settings: config.Config, road: Road) -> None:
+    async with road(settings) as (office, _):
+        explained = await office.explain(ANN.to_dict())
+        (current,) = await office.list_sessions()
+    assert explained["session_key"] == current["key"]
+    assert explained["session"]["session_id"] == current["id"]
+
+
+@ROADS
+async def test_stranger_is_let_in_by_code_and_sent_away_again(tmp_path: Path, road: Road) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "frontdesk.toml").write_text('[channels.telegram]\nstrangers = "pair"\n')
+    settings = loaded(tmp_path)
+    code = await knock(settings)
+    async with road(settings) as (office, _):
+        (waiting,) = await office.pending_people()
+        assert waiting["principal"] == "telegram:7"
+        with pytest.raises(errors.WrongCode):
+            await office.approve_person("ABCDEFGH")
+        with pytest.raises(errors.InvalidInput, match="approver"):
+            await office.approve_person(code, "king")
+        grant = await office.approve_person(code, "approver")
+        assert (grant["principal"], grant["role"]) == ("telegram:7", "approver")
+        assert await office.pending_people() == []
+        assert [each["principal"] for each in await office.list_people()] == ["telegram:7"]
+        assert await office.revoke_person("telegram:7") is True
+        assert await office.revoke_person("telegram:7") is False
+
+
+async def knock(settings: config.Config) -> str:
+    """A stranger writes; the code that they are shown."""
+    telegram = Notebook("telegram", authenticates=False, reliable_sender_ids=True)
+    async with await SessionStore.open(settings.store_url, settings.gateway) as sessions:
+        gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [telegram])
+        async with gateway.started():
+            source = SessionSource(platform=Platform.TELEGRAM, chat_id="7", user_id="7")
+            with pytest.raises(errors.NotAllowed):
+                await gateway.desk.accept(Incoming(source=source, text="hi"))
+            (offer,) = await telegram.wait_for(1, "notice")
+    return offer.partition("whoever runs me: ")[2].split()[0]
