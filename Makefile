@@ -6,6 +6,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+LOCAL := $(VENV)/local
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
 
@@ -20,10 +21,10 @@ export UV_SYSTEM_CERTS := 1
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-run: $(STAMP) ## start frontdesk
-	$(BIN)/frontdesk tour $(ARGS)
+run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in this terminal
+	$(BIN)/frontdesk run --chat $(ARGS)
 
-test: $(STAMP) ## run all tests, the kill and fuzz tests with reduced counts
+test: $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
 	$(BIN)/python -m pytest -ra $(ARGS)
 
 check: $(STAMP) ## check format, lint, types and layers
@@ -36,7 +37,7 @@ format: $(STAMP) ## format the source and apply safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-cover: $(STAMP) ## run the tests and show which lines they miss
+cover: $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -ra $(ARGS)
 	$(BIN)/coverage combine --quiet
@@ -45,13 +46,15 @@ cover: $(STAMP) ## run the tests and show which lines they miss
 bench: $(STAMP) ## measure; ARGS=--quick takes a minute
 	$(BIN)/python -m benchmarks $(ARGS)
 
-prove: $(STAMP) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
+prove: $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
 	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -ra --timeout=$(PROVE_SECONDS) $(ARGS)
 
 lock: $(BIN)/python ## resolve requirements.lock anew; ARGS=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
-		--extra postgres --group dev $(ARGS) --output-file requirements.lock pyproject.toml
+		--extra postgres --extra pydantic-ai --group dev $(ARGS) --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --no-deps \
+		$(ARGS) --output-file requirements-local.lock requirements-local.in
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -71,4 +74,10 @@ $(STAMP): pyproject.toml requirements.lock | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet uv || echo 'uv could not be had; pip takes longer'
 	@$(call install,--require-hashes -r requirements.lock)
 	@$(call install,--no-deps --no-build-isolation -e .)
+	@touch $@
+
+# The small model, for the platforms that have it.
+$(LOCAL): requirements-local.lock | $(STAMP)
+	@$(call install,--no-deps --only-binary :all: --require-hashes -r requirements-local.lock) \
+		|| echo 'There is no local model for this platform: see docs/agents-models.md'
 	@touch $@

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from benchmarks import finds, postgres, turns
+from benchmarks import finds, gateway, postgres, turns
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -19,6 +19,9 @@ ALL: dict[str, Benchmark] = {
     "search": finds.search,
     "lists": finds.lists,
     "postgres": postgres.turns,
+    "gateway": gateway.added,
+    "burst": gateway.burst,
+    "nodes": gateway.nodes,
 }
 
 
@@ -30,7 +33,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure frontdesk's stores.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure frontdesk.")
     parser.add_argument(
         "--quick", action="store_true", help="smaller stores and fewer rounds; under a minute"
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from frontdesk.flow.limits import limit_warning as limit_warning
     from frontdesk.flow.notices import reset_note as reset_note
     from frontdesk.flow.notices import reset_notice as reset_notice
+    from frontdesk.model.checkpoints import Checkpoint as Checkpoint
     from frontdesk.model.contexts import SessionContext as SessionContext
     from frontdesk.model.gateway import GatewayConfig as GatewayConfig
     from frontdesk.model.keys import build_session_key as build_session_key
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from frontdesk.model.sources import SessionSource as SessionSource
     from frontdesk.model.whatsapp import canonical_whatsapp_identifier as canonical_whatsapp_identifier
     from frontdesk.model.whatsapp import normalize_whatsapp_identifier as normalize_whatsapp_identifier
+    from frontdesk.snapshots.checkpoints import CheckpointManager as CheckpointManager
 
 _EXPORTS = {
     "SessionStore": "frontdesk.app",
@@ -47,6 +49,7 @@ _EXPORTS = {
     "limit_warning": "frontdesk.flow.limits",
     "reset_note": "frontdesk.flow.notices",
     "reset_notice": "frontdesk.flow.notices",
+    "Checkpoint": "frontdesk.model.checkpoints",
     "SessionContext": "frontdesk.model.contexts",
     "GatewayConfig": "frontdesk.model.gateway",
     "build_session_key": "frontdesk.model.keys",
@@ -68,6 +71,7 @@ _EXPORTS = {
     "SessionSource": "frontdesk.model.sources",
     "canonical_whatsapp_identifier": "frontdesk.model.whatsapp",
     "normalize_whatsapp_identifier": "frontdesk.model.whatsapp",
+    "CheckpointManager": "frontdesk.snapshots.checkpoints",
 }
 __all__ = list(_EXPORTS)
 

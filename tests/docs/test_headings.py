@@ -88,7 +88,7 @@ def test_every_word_of_the_enums_is_explained(word: str) -> None:
 
 @pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
 def test_every_command_has_a_heading(name: str) -> None:
-    assert f"frontdesk {name}" in pages.headings(DOCS / "index.md")
+    assert f"frontdesk {name}" in pages.headings(DOCS / "cli.md")
 
 
 def test_every_default_of_the_policy_is_in_its_table() -> None:

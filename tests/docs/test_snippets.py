@@ -21,8 +21,6 @@ POSTGRES_URL = "postgresql://frontdesk@db.example/frontdesk"
 PAGES = pages.all_pages()
 WITH_PYTHON = [page for page in PAGES if pages.blocks(page, "python")]
 WITH_TOML = [page for page in PAGES if pages.blocks(page, "toml")]
-SESSION_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
-TYPED = re.compile(r"^\w+@\w+> (.+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=pages.name_of)
@@ -100,34 +98,3 @@ def options_of(command: click.Command) -> set[str]:
 def test_make_targets_in_the_text_exist() -> None:
     named = {target for page in PAGES for target in re.findall(r"`make ([a-z]+)", pages.read(page))}
     assert {"run", "test"} <= named <= make_targets()
-
-
-def test_tour_of_the_readme_goes_as_shown(tmp_path: Path) -> None:
-    (shown,) = (block.text for block in pages.blocks(pages.ROOT / "README.md", "console"))
-    typed = TYPED.findall(shown)
-    expected = TYPED.sub("", shown).removeprefix("$ make run\n")
-    assert lines_of(run_tour(typed, tmp_path)) == lines_of(expected)
-
-
-def run_tour(typed: list[str], folder: Path) -> str:
-    """What the tour answers, after its welcome."""
-    lines = [":whoami", *typed]
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", "from frontdesk.cli import main; main()", "tour", "--ephemeral"],
-        input="\n".join(lines),
-        env={"HOME": str(folder), "TZ": "UTC"},
-        cwd=folder,
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-        timeout=100,
-    )
-    return re.split(r"^You are alice on telegram \(.*?\n\n", done.stdout, flags=re.MULTILINE | re.DOTALL)[1]
-
-
-def lines_of(text: str) -> list[str]:
-    """What is written, with each session id as its number in order of appearance."""
-    ids = dict.fromkeys(SESSION_ID.findall(text))
-    for number, session_id in enumerate(ids):
-        text = text.replace(session_id, f"session-{number}")
-    return [line for line in text.splitlines() if line]

@@ -1,0 +1,144 @@
+"""The statements of turns on PostgreSQL without the gateway around them: what the database alone can do."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import asyncpg
+
+from benchmarks.raw import REPLY, USER
+from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
+from frontdesk.stores.postgres.address import parse_url
+from frontdesk.stores.postgres.transactions import adapt, drive
+from frontdesk.stores.sql import load_queries
+from frontdesk.stores.store import SqlStore
+from frontdesk.stores.work import DURABLE, Row, Statement, Work, rows
+
+T = TypeVar("T")
+
+POOL = 10
+AT_ONCE = 32
+
+
+class BareEngine:
+    """Runs work on a pool of connections: no retries, no outcomes to find out, no bounds."""
+
+    glanced_rows = 0
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._queries = load_queries("postgres", adapt)
+
+    async def write(
+        self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
+    ) -> T:
+        del lazy, supersedes
+        async with self._pool.acquire() as link, link.transaction():
+            return await drive(start(), partial(self._ask, link))
+
+    async def read(self, start: Callable[[], Work[T]]) -> T:
+        async with self._pool.acquire() as link:
+            return await drive(start(), partial(self._ask, link))
+
+    async def glance(self, name: str, **values: Any) -> list[Row]:
+        return await self.read(partial(rows, name, **values))
+
+    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
+        del mark
+        await self.write(start)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def _ask(self, link: Any, statement: Statement) -> list[Row]:
+        if statement is DURABLE:
+            return []
+        query = self._queries[statement.name]
+        records = await link.fetch(query.sql, *query.arguments(statement.values))
+        numbered = "AS xid" in query.sql
+        return [tuple(record)[:-1] if numbered else tuple(record) for record in records]
+
+
+async def open_bare(url: str) -> SqlStore:
+    address = parse_url(url)
+    settings = {"search_path": f'"{address.schema}"', "jit": "off"}
+    pool = await asyncpg.create_pool(address.dsn, min_size=POOL, max_size=POOL, server_settings=settings)
+    return SqlStore(BareEngine(pool))
+
+
+async def bare_rate(url: str, nodes: int) -> float:
+    """Turns a second of several processes that do nothing but run the statements."""
+    store = await open_bare(url)
+    waiting = (await store.turns.counts())["queued"]
+    start = time.perf_counter()
+    processes = [
+        await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.bare", url, str(number))
+        for number in range(nodes)
+    ]
+    for process in processes:
+        assert await process.wait() == 0, "a bare node failed"
+    taken = time.perf_counter() - start
+    await store.close()
+    return waiting / taken
+
+
+async def work_off(url: str, node: int) -> None:
+    """Claim, begin and finish turns until none is left."""
+    store = await open_bare(url)
+    places = asyncio.Semaphore(AT_ONCE)
+    pending: set[asyncio.Task[None]] = set()
+    while claims := await store.turns.claim(node + 1_000, lanes.Kind.TURN, AT_ONCE, _now(), lambda _: ()):
+        for claim in claims:
+            await places.acquire()
+            task = asyncio.create_task(_turn(store, claim))
+            pending.add(task)
+            task.add_done_callback(pending.discard)
+            task.add_done_callback(lambda _: places.release())
+    await asyncio.gather(*pending)
+    await store.close()
+
+
+async def _turn(store: SqlStore, claim: turns.Claim) -> None:
+    turn, session_id = claim.turn, f"s-{claim.turn.id}"
+    now = _now()
+    await store.sessions.settle(
+        turn.session_key, partial(_start, turn, session_id), now=now, new_id=lambda: session_id
+    )
+    await store.turns.begin(
+        claim, session_id, [messages.pack({"role": "user", "content": USER}, turn.id, 0)], now
+    )
+    await store.transcripts.load(session_id)
+    reply = messages.pack({"role": "assistant", "content": REPLY}, turn.id, 1)
+    delivery = deliveries.Delivery(
+        id=f"d-{turn.id}",
+        lane=lanes.chat_lane(turn.source, collects=True),
+        to=turn.source,
+        text=REPLY,
+        turn_id=turn.id,
+        session_id=session_id,
+        created_at=now,
+    )
+    ending = turns.Ending(
+        state=turns.State.DONE, session_id=session_id, messages=(reply,), deliveries=(delivery,)
+    )
+    await store.turns.finish(claim, ending, _now())
+
+
+def _start(turn: turns.Turn, session_id: str, _situation: moves.Situation) -> moves.Move:
+    entry = sessions.SessionEntry(
+        session_key=turn.session_key, session_id=session_id, created_at=_now(), updated_at=_now()
+    )
+    session = sessions.Session(entry=entry, owner=turn.session_key, peer=turn.session_key)
+    return moves.Start(session=session, ends=policies.EndReason.NEW)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    asyncio.run(work_off(sys.argv[1], int(sys.argv[2])))

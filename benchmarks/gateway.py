@@ -1,0 +1,200 @@
+"""The whole gateway: what it adds to a turn, a burst of messages, three nodes."""
+
+import asyncio
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from benchmarks.bare import bare_rate
+from benchmarks.table import Result, millis
+from frontdesk import (
+    GatewayConfig,
+    Platform,
+    ResetMode,
+    SessionResetPolicy,
+    SessionSource,
+    SessionStore,
+    plugins,
+)
+from frontdesk.agents import scripted
+from frontdesk.app.gateway import Gateway
+from frontdesk.contracts.channels import Incoming
+from frontdesk.contracts.store import Store
+from frontdesk.model import turns
+from frontdesk.testing import postgres
+
+TOKEN = "a token for benchmarks"
+TURNS_PER_SECOND = 50
+CHATS = 32
+NODES = 3
+MIB = 1024
+CONFIG = GatewayConfig(default_reset_policy=SessionResetPolicy(mode=ResetMode.NONE, max_messages=0))
+FILE = """
+[agent]
+driver = "scripted"
+[server]
+port = 0
+[session_reset]
+mode = "none"
+max_messages = 0
+[store]
+url = "{store}"
+[channels.api_server.tokens_env]
+bench = "BENCH_TOKEN"
+"""
+
+
+@contextmanager
+def running(folder: Path, store: str, name: str = "node") -> Iterator[str]:
+    """A gateway as a process of its own; its address."""
+    home = folder / name
+    home.mkdir()
+    (home / "frontdesk.toml").write_text(FILE.format(store=store))
+    program = str(Path(sys.executable).with_name("frontdesk"))
+    environ = os.environ | {"FRONTDESK_HOME": str(home), "BENCH_TOKEN": TOKEN}
+    arguments = [program, "run", "--log-level", "warning"]
+    with subprocess.Popen(arguments, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        found = re.search(r"http://[\d.:]+", process.stdout.readline())
+        assert found, "the gateway did not start"
+        try:
+            yield found[0]
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+async def added(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """A turn over HTTP with an agent that takes no time, at a steady rate."""
+    with running(folder, f"sqlite:///{folder}/state.db") as url:
+        async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
+            await _steady(client, TURNS_PER_SECOND)  # warm
+            taken = sorted(await _steady(client, TURNS_PER_SECOND * (5 if quick else 30)))
+    p50, p99 = taken[len(taken) // 2], taken[int(len(taken) * 0.99)]
+    name = f"what the gateway adds to a turn over HTTP, {TURNS_PER_SECOND} turns/s"
+    yield Result(f"{name}, p50", millis(p50), "-", p50 * 1e3, 10, unit="ms")
+    yield Result(f"{name}, p99", millis(p99), "-", p99 * 1e3, 50, unit="ms")
+
+
+async def _steady(client: httpx.AsyncClient, count: int) -> list[float]:
+    async def ask(number: int) -> float:
+        await asyncio.sleep(number / TURNS_PER_SECOND)
+        start = time.perf_counter()
+        body = {"model": "any", "messages": [{"role": "user", "content": "x" * 500}]}
+        answer = await client.post(
+            "/v1/chat/completions", json=body, headers={"x-frontdesk-session": str(number % CHATS)}
+        )
+        answer.raise_for_status()
+        return time.perf_counter() - start
+
+    return await asyncio.gather(*map(ask, range(count)))
+
+
+async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """Messages of very many chats at once, each until it is on disk, while turns already run."""
+    chats = 2_000 if quick else 10_000
+    async with await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions:
+        gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
+        async with gateway.started():
+
+            async def accept(number: int) -> float:
+                start = time.perf_counter()
+                source = SessionSource(platform=Platform.LOCAL, chat_id=str(number), user_id=str(number))
+                await gateway.desk.accept(Incoming(source=source, text="x" * 500, event_id=str(number)))
+                return time.perf_counter() - start
+
+            start = time.perf_counter()
+            taken = sorted(await asyncio.gather(*map(accept, range(chats))))
+            whole = time.perf_counter() - start
+            await _drained(gateway.parts.store)
+            done = time.perf_counter() - start
+    p99 = taken[int(chats * 0.99)]
+    name = f"burst of {chats:,} chats, accepted"
+    yield Result(f"{name}, p99", millis(p99), f"{chats / whole:,.0f}/s", p99 * 1e3, 500, unit="ms")
+    yield Result("  and all answered", millis(done), f"{chats / done:,.0f}/s", done, None, unit="s")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+    yield Result("  most memory", f"{memory:,.0f} MiB", "-", memory, 300, unit="MiB")
+
+
+async def _drained(store: Store) -> list[tuple[float, int]]:
+    """Wait until no turn waits; how many did, and when."""
+    seen = []
+    while True:
+        left = (await store.turns.counts()).get("queued", 0)
+        seen.append((time.perf_counter(), left))
+        if not left:
+            return seen
+        await asyncio.sleep(0.1)
+
+
+async def nodes(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """Durable turns of three nodes on one PostgreSQL server, against the same statements bare."""
+    messages = 1_500 if quick else 6_000
+    with postgres.running() as server:
+        ours = await _rate(folder, f"{server.url}?schema=ours", messages)
+        bare = await _bare(f"{server.url}?schema=bare", messages)
+    yield Result(
+        "PostgreSQL: turns/s, three nodes", f"{ours:,.0f}/s", "-", ours, 1_000, at_least=True, unit="/s"
+    )
+    name = "PostgreSQL: three nodes, to the same statements bare"
+    yield Result(name, f"{ours:,.0f}/s", f"{bare:,.0f}/s", ours / bare, 0.8, at_least=True)
+
+
+async def _rate(folder: Path, url: str, messages: int) -> float:
+    """Turns a second from the first to the last of those that wait when the nodes start."""
+    store: Store = await plugins.load_store(url)(url)
+    try:
+        await fill(store, messages)
+        with ExitStack() as started:
+            for number in range(NODES):
+                started.enter_context(running(folder, url, f"node{number}"))
+            counts = await _drained(store)
+    finally:
+        await store.close()
+    return _slope(counts)
+
+
+async def _bare(url: str, messages: int) -> float:
+    store: Store = await plugins.load_store(url)(url)
+    await fill(store, messages)
+    await store.close()
+    return await bare_rate(url, NODES)
+
+
+def _slope(counts: list[tuple[float, int]]) -> float:
+    """Turns a second between the first fifth and the end."""
+    most = counts[0][1]
+    steady = [(at, left) for at, left in counts if left <= 0.8 * most] or counts
+    (start, first), (end, last) = steady[0], steady[-1]
+    return (first - last) / max(end - start, 1e-9)
+
+
+async def fill(store: Store, messages: int) -> None:
+    """Messages that wait, of as many chats."""
+
+    async def accept(number: int) -> None:
+        source = SessionSource(platform=Platform.LOCAL, chat_id=f"chat{number}")
+        turn = turns.Turn(
+            id=f"t{number}",
+            session_key=f"agent:main:local:dm:chat{number}",
+            source=source,
+            text="x" * 500,
+            received_at=_now(),
+        )
+        await store.turns.accept(turn, lambda *_: turns.Admission())
+
+    for start in range(0, messages, CHATS):
+        await asyncio.gather(*map(accept, range(start, min(start + CHATS, messages))))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
