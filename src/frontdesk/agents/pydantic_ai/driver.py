@@ -1,6 +1,6 @@
 """The driver: turns into runs of a pydantic-ai agent."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -30,7 +30,7 @@ class Driver:
         self._agent = targets.find_agent(options)
         self._models = Models(options)
 
-    async def run(self, turn: events.Assignment, line: Line) -> AsyncIterator[events.Event]:
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
         """The events of the turn. Closing the iterator cancels the run with its tools and requests."""
         relay = Relay()
         async with aclosing(relay.run(self._work(turn, line, relay))) as happening:
