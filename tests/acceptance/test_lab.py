@@ -20,7 +20,8 @@ from tests.acceptance.lab_checks import Arrived, Asked, Delivery, Evidence, Fact
 
 MOST_SHOWN = 10
 
-pytestmark = pytest.mark.prove
+# Processes are started and killed again and again, each of which takes its time on a busy machine.
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(counts.count(600, 7200))]
 
 
 def report(capsys: pytest.CaptureFixture[str], what: str, told: Counter[str]) -> None:

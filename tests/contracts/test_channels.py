@@ -18,14 +18,14 @@ TIMEOUT_SECONDS = 0.3
 
 
 class WebhookBench:
-    def __init__(self, account: str | None, receiver: loopback.Receiver, idempotent: bool) -> None:
+    def __init__(self, account: str | None, receiver: loopback.Receiver, **more: bool) -> None:
         self.receiver = receiver
         self.url = ""
         options = webhook.Options(
             callback_url=receiver.url,
             secrets=(lambda: SECRET,),
             timeout_seconds=TIMEOUT_SECONDS,
-            idempotent=idempotent,
+            **more,
         )
         self.channel = webhook.Channel(options, account)
 
@@ -46,10 +46,13 @@ class WebhookBench:
         bodies: list[tuple[dict[str, Any], str]] = [
             (json.loads(each.body), each.headers[webhooks.ID]) for each in self.receiver.received
         ]
-        return [
-            channels.Arrival(text=body["text"], chat_id=body["chat_id"], id=delivery_id)
-            for body, delivery_id in bodies
-        ]
+        seen = {
+            body.get("draft") or number: channels.Arrival(
+                text=body["text"], chat_id=body["chat_id"], id=delivery_id
+            )
+            for number, (body, delivery_id) in enumerate(bodies)
+        }
+        return list(seen.values())
 
     async def trouble(self, trouble: channels.Trouble | None) -> None:
         self.receiver.hangs = trouble is channels.Trouble.HANGS
@@ -63,7 +66,7 @@ class WebhookBench:
 
 class TestWebhook(channels.SendingContract):
     texts: ClassVar[tuple[str, ...]] = (*channels.ChannelContract.texts, "a NUL \0 too", "  padded \r\n")
-    idempotent: ClassVar[bool] = True
+    switches: ClassVar[dict[str, bool]] = {}
 
     def open_bench(
         self, desk: channels.RecordingDesk, account: str | None = None
@@ -73,14 +76,18 @@ class TestWebhook(channels.SendingContract):
     @asynccontextmanager
     async def _opened(self, desk: channels.RecordingDesk, account: str | None) -> AsyncIterator[WebhookBench]:
         async with loopback.receiver() as receiver:
-            bench = WebhookBench(account, receiver, self.idempotent)
+            bench = WebhookBench(account, receiver, **self.switches)
             async with loopback.receiving(bench.channel, desk) as url:
                 bench.url = url + bench.channel.routes[0].path
                 yield bench
 
 
 class TestWebhookWithAForgetfulReceiver(TestWebhook):
-    idempotent: ClassVar[bool] = False
+    switches: ClassVar[dict[str, bool]] = {"idempotent": False}
+
+
+class TestWebhookThatStreams(channels.EditingContract, TestWebhook):
+    switches: ClassVar[dict[str, bool]] = {"stream": True}
 
 
 class ApiServerBench:

@@ -91,6 +91,25 @@ class Channel:
         pass
 
 
+class Editing(Channel):
+    """A channel whose messages can be changed, as it should be."""
+
+    capabilities = contract.Capabilities(idempotent_sends=True, edits=True)
+
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await self.send(delivery)
+
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        before, place = list(self.mailbox.answers), delivery.draft
+        outcome = await super().send(delivery)
+        if not isinstance(outcome, deliveries.Sent):
+            return outcome
+        if place is not None:
+            before[int(place)] = self.mailbox.answers[-1]
+            self.mailbox.answers = before
+        return deliveries.Sent(message_id=place or str(len(self.mailbox.answers) - 1))
+
+
 class Bench:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -126,6 +145,10 @@ class TestMailbox(channels.SendingContract):
         finally:
             receiving.cancel()
             await asyncio.gather(receiving, return_exceptions=True)
+
+
+class TestEditingMailbox(channels.EditingContract, TestMailbox):
+    channel: ClassVar[type[Channel]] = Editing
 
 
 class ConfirmsFirst(Channel):
@@ -237,4 +260,57 @@ async def test_bad_channel_is_found_out(bad: type[Channel], test: str) -> None:
         channel: ClassVar[type[Channel]] = bad
 
     with pytest.raises((AssertionError, OSError, ValueError, TimeoutError)):
+        await getattr(TestBad(), f"test_{test}")()
+
+
+class SendsASecondMessage(Editing):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        drafted = delivery.kind is deliveries.Kind.DRAFT
+        return await (super().send(delivery) if drafted else Channel.send(self, delivery))
+
+
+class DraftsAnew(Editing):
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await self.send(msgspec.structs.replace(delivery, extra={}))
+
+
+class KeepsTheIdToItself(Editing):
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        outcome = await super().draft(delivery)
+        return deliveries.Sent() if isinstance(outcome, deliveries.Sent) else outcome
+
+
+class KnowsOneMessage(Editing):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        place = {deliveries.DRAFT: "0"} if self.mailbox.answers else {}
+        return await super().send(msgspec.structs.replace(delivery, extra=place))
+
+
+class DraftsHopefully(Editing):
+    async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        await super().draft(delivery)
+        return deliveries.Sent(message_id="0")
+
+
+class SaysItCannot(Editing):
+    capabilities = contract.Capabilities()
+
+
+@pytest.mark.parametrize(
+    ("bad", "test"),
+    [
+        (SendsASecondMessage, "answer_grows_in_one_message"),
+        (SendsASecondMessage, "answer_that_takes_a_drafts_place_twice_is_there_once"),
+        (DraftsAnew, "answer_grows_in_one_message"),
+        (KeepsTheIdToItself, "answer_grows_in_one_message"),
+        (SaysItCannot, "answer_grows_in_one_message"),
+        (KnowsOneMessage, "two_answers_grow_in_two_messages"),
+        (DraftsHopefully, "platform_in_trouble_never_makes_draft_raise_or_say_sent"),
+    ],
+)
+async def test_bad_editing_channel_is_found_out(bad: type[Channel], test: str) -> None:
+    class TestBad(TestEditingMailbox):
+        channel: ClassVar[type[Channel]] = bad
+
+    with pytest.raises(AssertionError):
         await getattr(TestBad(), f"test_{test}")()

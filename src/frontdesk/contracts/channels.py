@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import msgspec
 
@@ -155,7 +155,6 @@ class Channel(Protocol):
     async def close(self) -> None: ...
 
 
-@runtime_checkable
 class Drafts(Protocol):
     """What a channel whose capabilities say ``edits`` has besides.
 

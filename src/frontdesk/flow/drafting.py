@@ -1,7 +1,7 @@
 """Drafting: an answer is shown while it is written, where the platform lets a message be changed."""
 
 import asyncio
-from typing import Self
+from typing import Self, cast
 
 from msgspec.structs import replace
 
@@ -45,8 +45,8 @@ class Drafting:
         """The platform's id of the message; None while there is none."""
 
     async def __aenter__(self) -> Self:
-        channel = self._parts.channel_of(self._claim.turn.source)
-        if self._capabilities.edits and isinstance(channel, Drafts):
+        if self._capabilities.edits:
+            channel = cast("Drafts", self._parts.channel_of(self._claim.turn.source))
             self._task = asyncio.create_task(self._run(channel))
         return self
 
@@ -56,13 +56,17 @@ class Drafting:
         if self._task is None:
             return
         try:
-            await asyncio.wait({self._task}, timeout=CALL_SECONDS)
+            await asyncio.wait({self._task}, timeout=self._patience_seconds)
         finally:
             self._task.cancel()
 
     @property
     def _capabilities(self) -> Capabilities:
         return self._parts.capabilities_of(self._claim.turn.source)
+
+    @property
+    def _patience_seconds(self) -> float:
+        return min(CALL_SECONDS, self._parts.running.send_seconds)
 
     async def _run(self, channel: Drafts) -> None:
         """The outermost door of a channel's drafts."""
@@ -114,10 +118,10 @@ class Drafting:
 
     async def _try(self, channel: Drafts, delivery: Delivery) -> Outcome:
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 return await channel.draft(delivery)
         except TimeoutError:
-            return Unknown(why=f"no answer within {CALL_SECONDS:g} seconds")
+            return Unknown(why="no answer in time")
 
     def _delivery(self, text: str) -> Delivery:
         turn, self._tries = self._claim.turn, self._tries + 1

@@ -1,7 +1,8 @@
 """What every channel must hold, as tests to inherit, and the desk that they are run against.
 
-A channel's own tests derive from :class:`SendingContract` or :class:`CollectingContract` and say in
-``open_bench`` how the channel is tied to a platform that the test plays.
+A channel's own tests derive from :class:`SendingContract` (from :class:`EditingContract` where messages can
+be changed) or from :class:`CollectingContract`, and say in ``open_bench`` how the channel is tied to a
+platform that the test plays.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import msgspec
 
@@ -171,7 +172,7 @@ class Bench(Protocol):
         ...
 
     async def arrived(self) -> Sequence[Arrival]:
-        """The answers that the platform has, oldest first."""
+        """The answers that the platform has, oldest first; of one that was changed, the last form."""
         ...
 
 
@@ -399,6 +400,72 @@ class SendingContract(ChannelContract):
             if bench.channel.capabilities.idempotent_sends:
                 assert len(known) == 1
                 assert None not in known
+
+
+class EditingContract(SendingContract):
+    """What holds for a channel whose platform lets a message be changed."""
+
+    async def _drafted(self, bench: Bench, delivery: deliveries.Delivery, number: int) -> deliveries.Outcome:
+        """The answer so far, as the flow has it shown."""
+        changes = {
+            "id": f"{delivery.turn_id}-draft-1-{number}",
+            "kind": deliveries.Kind.DRAFT,
+            "final": False,
+        }
+        drafts = cast("channels.Drafts", bench.channel)
+        return await drafts.draft(msgspec.structs.replace(delivery, **changes))
+
+    async def test_answer_grows_in_one_message(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            assert bench.channel.capabilities.edits
+            delivery = await self.delivery(bench, desk, "Hel")
+            shown = await self._drafted(bench, delivery, 1)
+            assert [each.text for each in await bench.arrived()] == ["Hel"]
+            delivery = in_place_of(shown, delivery, "Hello, wor")
+            assert isinstance(await self._drafted(bench, delivery, 2), deliveries.Sent)
+            assert [each.text for each in await bench.arrived()] == ["Hello, wor"]
+            answer = in_place_of(shown, delivery, "Hello, world.")
+            assert isinstance(await bench.channel.send(answer), deliveries.Sent)
+            arrived = [(each.text, each.chat_id) for each in await bench.arrived()]
+        assert arrived == [("Hello, world.", self.chats[0])]
+
+    async def test_answer_that_takes_a_drafts_place_twice_is_there_once(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            delivery = await self.delivery(bench, desk)
+            answer = in_place_of(await self._drafted(bench, delivery, 1), delivery, delivery.text)
+            for _ in range(2):
+                assert isinstance(await bench.channel.send(answer), deliveries.Sent)
+            assert [each.text for each in await bench.arrived()] == [answer.text]
+
+    async def test_two_answers_grow_in_two_messages(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            first, second = [await self.delivery(bench, desk, text) for text in ("One", "Two")]
+            shown = [await self._drafted(bench, each, 1) for each in (first, second)]
+            await self._drafted(bench, in_place_of(shown[0], first, "One and a half"), 2)
+            assert [each.text for each in await bench.arrived()] == ["One and a half", "Two"]
+
+    async def test_platform_in_trouble_never_makes_draft_raise_or_say_sent(self) -> None:
+        desk = RecordingDesk()
+        async with self.open_bench(desk) as bench:
+            delivery = await self.delivery(bench, desk)
+            outcomes = {}
+            for number, trouble in enumerate(Trouble):
+                await bench.trouble(trouble)
+                outcomes[trouble] = await self._drafted(bench, delivery, number)
+        assert isinstance(outcomes[Trouble.REFUSES], deliveries.NotSent)
+        assert isinstance(outcomes[Trouble.FAILS], deliveries.NotSent)
+        assert isinstance(outcomes[Trouble.HANGS], deliveries.Unknown)
+        assert isinstance(outcomes[Trouble.CUTS], deliveries.Unknown)
+
+
+def in_place_of(shown: deliveries.Outcome, delivery: deliveries.Delivery, text: str) -> deliveries.Delivery:
+    """A delivery that takes the place of a draft."""
+    assert isinstance(shown, deliveries.Sent)
+    assert shown.message_id
+    return msgspec.structs.replace(delivery, text=text, extra={deliveries.DRAFT: shown.message_id})
 
 
 class CollectingContract(ChannelContract):
