@@ -23,6 +23,7 @@ FrontdeskError
 ├── UnknownDelivery
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
+├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
 ├── SignatureRefused          a request that does not prove who sent it
@@ -69,6 +70,7 @@ FrontdeskError
     ├── UnsuitableServer      the database server cannot hold the store
     ├── StoreFull
     ├── StoreFailed           I/O error
+    ├── StoreRefused          the database does not take a value
     ├── StoreUnavailable      the database server does not answer
     └── StoreClosed
 
@@ -227,6 +229,10 @@ class GatewayGone(GatewayUnreachable):
     """The gateway at {path} stopped answering ({why}). What it had taken in is kept."""
 
 
+class TooManyWaiting(FrontdeskError):
+    """{waiting} messages wait in this conversation already. Wait for an answer, or stop what runs: /stop"""
+
+
 class MissingSecret(FrontdeskError):
     """There is no secret in {where}. Set it, or name another place in {setting}."""
 
@@ -366,6 +372,10 @@ class StoreFull(StoreError):
 
 class StoreFailed(StoreError):
     """The disk or database failed under {path} ({why}); the write was not confirmed."""
+
+
+class StoreRefused(StoreError):
+    """The database {path} does not take what was to be written ({why}); trying again does not help."""
 
 
 class StoreUnavailable(StoreError):

@@ -40,7 +40,8 @@ CRASH_SECONDS = 3.0
 LATEST_KILL_SECONDS = (0.0, 0.05, 0.5)
 AGAIN_SECONDS = 0.05
 REQUEST_SECONDS = 60.0
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.1
+MOST_AHEAD = 10
 LOG_LINES = 200
 TIMES = 6
 RARE = ("turns.recover", "turns.requeue", "turns.rotate")
@@ -214,6 +215,7 @@ class Lab:
         self.receiver = receiver
         self.asked: list[Asked] = []
         self.told: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
         self._url = url
         self._secret = secret
 
@@ -237,7 +239,12 @@ class Lab:
             if number >= self.plan.messages and (lasting is None or lasting.done()):
                 return
             await self.ask(chat, number, *_question(chat, number, self.plan.slow_seconds))
+            await self.until(lambda: self._ahead(chat) < MOST_AHEAD)
             await asyncio.sleep(random.uniform(0, self.plan.pause_seconds))
+
+    def _ahead(self, chat: str) -> int:
+        """How far a chat is ahead of the answers that it got."""
+        return self._asked[chat] - self.receiver.answered[chat]
 
     async def ask(self, chat: str, number: int, text: str, answer: str | None) -> Asked:
         """Send a message until it is acknowledged, perhaps once more."""
@@ -246,6 +253,7 @@ class Lab:
         turn_id = await self._insist(body)
         asked = Asked(chat=chat, number=number, event_id=event_id, turn_id=turn_id, answer=answer)
         self.asked.append(asked)
+        self._asked[chat] = number
         if random.random() < self.plan.repeats:
             self.told["messages repeated"] += 1
             assert await self._insist(body) == turn_id

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -38,6 +39,8 @@ class Receiver:
     def __init__(self, secret: str, trouble: float) -> None:
         """``trouble`` is the share of callbacks that are not met well."""
         self.arrived: list[Arrived] = []
+        self.answered: Counter[str] = Counter()
+        """The number of the latest message in each chat that was answered."""
         self.trouble = trouble
         self._secret = secret
         self._writers: set[asyncio.StreamWriter] = set()
@@ -82,6 +85,9 @@ class Receiver:
     def _take(self, headers: dict[str, str], body: bytes) -> None:
         delivery_id = webhooks.verify([self._secret], headers, body, now=datetime.now(UTC))
         told = msgspec.json.decode(body)
+        if told["final"] and told["in_reply_to"]:
+            chat, _, number = told["in_reply_to"].rpartition("-")
+            self.answered[chat] = max(self.answered[chat], int(number))
         self.arrived.append(
             Arrived(
                 delivery_id=delivery_id,

@@ -369,3 +369,27 @@ async def test_beginning_of_a_session_is_remembered(store: Store, node: int) -> 
     session = await store.sessions.find("s1")
     assert session
     assert (session.started, session.reset_told) == (True, True)
+
+
+async def test_what_ended_long_ago_is_forgotten_and_nothing_else(store: Store, node: int) -> None:
+    for number in (1, 2):
+        await store.turns.accept(make_turn(number, event_id=f"e{number}"), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    ending = turns.Ending(state=turns.State.DONE, deliveries=(make_delivery("d1"), make_delivery("d2")))
+    await store.turns.finish(claim, ending, NOW)
+    (sending,) = await store.deliveries.claim(node, 1, NOW)
+    await store.deliveries.settle(sending, Settlement(state=deliveries.State.SENT), NOW)
+    later = NOW + timedelta(days=1)
+    assert (await store.turns.prune(NOW, 10), await store.deliveries.prune(NOW, 10)) == (0, 0)
+    assert (await store.turns.prune(later, 10), await store.deliveries.prune(later, 10)) == (1, 1)
+    assert await store.turns.find("t1") is None
+    assert await store.turns.find("t2")
+    assert await store.deliveries.find("d2")
+
+
+async def test_what_nobody_collects_is_given_up_in_the_open(store: Store) -> None:
+    await store.deliveries.add([make_delivery("d1", lanes.chat_lane(SOURCE, collects=True))])
+    assert await store.deliveries.expire_boxes(NOW, 10) == 0
+    assert await store.deliveries.expire_boxes(NOW + timedelta(days=1), 10) == 1
+    assert [each.id for each in await store.deliveries.troubled(10)] == ["d1"]

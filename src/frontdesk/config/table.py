@@ -261,6 +261,7 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
         " agent at once if that can take it (`steer`), or stops the turn (`interrupt`).",
     ),
     "busy_notice": (FLAG, "Whether its sender is told so."),
+    "most_waiting": (WHOLE, "How many messages may wait in a conversation; further ones are refused."),
     "turns_at_once": (WHOLE, "How many turns run on a node at once."),
     "commands_at_once": (
         WHOLE,
@@ -273,6 +274,11 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
     "drain_seconds": (SECONDS, "How long running turns may go on after the order to shut down."),
     "send_seconds": (SECONDS, "The longest that sending an answer may take."),
     "delivery_max_age_seconds": (SECONDS, "After so long, what could not be delivered is given up."),
+    "keep_days": (
+        WHOLE,
+        "How long finished turns and deliveries are kept. So long an event that comes again is known;"
+        " transcripts are kept in any case.",
+    ),
     "expiry_check_seconds": (SECONDS, "How often sessions are looked for whose time is over."),
     "extra_prompt": (TEXT, "Instructions for the agent in every turn, after the context."),
     "redact_pii": (

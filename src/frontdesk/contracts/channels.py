@@ -69,7 +69,8 @@ class Desk(Protocol):
     async def accept(self, incoming: Incoming) -> Receipt:
         """Store a message; only then may the platform be told that we have it.
 
-        Raises InvalidInput, Unroutable, NotAllowed, or a StoreError when it could not be stored.
+        Raises InvalidInput, Unroutable, NotAllowed, TooManyWaiting, or a StoreError when it could not be
+        stored.
         """
         ...
 

@@ -53,6 +53,9 @@ class Crew(Generic[T]):
                 except errors.StoreError as error:
                     log.warning("store_troubled", crew=str(self._topic), why=str(error))
                     await asyncio.sleep(STORE_PAUSE_SECONDS)
+                except Exception:
+                    log.exception("crew_failed", crew=str(self._topic))
+                    await asyncio.sleep(STORE_PAUSE_SECONDS)
         finally:
             self._bell.silence()
             self._ended.set()

@@ -98,10 +98,14 @@ class Intake:
         """What becomes of a message when something runs or waits before it."""
         if turn.kind in (Kind.CONTROL, Kind.OBSERVED) or (running is None and not queued):
             return Admission()
+        most = self._parts.running.most_waiting
+        if queued >= most:
+            raise errors.TooManyWaiting(waiting=queued)
         if turn.kind is Kind.COMMAND:
             return Admission(interrupts=registry.stops_turn(turn.text))
         mode = self._mode(running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
+        wanted = wanted and not queued  # told once, not with each of many messages
         notices = self._parts.notices(turn, BUSY_NOTICES[mode]) if wanted else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
@@ -163,6 +167,8 @@ def _check(incoming: Incoming) -> None:
     event_id = incoming.event_id
     if event_id is not None and not 0 < len(event_id) <= MAX_EVENT_ID_CHARACTERS:
         raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
+    if event_id is not None and "\0" in event_id:
+        raise errors.InvalidMessage(why="its event id holds a NUL character")
     messages.pack({"role": "user", "content": incoming.text, "event": event_id})
     for each in ({"role": "user", "content": incoming.content or ""}, *incoming.history):
         messages.pack(each)

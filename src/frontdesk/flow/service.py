@@ -84,6 +84,7 @@ class Service:
 
     async def is_busy(self, key: str) -> bool:
         """Whether background work runs for the key; a callback that fails counts as yes."""
+        keys.check_key(key)
         if self._has_active_processes is None:
             return False
         try:

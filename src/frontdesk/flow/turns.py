@@ -261,11 +261,11 @@ class RunningTurn:
         """Whether something of it is in its session."""
         return self._draft is not None or self.turn.session_id is not None
 
-    async def put_back(self, *, mark: bool = True) -> None:
-        """It goes on later, by whoever has room then; the attempt does not count."""
+    async def put_back(self, *, mark: bool = True, counts: bool = False) -> None:
+        """It goes on later, by whoever has room then. The attempt counts when the turn may be to blame."""
         again = Again(
-            due_at=self._parts.clock.now(),
-            counts=False,
+            due_at=self._parts.clock.now() + timedelta(seconds=FIRST_RETRY_SECONDS if counts else 0.0),
+            counts=counts,
             session_id=self._session_id,
             usage=self._draft.usage if self._draft else None,
             resume_reason=SHUT_DOWN if mark and self._is_at_work else None,

@@ -20,8 +20,11 @@ RENEW_SECONDS = 10.0
 RECOVER_SECONDS = 2.0
 SIGNAL_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
+PRUNE_BATCH = 500
 FEED_KEPT = timedelta(days=7)
 STORE_PAUSE_SECONDS = 0.5
+TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, errors.StoreClosed)
+"""What is the store's trouble and not the turn's: the attempt does not count."""
 
 log = get_logger(__name__)
 
@@ -80,10 +83,6 @@ class Worker:
                 group.create_task(self._repeat(job, seconds))
             group.create_task(self._pass_signals())
 
-    @property
-    def busy_turns(self) -> int:
-        return len(self._running)
-
     async def close(self, hurried: asyncio.Event) -> None:
         """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back."""
         self._draining = True
@@ -117,9 +116,12 @@ class Worker:
             raise
         except errors.LeaseLost:
             log.warning("lease_lost", turn=claim.turn.id)
-        except errors.StoreError as error:
+        except TEMPORARY as error:
             log.warning("store_troubled", turn=claim.turn.id, why=str(error))
             await self._until_stored(partial(running.put_back, mark=False))
+        except errors.StoreFailed as error:
+            log.warning("store_troubled", turn=claim.turn.id, why=str(error))
+            await self._until_stored(partial(running.put_back, mark=False, counts=True))
         except Exception as error:
             log.exception("turn_crashed", turn=claim.turn.id)
             await self._until_stored(partial(running.give_up, error))
@@ -161,6 +163,9 @@ class Worker:
                     self._pass_on(signals)
             except errors.StoreError as error:
                 log.warning("store_troubled", why=str(error))
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
+            except Exception:
+                log.exception("job_failed")
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
         bell.silence()
 
@@ -224,7 +229,18 @@ class Worker:
             log.warning("lease_overdue", node=node)
 
     async def _prune(self) -> None:
-        await self._parts.store.feed.prune(self._parts.clock.now() - FEED_KEPT)
+        """Forget what nobody asks for any more, some at a time, so that nobody waits for it."""
+        store, running, now = self._parts.store, self._parts.running, self._parts.clock.now()
+        await store.feed.prune(now - FEED_KEPT)
+        kept = now - timedelta(days=running.keep_days)
+        unwanted = now - timedelta(seconds=running.delivery_max_age_seconds)
+        for forget, before in (
+            (store.turns.prune, kept),
+            (store.deliveries.prune, kept),
+            (store.deliveries.expire_boxes, unwanted),
+        ):
+            while await forget(before, PRUNE_BATCH) == PRUNE_BATCH:
+                continue
 
     async def _expire(self) -> None:
         if not self._draining:

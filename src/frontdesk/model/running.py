@@ -13,6 +13,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a message that comes while a turn runs."""
     busy_notice: bool = True
     """Whether its sender is told so."""
+    most_waiting: int = 100
+    """How many messages may wait in a conversation; further ones are refused."""
     turns_at_once: int = 32
     commands_at_once: int = 8
     deliveries_at_once: int = 32
@@ -28,6 +30,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """The longest a send may take."""
     delivery_max_age_seconds: float = DAY_SECONDS
     """After so long, what could not be delivered is given up."""
+    keep_days: int = 30
+    """How long finished turns and deliveries are kept; so long a repeated event is known again."""
     expiry_check_seconds: float = 60.0
     """How often sessions are looked for whose time is over."""
     extra_prompt: str | None = None
@@ -40,6 +44,6 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """Platforms whose session is closed, resumably, once the answer is delivered."""
 
     def __post_init__(self) -> None:
-        for name in ("turns_at_once", "commands_at_once", "deliveries_at_once"):
+        for name in ("most_waiting", "keep_days", "turns_at_once", "commands_at_once", "deliveries_at_once"):
             if getattr(self, name) < 1:
                 raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="1 or more")

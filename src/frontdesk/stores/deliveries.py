@@ -8,15 +8,21 @@ from typing import Any
 import msgspec
 
 from frontdesk.contracts.bells import Topic
+from frontdesk.logs import get_logger
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Claim, Delivery, Kind, Settlement, State
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores.bells import Bells
+from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.lanes import claim, free, hold, line_up, tell
-from frontdesk.stores.rows import from_micros, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.rows import clean, from_micros, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
+UNREADABLE_ROW = "its row cannot be read"
 NODE_GONE = "the node that was sending it is gone"
+
+
+log = get_logger(__name__)
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,6 +73,14 @@ class Deliveries:
         self._bells.ring(Topic.DELIVERIES)
         return revived
 
+    async def prune(self, before: datetime, limit: int) -> int:
+        values = {"before": to_micros(before), "limit": limit}
+        return len(await self._engine.write(partial(rows, "prune_deliveries", **values), lazy=True))
+
+    async def expire_boxes(self, before: datetime, limit: int) -> int:
+        values = {"before": to_micros(before), "limit": limit}
+        return len(await self._engine.write(partial(rows, "expire_boxes", **values), lazy=True))
+
     async def counts(self) -> dict[str, int]:
         found = await self._engine.read(partial(rows, "count_deliveries"))
         return {state: int(number) for state, number in found}
@@ -95,12 +109,30 @@ def recover(lane: str, repeatable: Callable[[Delivery], bool], now: datetime) ->
 def _claim(node: int, limit: int, now: datetime) -> Work[list[Claim]]:
     claims = []
     for lease in (yield from claim(lanes.Kind.CHAT, node, limit, now)):
-        found = yield from row("begin_send", lane=lease.lane)
-        if found is None:
+        delivery = yield from _take_first(lease.lane)
+        if delivery is None:
             yield from free(lease.lane)
             continue
-        claims.append(Claim(delivery=read_delivery(found), lease=lease))
+        claims.append(Claim(delivery=delivery, lease=lease))
     return claims
+
+
+def _take_first(lane: str) -> Work[Delivery | None]:
+    """The first delivery of a lane; one that cannot be read is given up on the way."""
+    while found := (yield from row("begin_send", lane=lane)):
+        delivery = read_delivery(found)
+        if delivery is not None:
+            return delivery
+        yield from run(
+            "settle_delivery",
+            delivery_id=found[1],
+            state=str(State.DEAD),
+            due_at=None,
+            sent_at=None,
+            error=UNREADABLE_ROW,
+            platform_message_id=None,
+        )
+    return None
 
 
 def _settle(claim: Claim, settlement: Settlement, now: datetime) -> Work[bool]:
@@ -116,8 +148,8 @@ def _settle_row(delivery: Delivery, settlement: Settlement, now: datetime) -> Wo
         state=str(settlement.state),
         due_at=maybe_micros(settlement.retry_at),
         sent_at=to_micros(now) if settlement.state is State.SENT else None,
-        error=settlement.error,
-        platform_message_id=settlement.platform_message_id,
+        error=clean(settlement.error),
+        platform_message_id=clean(settlement.platform_message_id),
     )
     yield from _tell(delivery, settlement.state, now)
 
@@ -140,8 +172,8 @@ def _find(delivery_id: str) -> Work[Delivery | None]:
 
 
 def _many(query: str, **values: Any) -> Work[list[Delivery]]:
-    found = yield from rows(query, **values)
-    return list(map(read_delivery, found))
+    deliveries = map(read_delivery, (yield from rows(query, **values)))
+    return [delivery for delivery in deliveries if delivery is not None]
 
 
 def _collect(delivery_ids: Sequence[str], now: datetime) -> Work[int]:
@@ -183,7 +215,16 @@ def _new_row(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def read_delivery(found: Row) -> Delivery:
+def read_delivery(found: Row) -> Delivery | None:
+    """The delivery; None, with a warning that names it, when its row makes no sense."""
+    try:
+        return _delivery(found)
+    except (*UNREADABLE, ValueError, TypeError, OverflowError) as error:
+        log.warning("delivery_unreadable", delivery=found[1], why=str(error))
+        return None
+
+
+def _delivery(found: Row) -> Delivery:
     (
         number, delivery_id, lane, state, kind, _platform, _account, turn_id, session_id, session_key,
         created_at, _due_at, sent_at, attempts, error, platform_message_id, blob,

@@ -58,6 +58,11 @@ class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float = 0.0
 
 
+def clean(text: str | None) -> str | None:
+    """A text of ours or an agent's as every database takes it."""
+    return None if text is None else text.replace("\0", " ").encode(errors="replace").decode()
+
+
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What no query looks at, as JSON."""
 

@@ -9,6 +9,7 @@ import msgspec
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Decide, NewId, SetAside, TellReset
+from frontdesk.logs import get_logger
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Message
@@ -29,10 +30,14 @@ from frontdesk.model.turns import (
 )
 from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.bells import Bells
+from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.lanes import claim, fence, free, hold, line_up, renew, tell
-from frontdesk.stores.rows import changed_row, from_micros, maybe_time, read_session, to_micros
+from frontdesk.stores.rows import changed_row, clean, from_micros, maybe_time, read_session, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
+log = get_logger(__name__)
+
+UNREADABLE_ROW = "its row cannot be read"
 STOPPED = "it was stopped while it waited to be run again"
 INTERRUPTED_REASON = "restart_interrupted"
 SUSPECT_PAUSE = timedelta(seconds=1)
@@ -164,6 +169,10 @@ class Turns:
         found = await self._engine.read(partial(rows, "held_lanes", node=node))
         return {lanes.Lease(lane=name, node=node, token=token) for name, token in found}
 
+    async def prune(self, before: datetime, limit: int) -> int:
+        values = {"before": to_micros(before), "limit": limit}
+        return len(await self._engine.write(partial(rows, "prune_turns", **values), lazy=True))
+
     async def find(self, turn_id: str) -> Turn | None:
         return await self._engine.read(partial(_one, "turn", turn_id=turn_id))
 
@@ -189,8 +198,8 @@ def _one(query: str, **values: Any) -> Work[Turn | None]:
 
 
 def _many(query: str, **values: Any) -> Work[list[Turn]]:
-    found = yield from rows(query, **values)
-    return list(map(read_turn, found))
+    turns = map(read_turn, (yield from rows(query, **values)))
+    return [turn for turn in turns if turn is not None]
 
 
 def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
@@ -255,11 +264,21 @@ def _claim(
 
 def _take_first(lane: str, now: datetime, set_aside: SetAside) -> Work[Turn | None]:
     """The first turn of a lane; those that were begun too often are set aside on the way."""
-    while turn := (yield from _one("claim_first", lane=lane, now=to_micros(now))):
-        if turn.attempts - turn.put_backs <= MAX_ATTEMPTS:
+    while found := (yield from row("claim_first", lane=lane, now=to_micros(now))):
+        turn = read_turn(found)
+        if turn is None:
+            yield from _set_aside_unread(found[1], now)
+        elif turn.attempts - turn.put_backs <= MAX_ATTEMPTS:
             return turn
-        yield from _set_aside(turn, set_aside(turn), now)
+        else:
+            yield from _set_aside(turn, set_aside(turn), now)
     return None
+
+
+def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
+    """A damaged row: nobody can be told, since who it was is in it."""
+    values = {"state": str(State.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
+    yield from run("settle_turn", turn_id=turn_id, error=UNREADABLE_ROW, **values)
 
 
 def _defer(turn: Turn, due_at: datetime) -> Work[None]:
@@ -363,7 +382,7 @@ def _settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
         state=str(ending.state),
         session_id=ending.session_id,
         finished_at=to_micros(now),
-        error=ending.error,
+        error=clean(ending.error),
     )
     if settled:
         yield from _tell(turn, ending.state, now, ending.session_id)
@@ -388,7 +407,11 @@ def _rotate(claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now
 
 def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
-    values = {"due_at": to_micros(again.due_at), "uncounted": int(not again.counts), "error": again.error}
+    values = {
+        "due_at": to_micros(again.due_at),
+        "uncounted": int(not again.counts),
+        "error": clean(again.error),
+    }
     if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
         if again.session_id:
             yield from _leave_open(again.session_id, again, now)
@@ -494,7 +517,16 @@ def _new_row(turn: Turn, lane: str) -> dict[str, Any]:
     }
 
 
-def read_turn(found: Row) -> Turn:
+def read_turn(found: Row) -> Turn | None:
+    """The turn; None, with a warning that names it, when its row makes no sense."""
+    try:
+        return _turn(found)
+    except (*UNREADABLE, ValueError, TypeError, OverflowError) as error:
+        log.warning("turn_unreadable", turn=found[1], why=str(error))
+        return None
+
+
+def _turn(found: Row) -> Turn:
     (
         number, turn_id, _lane, kind, state, session_key, session_id, _platform, _account, event_id,
         received_at, _due_at, started_at, finished_at, attempts, put_backs, steers, stop_requested, error,

@@ -120,6 +120,8 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
             return _refusal(HTTPStatus.BAD_REQUEST, error, "invalid_request", bodies.field_of(error))
         case errors.Unroutable():
             return _refusal(HTTPStatus.BAD_REQUEST, error, "unroutable")
+        case errors.TooManyWaiting():
+            return _refusal(HTTPStatus.TOO_MANY_REQUESTS, error, "too_many_waiting")
         case errors.NotAllowed():
             return _refusal(HTTPStatus.FORBIDDEN, error, "not_allowed")
         case errors.StoreError():

@@ -95,6 +95,8 @@ async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channel
     """The answer to the sender, once the desk has the message or has refused it."""
     try:
         receipt = await desk.accept(incoming)
+    except errors.TooManyWaiting as error:
+        return problem(HTTPStatus.TOO_MANY_REQUESTS, str(error))
     except errors.NotAllowed as error:
         return problem(HTTPStatus.FORBIDDEN, str(error))
     except (errors.Unroutable, errors.InvalidInput) as error:

@@ -16,6 +16,8 @@ OUTDATED = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheErro
 """The tables changed after a statement was prepared: run again, it is prepared anew."""
 
 DISK_FULL = "53100"
+REFUSED = ("22", "23")
+"""A value that no text, number or constraint allows; a unique violation is a conflict."""
 UNWRITABLE = {"25006", "42501"}
 
 UNAVAILABLE = (
@@ -51,6 +53,8 @@ def translate(error: Exception, path: str) -> errors.StoreError:
             return Conflict(path=path, why=why)
         case _ if state == DISK_FULL:
             return errors.StoreFull(path=path)
+        case _ if state.startswith(REFUSED):
+            return errors.StoreRefused(path=path, why=why)
         case _ if state in UNWRITABLE:
             return errors.ReadOnlyServer(path=path, why=why)
         case _ if not state or state.startswith(UNAVAILABLE):

@@ -57,6 +57,20 @@ RETURNING turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */
 UPDATE deliveries SET state = 'pending', due_at = :now, error = NULL, attempts = 0
 WHERE id = :delivery_id AND state IN ('dead', 'unknown') RETURNING lane /*pg , pg_current_xact_id() AS xid */;
 
+-- name: prune_deliveries
+-- Forget what arrived long ago, some at a time.
+DELETE FROM deliveries WHERE number IN (
+    SELECT o.number FROM deliveries o WHERE o.sent_at IS NOT NULL AND o.sent_at < :before
+    ORDER BY o.sent_at LIMIT :limit
+) RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: expire_boxes
+-- Give up what nobody has collected, some at a time.
+UPDATE deliveries SET state = 'dead', error = 'nobody collected it' WHERE number IN (
+    SELECT o.number FROM deliveries o
+    WHERE o.state = 'pending' AND o.lane LIKE 'box:%' AND o.created_at < :before LIMIT :limit
+) RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
 -- name: count_deliveries
 -- How many deliveries are in each state that somebody should know of.
 SELECT state, COUNT(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown', 'dead') GROUP BY state;

@@ -88,6 +88,13 @@ FROM sessions s WHERE s.id = :session_id;
 SELECT t.* FROM turns t WHERE t.session_key = :session_key AND t.state IN ('queued', 'running', 'waiting')
 ORDER BY t.number LIMIT :limit;
 
+-- name: prune_turns
+-- Forget turns that ended long ago, some at a time.
+DELETE FROM turns WHERE number IN (
+    SELECT o.number FROM turns o WHERE o.finished_at IS NOT NULL AND o.finished_at < :before
+    ORDER BY o.finished_at LIMIT :limit
+) RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
 -- name: count_turns
 -- How many turns are in each state that is not final.
 SELECT state, COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') GROUP BY state;

@@ -47,6 +47,7 @@ CREATE UNIQUE INDEX turns_by_event ON turns (platform, account, event_id) WHERE 
 CREATE INDEX turns_queued ON turns (lane, number) WHERE state = 'queued';
 CREATE INDEX turns_running ON turns (lane) WHERE state IN ('running', 'waiting');
 CREATE INDEX turns_by_key ON turns (session_key, number);
+CREATE INDEX turns_finished ON turns (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE TABLE deliveries (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -69,6 +70,7 @@ CREATE TABLE deliveries (
 );
 
 CREATE INDEX deliveries_pending ON deliveries (lane, number) WHERE state = 'pending';
+CREATE INDEX deliveries_sent ON deliveries (sent_at) WHERE sent_at IS NOT NULL;
 CREATE INDEX deliveries_sending ON deliveries (lane) WHERE state = 'sending';
 CREATE INDEX deliveries_troubled ON deliveries (number) WHERE state IN ('dead', 'unknown');
 CREATE INDEX deliveries_by_turn ON deliveries (turn_id) WHERE turn_id IS NOT NULL;

@@ -1,0 +1,54 @@
+"""What cannot be read or written stops nobody else."""
+
+import pytest
+
+from frontdesk import errors
+from frontdesk.model import turns
+from frontdesk.model.running import Running
+from tests.contracts.conftest import EditStore, edit_store
+from tests.flow.harness import House, Notebook, open_house
+
+__all__ = ["edit_store"]
+
+DAMAGE = "UPDATE turns SET body = CAST('{damaged' AS BLOB) WHERE event_id = 'bad'"
+DAMAGE_POSTGRESQL = "UPDATE turns SET body = '{damaged'::bytea WHERE event_id = 'bad'"
+BEHIND = Running(drain_seconds=0.1)
+
+
+async def test_damaged_turn_is_set_aside_and_the_others_run(store_url: str, edit_store: EditStore) -> None:
+    async with open_house(store_url, running=BEHIND) as house:
+        first = await house.say("!hang 1")
+        await house.until(first.turn_id, turns.State.RUNNING)
+        damaged = await house.say("lost", event_id="bad")
+        third = await house.say("hello")
+    await edit_store(DAMAGE, postgresql=DAMAGE_POSTGRESQL)
+    async with open_house(store_url) as house:
+        assert (await house.finished(third.turn_id)).state is turns.State.DONE
+        assert await house.store.turns.find(damaged.turn_id) is None
+        assert await house.ask("and on", user="bob", event_id="later") == "echo: and on"
+
+
+async def test_failure_with_characters_no_database_takes_is_told(house: House) -> None:
+    said = await house.ask("!fail bad \0 thing")
+    assert "not answered" in said
+    assert await house.ask("hello") == "echo: hello"
+
+
+async def test_event_id_with_nul_is_refused(house: House) -> None:
+    with pytest.raises(errors.InvalidMessage, match="NUL"):
+        await house.say("hello", event_id="a\0b")
+
+
+async def test_message_too_many_is_refused_and_the_rest_is_answered(store_url: str) -> None:
+    running = Running(most_waiting=3, drain_seconds=0.1)
+    async with open_house(store_url, running=running, notebook=Notebook()) as house:
+        hanging = await house.say("!hang")
+        await house.until(hanging.turn_id, turns.State.RUNNING)
+        for number in range(3):
+            await house.say(f"number {number}")
+        with pytest.raises(errors.TooManyWaiting):
+            await house.say("one too many")
+        assert await house.ask("/status")
+        assert len(house.notebook.notices) <= 1
+        await house.ask("/stop")
+        assert await house.notebook.wait_for(4)
