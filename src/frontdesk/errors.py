@@ -11,7 +11,8 @@ FrontdeskError
 │   ├── InvalidTitle
 │   ├── InvalidQuery
 │   ├── InvalidSetting
-│   │   └── UnknownSetting
+│   │   ├── UnknownSetting
+│   │   └── MissingSetting
 │   ├── InvalidConfigFile     not TOML
 │   └── UnreadableConfigFile
 ├── Unroutable                an event without any address
@@ -77,15 +78,13 @@ FrontdeskError
 A class's docstring is its message; the words in braces are its fields.
 """
 
-import inspect
-
 
 class FrontdeskError(Exception):
     """frontdesk failed."""
 
     def __init__(self, **fields: object) -> None:
         self.__dict__.update(fields)
-        template = inspect.cleandoc(self.__doc__ or type(self).__name__)
+        template = " ".join((self.__doc__ or type(self).__name__).split())
         super().__init__(template.format(**fields))
 
 
@@ -131,6 +130,10 @@ class InvalidSetting(InvalidInput):
 
 class UnknownSetting(InvalidSetting):
     """There is no setting {key}.{hint}"""
+
+
+class MissingSetting(InvalidSetting):
+    """Setting {key} is missing: it must be set."""
 
 
 class InvalidConfigFile(InvalidInput):

@@ -6,8 +6,12 @@
 import json
 import logging
 import re
+from contextvars import ContextVar
 
 PLAIN = re.compile(r"[\w.:@/+-]+", re.ASCII)
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""The request that is being served: what is logged meanwhile names it."""
 
 
 class Log:
@@ -26,7 +30,8 @@ class Log:
 
     def _write(self, level: int, event: str, fields: dict[str, object], trace: bool = False) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, "%s", render({"event": event} | fields), exc_info=trace, stacklevel=3)
+            told = {"event": event} | fields | {"request": fields.get("request", request_id.get())}
+            self._logger.log(level, "%s", render(told), exc_info=trace, stacklevel=3)
 
 
 def get_logger(name: str) -> Log:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,7 @@ import pytest
 
 from frontdesk import Platform, SessionSource, SessionStore, config
 from frontdesk.config import reference
-from tests.acceptance.program import PATIENCE_SECONDS, environment, run
+from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, run
 
 SHOWN = """
 from frontdesk.cli import main
@@ -59,6 +60,41 @@ def test_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
     done = run(tmp_path, "toru")
     assert done.returncode == 2
     assert "No such command 'toru'" in done.stderr
+
+
+def run_into(full: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    with Path(full).open("wb") as output:
+        return subprocess.run(
+            [FRONTDESK, *arguments],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(home),
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["config", "show"], ["--help"], ["config", "reference"]])
+def test_output_that_cannot_be_written_is_an_error_in_one_line(arguments: list[str], tmp_path: Path) -> None:
+    done = run_into("/dev/full", tmp_path, *arguments)
+    assert (done.returncode, done.stderr) == (1, "Error: No space left on device\n")
+
+
+def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run_into(f"/proc/self/fd/{writing}", tmp_path, "config", "reference")
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_search_without_hits_says_so(tmp_path: Path) -> None:
+    done = run(tmp_path, "sessions", "search", "nothing")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Nothing found.\n")
+    asked = run(tmp_path, "sessions", "search", "nothing", "--json")
+    assert (asked.returncode, json.loads(asked.stdout)) == (1, [])
 
 
 class TestConfigShow:
@@ -113,6 +149,12 @@ class TestConfigCheck:
         assert done.stderr == (
             "Error: Setting session_reset.at_hour is 24; allowed: a whole number from 0 to 23 (in bad.toml)\n"
         )
+
+    def test_setting_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "bad.toml").write_text('[agent]\ndriver = "command"\n')
+        done = run(tmp_path, "config", "check", "bad.toml")
+        assert done.returncode == 1
+        assert done.stderr == "Error: Setting agent.command is missing: it must be set.\n"
 
     def test_syntax_error_is_named_with_its_line(self, tmp_path: Path) -> None:
         (tmp_path / "bad.toml").write_text("\n[session_reset\n")

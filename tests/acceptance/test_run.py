@@ -178,6 +178,81 @@ def test_second_gateway_on_the_same_home_is_refused(tmp_path: Path, receiver: Re
         assert "in use by" in done.stderr
 
 
+def test_home_that_cannot_be_made_is_an_error_in_one_line(tmp_path: Path) -> None:
+    home = tmp_path / "leads nowhere"
+    home.symlink_to(tmp_path / "nowhere" / "at all")
+    done = program.run(tmp_path, "run", FRONTDESK_HOME=str(home))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert f"The home folder {home} cannot be made: " in done.stderr
+
+
+def test_missing_secret_is_warned_of_at_the_start(tmp_path: Path, receiver: Receiver) -> None:
+    folder = tmp_path / ".frontdesk"
+    folder.mkdir()
+    (folder / "frontdesk.toml").write_text(CONFIGURATION.format(callback=receiver.url))
+    with program.start(tmp_path, "run", "--log-level", "warning", SHOP_SECRET=SECRET) as process:
+        text = program.read_until(process, "agent is")
+    assert text.count("event=secret_missing") == 1
+    assert "ANN_TOKEN" in text
+    assert "channels.api_server.tokens_env" in text
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    return {each["check"]: (each["verdict"], each["text"]) for each in json.loads(done.stdout)}
+
+
+def test_doctor_beside_the_running_gateway_has_no_complaint(tmp_path: Path, receiver: Receiver) -> None:
+    with gateway(tmp_path, receiver) as (_, url):
+        port = str(urlsplit(url).port)
+        done = program.run(
+            tmp_path, "doctor", "--json", SHOP_SECRET=SECRET, ANN_TOKEN=TOKEN, FRONTDESK_SERVER_PORT=port
+        )
+    found = findings(done)
+    assert done.returncode == 0, done.stdout
+    for check in ("store", "address"):
+        assert found[check][0] == "ok"
+        assert found[check][1].endswith("in use by the running gateway")
+
+
+def test_doctor_names_missing_secrets(tmp_path: Path, receiver: Receiver) -> None:
+    folder = tmp_path / ".frontdesk"
+    folder.mkdir()
+    agent = '[agent]\ndriver = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1"\n'
+    key = 'api_key_file = "nowhere.key"\n'
+    shop = CONFIGURATION.format(callback=receiver.url).partition("[gateway]")[2]
+    (folder / "frontdesk.toml").write_text(f"{agent}{key}[gateway]{shop}")
+    done = program.run(tmp_path, "doctor", "--json", ANN_TOKEN=TOKEN)
+    verdict, text = findings(done)["secrets"]
+    assert (done.returncode, verdict) == (1, "failed")
+    assert "SHOP_SECRET" in text
+    assert "nowhere.key" in text
+    assert "ANN_TOKEN" not in text
+    (tmp_path / "nowhere.key").write_text("sk-hunter2")
+    mended = program.run(tmp_path, "doctor", "--json", ANN_TOKEN=TOKEN, SHOP_SECRET=SECRET)
+    assert findings(mended)["secrets"] == ("ok", "all there")
+    assert "hunter2" not in mended.stdout
+
+
+@pytest.mark.parametrize("driver", ["command", "acp"])
+def test_doctor_names_a_missing_program(driver: str, tmp_path: Path) -> None:
+    folder = tmp_path / ".frontdesk"
+    folder.mkdir()
+
+    def examined(command: str) -> tuple[str, str]:
+        (folder / "frontdesk.toml").write_text(f'[agent]\ndriver = "{driver}"\ncommand = ["{command}"]\n')
+        return findings(program.run(tmp_path, "doctor", "--json"))["agent"]
+
+    for command in ("no-such-agent", "./no-such-agent", "/nowhere/agent"):
+        verdict, text = examined(command)
+        assert verdict == "failed"
+        assert repr(command) in text
+    own = tmp_path / "agent"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o700)
+    assert [examined(command)[0] for command in ("cat", "./agent", str(own))] == ["ok"] * 3
+
+
 def test_init_writes_a_file_that_check_accepts(tmp_path: Path) -> None:
     done = program.run(tmp_path, "init")
     assert done.returncode == 0, done.stderr

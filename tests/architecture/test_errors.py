@@ -57,6 +57,12 @@ def test_drawing_is_the_tree_of_classes() -> None:
 
 
 @pytest.mark.parametrize("name", CLASSES)
+def test_message_is_one_line(name: str) -> None:
+    error = CLASSES[name]
+    assert "\n" not in str(error(**dict.fromkeys(fields_of(error), "x")))
+
+
+@pytest.mark.parametrize("name", CLASSES)
 def test_docstring_is_a_message_that_formats(name: str) -> None:
     error = CLASSES[name]
     assert vars(error).get("__doc__"), "a class without a docstring has no message"

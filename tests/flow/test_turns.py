@@ -1,10 +1,16 @@
 """Turns through a whole gateway: answered once, in order, whatever the agent does."""
 
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
 import pytest
 
 from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
-from frontdesk.agents import scripted
-from frontdesk.model import deliveries, turns
+from frontdesk.agents import command, scripted
+from frontdesk.contracts.agents import Line
+from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
 from tests.flow.harness import House, Notebook, open_house
 
@@ -111,6 +117,77 @@ async def test_message_is_steered_into_running_turn(store_url: str) -> None:
         assert turn.state is turns.State.DONE
         assert "steered: to the left" in (await house.notebook.wait_for(1))[0]
         assert [row["role"] for row in await house.transcript()].count("user") == 2
+
+
+DEAF = """\
+import json, sys, time
+turn = json.loads(sys.stdin.readline())
+if turn["input"]["content"] == "first":
+    steer = json.loads(sys.stdin.readline())
+    {heed}
+print(json.dumps({{"type": "text", "text": "answer to " + turn["input"]["content"]}}))
+print(json.dumps({{"type": "done"}}), flush=True)
+"""
+HEED = 'print(json.dumps({"type": "steered", "id": steer["id"]}))'
+
+
+@pytest.mark.parametrize(("heed", "replies"), [("pass", 2), (HEED, 1)])
+async def test_message_that_the_agent_does_not_heed_is_answered_in_its_own_turn(
+    store_url: str, tmp_path: Path, heed: str, replies: int
+) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(DEAF.format(heed=heed), encoding="utf-8")
+    agent = command.Driver(command.Options(command=(sys.executable, str(program)), steers=True))
+    running = Running(busy_mode=turns.Busy.STEER, drain_seconds=1.0)
+    async with open_house(store_url, running=running, agent=agent) as house:
+        first = await house.say("first")
+        await house.until(first.turn_id, turns.State.RUNNING)
+        second = await house.say("second")
+        for receipt in (first, second):
+            assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+        wanted = ["answer to first", "answer to second"][:replies]
+        assert await house.notebook.wait_for(replies) == wanted
+        said = [row["content"] for row in await house.transcript() if row["role"] == "user"]
+        assert said == ["first", "second"]
+
+
+async def test_what_an_agent_wrote_by_accident_is_kept_but_not_told(store_url: str, tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text("import sys; sys.exit('key sk-123\\0')", encoding="utf-8")
+    agent = command.Driver(command.Options(command=(sys.executable, str(program))))
+    async with open_house(store_url, agent=agent) as house:
+        receipt = await house.say("hello")
+        turn = await house.finished(receipt.turn_id)
+        (notice,) = await house.notebook.wait_for(1, "notice")
+    assert "the agent ended before it was done" in notice
+    assert "sk-123" not in notice
+    assert "sk-123" in str(turn.error)
+    assert "\0" not in str(turn.error)
+
+
+async def test_agent_that_never_waits_lets_others_run(store_url: str) -> None:
+    class Chatterbox(scripted.Driver):
+        """Talks until somebody else had the loop."""
+
+        def __init__(self) -> None:
+            super().__init__(scripted.Options())
+            self.heard = False
+
+        async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
+            asyncio.get_running_loop().call_soon(self._hear)
+            for _ in range(10_000):
+                if self.heard:
+                    break
+                yield events.Text(text="x")
+
+        def _hear(self) -> None:
+            self.heard = True
+
+    agent = Chatterbox()
+    async with open_house(store_url, agent=agent) as house:
+        said = await house.ask("hello")
+    assert agent.heard
+    assert len(said) < 1_000
 
 
 async def test_message_interrupts_running_turn(store_url: str) -> None:

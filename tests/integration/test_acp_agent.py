@@ -354,7 +354,9 @@ async def test_second_attempt_is_told_what_the_first_did(shared: acp.Driver) -> 
 async def test_dead_process_fails_the_turn_which_may_be_tried_again(start: Start) -> None:
     conversation = Conversation(start())
     found = await conversation.say("die once")
-    assert failure(found) == events.Failed(message="The agent failed: it ended: exit code 3", retryable=True)
+    assert failure(found).message == "The agent failed: it ended"
+    assert str(failure(found).detail).startswith("it ended: exit code 3")
+    assert failure(found).retryable
     conversation.messages.clear()
     report = await conversation.report("die once", attempt=2)
     assert report["prompts"] == [["die once"]]
@@ -406,7 +408,9 @@ async def test_agent_that_never_greets_fails_the_turn(start: Start) -> None:
 
 
 async def test_agent_of_another_version_fails_the_turn(start: Start) -> None:
-    assert "version 7" in failure(await Conversation(start("old")).say("hello")).message
+    failed = failure(await Conversation(start("old")).say("hello"))
+    assert "another version of ACP" in failed.message
+    assert '"7"' in str(failed.detail)
 
 
 async def test_agent_that_wants_a_login_says_so(start: Start) -> None:
@@ -419,10 +423,8 @@ async def test_refused_prompt_fails_the_turn(start: Start) -> None:
 
 async def test_program_that_is_not_there_fails_the_turn(start: Start) -> None:
     found = await Conversation(start(command=("no-such-program",))).say("hello")
-    assert (
-        failure(found).message
-        == "The agent failed: 'no-such-program' cannot be started: No such file or directory"
-    )
+    assert failure(found).message == "The agent failed: it cannot be started"
+    assert failure(found).detail == "it cannot be started: 'no-such-program', No such file or directory"
 
 
 async def test_program_that_ends_at_once_fails_the_turn(start: Start) -> None:

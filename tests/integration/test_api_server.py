@@ -106,6 +106,54 @@ async def test_piece_is_streamed_before_the_turn_is_finished() -> None:
     assert got == "I think so."
 
 
+def saying(*seen: events.Event, text: str) -> Any:
+    return lambda _: Answer(seen=seen, text=text)
+
+
+def text(words: str) -> events.Text:
+    return events.Text(text=words)
+
+
+TORN = [
+    pytest.param(saying(text("Hel"), events.Restarted(), text("Hello"), text="Hello"), id="restarted"),
+    pytest.param(saying(text("I loo"), text="It rains"), id="answered elsewhere"),
+    pytest.param(saying(text("I look. ok"), events.Missed(), text="ok"), id="missed"),
+]
+MENDED = [
+    pytest.param(saying(events.Restarted(), text("Hello"), text="Hello"), "Hello", id="restarted unheard"),
+    pytest.param(saying(text(" Hel"), events.Missed(), text="Hello"), " Hello", id="missed"),
+    pytest.param(saying(text("I look. "), text("Rain.\n"), text="Rain."), "I look. Rain.\n", id="tools"),
+]
+
+
+@pytest.mark.parametrize("answer", TORN)
+async def test_stream_that_cannot_become_the_answer_ends_with_an_error(answer: Any) -> None:
+    desk = RecordingDesk(answer)
+    async with openai_client(desk) as client:
+        stream = await client.chat.completions.create(model="any", messages=HELLO, stream=True)
+        with pytest.raises(openai.APIError, match="Idempotency-Key") as raised:
+            [chunk async for chunk in stream]
+        assert raised.value.code == "stream_torn"
+        assert desk.collected_ids == []
+
+
+@pytest.mark.parametrize("answer", TORN)
+async def test_answer_in_one_piece_is_the_stored_one_whatever_was_seen(answer: Any) -> None:
+    desk = RecordingDesk(answer)
+    async with openai_client(desk) as client:
+        completion = await client.chat.completions.create(model="any", messages=HELLO)
+    assert completion.choices[0].message.content == desk.answer(desk.stored[0]).text
+
+
+@pytest.mark.parametrize(("answer", "wanted"), MENDED)
+async def test_stream_is_completed_from_the_stored_answer(answer: Any, wanted: str) -> None:
+    async with openai_client(RecordingDesk(answer)) as client:
+        stream = await client.chat.completions.create(model="any", messages=HELLO, stream=True)
+        chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == wanted
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
 async def test_usage_is_the_sum_of_what_was_seen() -> None:
     async with openai_client(RecordingDesk(in_pieces)) as client:
         whole = await client.chat.completions.create(model="any", messages=HELLO)
@@ -343,6 +391,20 @@ async def test_refusal_of_the_desk_is_told(refusal: errors.FrontdeskError, statu
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert ("retry-after" in answer.headers) == (status == 503)
     assert "state.db" not in answer.text
+
+
+@pytest.mark.parametrize("seen", [(events.Text(text="I th"),), ()])
+async def test_stopped_turn_is_answered_with_what_it_said(seen: tuple[events.Event, ...]) -> None:
+    stopped = Answer(seen=seen, text="I think", notice="Wait.", state=turns.State.INTERRUPTED)
+    desk = RecordingDesk(lambda _: stopped)
+    async with openai_client(desk) as client:
+        whole = await client.chat.completions.create(model="any", messages=HELLO)
+        stream = await client.chat.completions.create(model="any", messages=HELLO, stream=True)
+        chunks = [chunk async for chunk in stream]
+    assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("I think", "stop")
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "I think"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert "turn-1-reply" in desk.collected_ids
 
 
 @pytest.mark.parametrize("state", [turns.State.FAILED, turns.State.INTERRUPTED, turns.State.SET_ASIDE])

@@ -161,19 +161,31 @@ async def test_example_asks_before_it_removes() -> None:
 
 async def test_signals_arrive_in_order(make: Make) -> None:
     line = Line()
-    line.send(events.Steer(text="left\nnow"))
+    line.send(events.Steer(text="left\nnow", id="t2"))
     line.send(events.Decision(id="1", approved=False, reason=None))
     driver = make('say("text", text=json.dumps([hear(), hear()])); say("done")', steers=True)
     assert driver.abilities.steers
     assert json.loads(answer(await said(driver, assignment("hello"), line))) == [
-        {"type": "steer", "text": "left\nnow"},
+        {"type": "steer", "text": "left\nnow", "id": "t2"},
         {"type": "decision", "id": "1", "approved": False, "reason": None},
     ]
 
 
+async def test_message_is_steered_once_the_agent_says_so(make: Make) -> None:
+    line = Line()
+    line.send(events.Steer(text="left", id="t2"))
+    line.send(events.Steer(text="right", id="t3"))
+    driver = make(
+        'hear(); steer = hear(); say("steered", id=steer["id"]); say("steered", id="t9"); say("done")',
+        steers=True,
+    )
+    assert await said(driver, assignment("hello"), line) == [events.Done()]
+    assert [line.has_steered(name) for name in ("t2", "t3", "t9")] == [False, True, False]
+
+
 async def test_error_of_the_agent_is_its_failure(make: Make) -> None:
-    driver = make('say("error", message="no money", retryable=True); say("text", text="never")')
-    assert await failure(driver) == events.Failed(message="no money", retryable=True)
+    driver = make('say("error", message="no money", retryable=True, detail="42"); say("text", text="never")')
+    assert await failure(driver) == events.Failed(message="no money", retryable=True, detail="42")
 
 
 # where it runs
@@ -210,8 +222,9 @@ async def test_folder_of_the_session_goes_before_that_of_the_options(make: Make,
 )
 async def test_program_that_cannot_be_started_is_named(options: dict[str, Any]) -> None:
     failed = await failure(Driver(Options(**options)))
-    assert options["command"][0] in failed.message
-    assert "swordfish" not in failed.message
+    assert options["command"][0] in str(failed.detail)
+    assert "swordfish" not in str(failed.detail)
+    assert failed.message == "the agent cannot be started"
     assert not failed.retryable
 
 
@@ -241,7 +254,7 @@ HANGING = 'say("text", text=str(os.getpid())); time.sleep(1000)'
 
 
 @pytest.mark.parametrize(
-    ("program", "message", "retryable"),
+    ("program", "why", "retryable"),
     [
         ('say("text", text="a"); sys.exit(3)', "the agent ended before it was done (exit code 3)", True),
         ("", "the agent ended before it was done (exit code 0)", True),
@@ -271,10 +284,17 @@ HANGING = 'say("text", text=str(os.getpid())); time.sleep(1000)'
     ],
 )
 async def test_agent_that_dies_or_floods_is_named(
-    make: Make, program: str, message: str, retryable: bool
+    make: Make, program: str, why: str, retryable: bool
 ) -> None:
     driver = make(program, max_line_bytes=4096, max_text_characters=9999, max_events=99)
-    assert await failure(driver) == events.Failed(message=message, retryable=retryable)
+    failed = await failure(driver)
+    assert (failed.detail or failed.message, failed.retryable) == (why, retryable)
+
+
+async def test_standard_error_and_exit_code_are_not_told_to_people(make: Make) -> None:
+    failed = await failure(make('print("key sk-123", file=sys.stderr); sys.exit(1)'))
+    assert failed.message == "the agent ended before it was done"
+    assert "sk-123" in str(failed.detail)
 
 
 async def test_agent_that_never_begins_fails_and_may_be_tried_again(make: Make) -> None:
@@ -339,23 +359,25 @@ async def test_garbage_fails_with_the_line_quoted(make: Make, line: str, why: st
         'say("tool_result", id="2", content="b")\n'
     )
     failed = await failure(make(f"{opened}write({line!r} + chr(10)); say('done')"))
-    assert failed.message.startswith('the agent wrote a line that cannot be used: "')
-    assert json.dumps(line[:50], ensure_ascii=False)[1:-1] in failed.message
-    assert why in failed.message
-    assert len(failed.message) < 1000
+    detail = str(failed.detail)
+    assert failed.message == "the agent wrote a line that cannot be used"
+    assert detail.startswith(f'{failed.message}: "')
+    assert json.dumps(line[:50], ensure_ascii=False)[1:-1] in detail
+    assert why in detail
+    assert len(detail) < 1000
     assert not failed.retryable
 
 
 async def test_bytes_that_are_no_text_fail_with_the_line_quoted(make: Make) -> None:
     program = 'sys.stdout.buffer.write(b\'{"type": "text", "text": "\\xff\\x1b"}\\n\'); sys.stdout.flush()'
     failed = await failure(make(program))
-    assert "\ufffd" in failed.message
-    assert "\x1b" not in failed.message
+    assert "\ufffd" in str(failed.detail)
+    assert "\x1b" not in str(failed.detail)
 
 
 async def test_second_request_with_the_same_id_is_refused(make: Make) -> None:
     failed = await failure(make('[say("approval", id="1", action="a", description="b") for _ in range(2)]'))
-    assert "asked for before" in failed.message
+    assert "asked for before" in str(failed.detail)
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -423,9 +445,9 @@ async def test_stopped_agent_may_have_its_last_words(make: Make) -> None:
 @needs_proc
 async def test_child_that_holds_the_output_does_not_hold_the_turn(make: Make) -> None:
     heard = await said(make(f"{FAMILY}sys.exit(4)"), assignment("hello"))
-    assert heard[-1] == events.Failed(
-        message="the agent ended before it was done (exit code 4)", retryable=True
-    )
+    failed = heard[-1]
+    assert isinstance(failed, events.Failed)
+    assert (failed.detail, failed.retryable) == ("the agent ended before it was done (exit code 4)", True)
     for pid in pids(heard[:1]):
         await is_gone(pid)
 

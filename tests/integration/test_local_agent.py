@@ -249,7 +249,7 @@ async def test_file_that_is_no_model_is_a_failure(tmp_path: Path) -> None:
     (failed,) = await run(driver, "Hi")
     await driver.close()
     assert isinstance(failed, events.Failed)
-    assert "cannot be loaded" in failed.message
+    assert "cannot be loaded" in str(failed.detail)
 
 
 @pytest.mark.parametrize(

@@ -313,15 +313,15 @@ async def test_refused_key_names_the_setting_and_never_the_key(desk: Endpoint, m
     desk.plan(endpoint.status(code, {"error": {"message": f"wrong key {KEY}"}}))
     failed = failure(await run(make()))
     assert not failed.retryable
-    assert "api_key" in failed.message
-    assert KEY not in failed.message
+    assert "api_key" in str(failed.detail)
+    assert KEY not in str(failed.detail)
     assert len(desk.seen) == 1
 
 
 async def test_refusal_is_quoted_without_the_key(desk: Endpoint, make: Make) -> None:
     desk.plan(endpoint.status(400, {"error": {"message": f'no model "m"\nfor {KEY}'}}))
     failed = failure(await run(make()))
-    assert '"no model \\"m\\"\\nfor …"' in failed.message
+    assert '"no model \\"m\\"\\nfor …"' in str(failed.detail)
     assert not failed.retryable
 
 
@@ -340,7 +340,7 @@ async def test_lasting_trouble_is_a_failure_to_be_retried_later(desk: Endpoint, 
     desk.plan(*[endpoint.status(503, OVERLOADED)] * 3)
     failed = failure(await run(make(retries=2)))
     assert failed.retryable
-    assert "HTTP 503" in failed.message
+    assert "HTTP 503" in str(failed.detail)
     assert len(desk.seen) == 3
 
 
@@ -373,7 +373,7 @@ async def test_endpoint_that_is_not_there_is_a_failure_to_be_retried(make: Make)
     await server.wait_closed()
     failed = failure(await run(make(base_url=f"http://127.0.0.1:{port}/v1", retries=1)))
     assert failed.retryable
-    assert f"127.0.0.1:{port}" in failed.message
+    assert f"127.0.0.1:{port}" in str(failed.detail)
 
 
 async def silent(peer: Peer, _: object = None) -> None:
@@ -397,7 +397,7 @@ async def test_slow_drip_ends_with_the_time_of_the_request(desk: Endpoint, make:
     desk.plan(drip)
     failed = failure(await run(make(request_seconds=0.2, retries=0)))
     assert failed.retryable
-    assert "too long" in failed.message
+    assert "too long" in str(failed.detail)
 
 
 async def test_answer_cut_off_after_its_beginning_is_not_asked_for_again(desk: Endpoint, make: Make) -> None:
@@ -421,7 +421,7 @@ async def test_stream_that_ends_without_its_end_is_a_cut(desk: Endpoint, make: M
     desk.plan(endpoint.stream(event(chunk({"content": "Once upon"}))))
     failed = failure(await run(make()))
     assert failed.retryable
-    assert "cut off" in failed.message
+    assert "cut off" in str(failed.detail)
 
 
 async def test_answer_cut_off_after_its_end_is_whole(desk: Endpoint, make: Make) -> None:
@@ -446,7 +446,7 @@ async def test_error_in_the_middle_of_the_stream_is_a_failure(desk: Endpoint, ma
     desk.plan(endpoint.stream(event(chunk({"content": "Once"})), event(trouble)))
     failed = failure(await run(make()))
     assert failed.retryable
-    assert "the machine broke" in failed.message
+    assert "the machine broke" in str(failed.detail)
 
 
 GARBAGE = {
@@ -471,7 +471,7 @@ GARBAGE = {
 async def test_garbage_is_a_failure(desk: Endpoint, make: Make, data: bytes) -> None:
     desk.plan(endpoint.stream(event(chunk({"content": "Well"})), data, event("[DONE]")))
     happened = await run(make())
-    assert "cannot be read" in failure(happened).message
+    assert "cannot be read" in str(failure(happened).detail)
     assert len(desk.seen) == 1
 
 
@@ -484,7 +484,7 @@ async def test_endless_stream_is_a_failure(desk: Endpoint, make: Make) -> None:
             await peer.piece(comment)
 
     desk.plan(flood)
-    assert str(sse.MAX_STREAM_BYTES) in failure(await run(make())).message
+    assert str(sse.MAX_STREAM_BYTES) in str(failure(await run(make())).detail)
 
 
 @pytest.mark.parametrize(
@@ -500,12 +500,12 @@ async def test_answer_of_another_kind_is_a_failure(
         await peer.end()
 
     desk.plan(plan)
-    assert "cannot be read" in failure(await run(make())).message
+    assert "cannot be read" in str(failure(await run(make())).detail)
 
 
 async def test_redirect_is_not_followed(desk: Endpoint, make: Make) -> None:
     desk.plan(endpoint.status(307, {}, Location=f"{desk.base_url}/elsewhere"))
-    assert "HTTP 307" in failure(await run(make())).message
+    assert "HTTP 307" in str(failure(await run(make())).detail)
     assert len(desk.seen) == 1
 
 
@@ -554,8 +554,8 @@ async def test_key_goes_to_another_path_of_its_origin(desk: Endpoint, make: Make
 )
 async def test_address_of_another_kind_is_refused(make: Make, address: str) -> None:
     failed = failure(await run(make(), turn(model={"base_url": address})))
-    assert "base_url" in failed.message
-    assert "p@" not in failed.message
+    assert "base_url" in str(failed.detail)
+    assert "p@" not in str(failed.detail)
     with pytest.raises(errors.InvalidSetting, match="base_url") as refused:
         make(base_url=address)
     assert "p@" not in str(refused.value)
@@ -575,7 +575,7 @@ async def test_missing_key_is_a_failure_that_names_its_place(desk: Endpoint, mak
         raise errors.MissingSecret(where="OPENAI_API_KEY", setting="agent.api_key")
 
     failed = failure(await run(make(api_key=secret)))
-    assert "OPENAI_API_KEY" in failed.message
+    assert "OPENAI_API_KEY" in str(failed.detail)
     assert desk.seen == []
 
 
@@ -584,8 +584,8 @@ async def test_key_that_no_header_can_hold_is_refused_unshown(
     desk: Endpoint, make: Make, secret: str
 ) -> None:
     failed = failure(await run(make(api_key=lambda: secret)))
-    assert "api_key" in failed.message
-    assert not secret or secret[:6] not in failed.message
+    assert "api_key" in str(failed.detail)
+    assert not secret or secret[:6] not in str(failed.detail)
     assert desk.seen == []
 
 

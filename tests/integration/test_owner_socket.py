@@ -140,6 +140,15 @@ async def test_socket_of_a_living_gateway_is_not_taken(settings: config.Config) 
         assert await Line(path).call("GET", "/") == {"program": "frontdesk"}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = sockets.socket_of(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.with_name(sockets.LOCK).symlink_to("/dev/full")
+    with pytest.raises(errors.CannotListen, match=str(path)), sockets.listening(path):
+        pass
+
+
 async def test_longer_path_than_the_kernel_takes_works(tmp_path: Path) -> None:
     settings = loaded(tmp_path / ("long" * 30))
     async with running(settings), reach(settings) as office:

@@ -192,7 +192,7 @@ async def test_model_that_never_behaves_fails_the_turn(offer: Offer) -> None:
         pydantic_ai.Driver(pydantic_ai.Options(target=offer(weather_agent(scripted.model))))
     )
     assert isinstance(found[-1], events.Failed)
-    assert found[-1].message.startswith("UnexpectedModelBehavior")
+    assert str(found[-1].detail).startswith("UnexpectedModelBehavior")
     assert not found[-1].retryable
 
 
@@ -340,7 +340,7 @@ async def test_closing_the_iterator_cancels_a_running_tool(offer: Offer) -> None
 
     driver = pydantic_ai.Driver(pydantic_ai.Options(target=offer(agent)))
     happening = driver.run(assignment(), Line())
-    async with aclosing(happening):  # type: ignore[type-var]
+    async with aclosing(happening):
         while not isinstance(await anext(happening), events.Calls):
             pass
         following = asyncio.ensure_future(anext(happening))
@@ -368,11 +368,12 @@ async def test_steering_during_the_last_words_gets_an_answer_of_its_own(offer: O
 
     def steer(event: events.Event, line: Line) -> None:
         if isinstance(event, events.Text) and event.text == "Sunny":
-            line.send(events.Steer(text="And in Linz?"))
+            line.send(events.Steer(text="And in Linz?", id="t2"))
 
-    found = await collect(
-        pydantic_ai.Driver(pydantic_ai.Options(target=offer(Agent(scripted.model)))), answer=steer
-    )
+    line = Line()
+    driver = pydantic_ai.Driver(pydantic_ai.Options(target=offer(Agent(scripted.model))))
+    found = await collect(driver, line=line, answer=steer)
+    assert line.has_steered("t2")
     assert scripted.prompts() == ["Weather in Graz?", "And in Linz?"]
     assert said(found) == "Sunny.\n\nLinz, too."
     assert len(of_kind(found, events.Done)) == 1
@@ -463,7 +464,7 @@ async def test_limit_of_requests_fails_the_turn(offer: Offer) -> None:
     )
     found = await collect(driver)
     assert isinstance(found[-1], events.Failed)
-    assert found[-1].message.startswith("UsageLimitExceeded")
+    assert str(found[-1].detail).startswith("UsageLimitExceeded")
     assert not found[-1].retryable
 
 
@@ -478,7 +479,7 @@ async def test_refusal_of_the_provider_fails_the_turn(offer: Offer, status: int,
     assert isinstance(found[-1], events.Failed)
     assert found[-1].retryable is retryable
     assert str(status) in found[-1].message
-    assert "secret" not in found[-1].message
+    assert "secret" not in str(found[-1].detail)
 
 
 async def test_unforeseen_error_of_a_tool_is_logged_and_fails_the_turn(
@@ -523,7 +524,7 @@ async def test_session_can_choose_another_model(offer: Offer) -> None:
 async def test_unknown_model_fails_the_turn() -> None:
     found = await collect(pydantic_ai.Driver(pydantic_ai.Options(model="nobody:knows")))
     assert isinstance(found[-1], events.Failed)
-    assert "nobody:knows" in found[-1].message
+    assert "nobody:knows" in str(found[-1].detail)
 
 
 async def test_function_that_makes_the_agent_is_a_target(offer: Offer) -> None:
@@ -554,7 +555,7 @@ async def test_missing_key_fails_the_turn_by_name() -> None:
 
     found = await collect(pydantic_ai.Driver(pydantic_ai.Options(model="openai-chat:x", api_key=no_key)))
     assert isinstance(found[-1], events.Failed)
-    assert "OPENAI_API_KEY" in found[-1].message
+    assert "OPENAI_API_KEY" in str(found[-1].detail)
 
 
 class Endpoint(ThreadingHTTPServer):

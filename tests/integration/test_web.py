@@ -323,7 +323,10 @@ async def test_stream_that_never_ends_does_not_hold_up_the_end(store_url: str) -
             await wired.left.wait()
 
 
-async def test_signed_message_is_answered_by_a_signed_callback(store_url: str) -> None:
+async def test_signed_message_is_answered_by_a_signed_callback(
+    store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with loopback.receiver() as receiver, await SessionStore.open(store_url) as sessions:
         options = webhook.Options(callback_url=receiver.url, secrets=(lambda: SECRET,))
         channel = webhook.Channel(options, "billing")
@@ -346,6 +349,19 @@ async def test_signed_message_is_answered_by_a_signed_callback(store_url: str) -
 
                 await poll(look)
         assert json.loads(receiver.received[0].body)["text"] == "echo: hello"
+    (said,) = (line for line in caplog.messages if "event=message_accepted" in line)
+    assert f" request={accepted.headers['x-request-id']}" in said
+    (began,) = (line for line in caplog.messages if "event=turn_began" in line)
+    assert f"turn={accepted.json()['turn_id']}" in began
+    assert "request=" not in began
+
+
+async def test_event_id_used_again_in_another_chat_is_the_first_message(store_url: str) -> None:
+    async with open_house(store_url) as house:
+        first = await house.say("one", event_id="e1", source=house.source("ann"))
+        again = await house.say("two", event_id="e1", source=house.source("bob"))
+    assert again.repeated
+    assert (again.turn_id, again.session_key) == (first.turn_id, first.session_key)
 
 
 async def test_completion_is_streamed_through_the_port(store_url: str) -> None:

@@ -75,7 +75,7 @@ def test_several_secrets_and_secrets_by_name(monkeypatch: pytest.MonkeyPatch) ->
         ({"model": "m", "modle": 1}, r"no setting agent\.modle\. Did you mean agent\.model\?"),
         ({"model": "m", "zzz": 1}, "Known here: model"),
         ({"model": 1}, r"agent\.model"),
-        ({}, r"agent\.model is None"),
+        ({}, r"agent\.model is missing"),
         ({"model": "m", "seconds": "soon"}, r"agent\.seconds"),
         ({"model": "m", "api_key_env": 3}, r"agent\.api_key_env"),
         ({"model": "m", "tokens_env": "X"}, r"agent\.tokens_env"),

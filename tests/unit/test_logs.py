@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.logs import get_logger, render
+from frontdesk.logs import get_logger, render, request_id
 
 
 def test_event_and_fields_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -15,6 +15,18 @@ def test_event_and_fields_are_one_line(caplog: pytest.LogCaptureFixture) -> None
         get_logger("frontdesk.test").info("session_started", session="s1", replaces=None, ended=False)
     assert [record.getMessage() for record in caplog.records] == [
         "event=session_started session=s1 ended=False"
+    ]
+
+
+def test_request_that_is_served_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    before = request_id.set("r1")
+    with caplog.at_level(logging.INFO):
+        get_logger("frontdesk.test").info("message_accepted", turn="t1")
+        get_logger("frontdesk.test").info("request_served", request="r2", status=200)
+    request_id.reset(before)
+    assert caplog.messages == [
+        "event=message_accepted turn=t1 request=r1",
+        "event=request_served request=r2 status=200",
     ]
 
 

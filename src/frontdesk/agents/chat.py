@@ -16,6 +16,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.formats import completions, quoting, sse
 from frontdesk.logs import get_logger
+from frontdesk.model import events
 
 log = get_logger(__name__)
 
@@ -30,6 +31,13 @@ PASSING = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
 NO_QUOTA = "insufficient_quota"
+BLAMES: Mapping[type[errors.FrontdeskError], str] = {
+    errors.EndpointUnavailable: "the model does not answer",
+    errors.EndpointRefused: "the model's endpoint refused the request",
+    errors.BrokenStream: "the model's answer cannot be read",
+    errors.MissingSecret: "the agent lacks a secret that it needs",
+}
+BROKE_DOWN = "the agent broke down"
 
 Value = TypeVar("Value")
 
@@ -282,6 +290,12 @@ def _seconds_until(date: str) -> float:
         return math.nan
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - datetime.now(UTC)).total_seconds()
+
+
+def failed_of(error: errors.FrontdeskError, *, retryable: bool) -> events.Failed:
+    """The failure, in words of our own; what endpoint, program or setting is to blame is in the detail."""
+    message = next((words for kind, words in BLAMES.items() if isinstance(error, kind)), BROKE_DOWN)
+    return events.Failed(message=message, retryable=retryable, detail=str(error))
 
 
 def origin(base_url: str) -> tuple[str, str, int | None]:

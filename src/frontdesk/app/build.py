@@ -1,25 +1,28 @@
 """The gateway that a configuration describes."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from frontdesk import plugins
+from frontdesk import errors, plugins
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.config import Config
-from frontdesk.config.options import read_options
+from frontdesk.config import options as records
 from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
 from frontdesk.hooks import open_hooks
+from frontdesk.logs import get_logger
 from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
+
+log = get_logger(__name__)
 
 
 @asynccontextmanager
@@ -28,6 +31,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
     running = _running(config)
     agent = make_agent(config)
     channels = make_channels(config)
+    _warn_of_secrets(config)
     async with AsyncExitStack() as opened:
         sessions = await opened.enter_async_context(await SessionStore.open(config.store_url, config.gateway))
         gateway = Gateway(
@@ -39,6 +43,17 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             snapshots=_snapshots(config),
         )
         yield await opened.enter_async_context(gateway.started())
+
+
+def _warn_of_secrets(config: Config) -> None:
+    for missing in missing_secrets(config):
+        log.warning("secret_missing", why=missing)
+
+
+def missing_secrets(config: Config) -> list[errors.MissingSecret]:
+    """What the agent and the channels need to know and what is not where the settings say."""
+    read = (agent_options(config), *(options for _, _, options in _read_channels(config)))
+    return [missing for options in read for missing in records.missing_secrets(options)]
 
 
 def _running(config: Config) -> Running:
@@ -55,21 +70,34 @@ async def check(config: Config) -> None:
 
 def make_agent(config: Config) -> Agent:
     driver = plugins.load_part("agent", config.driver)
-    agent: Agent = driver(read_options(driver.Options, config.agent, ("agent",)))
+    agent: Agent = driver(agent_options(config))
     return agent
+
+
+def agent_options(config: Config) -> msgspec.Struct:
+    """What is set for the agent, as its driver's record."""
+    driver = plugins.load_part("agent", config.driver)
+    options: msgspec.Struct = records.read_options(driver.Options, config.agent, ("agent",))
+    return options
 
 
 def make_channels(config: Config) -> list[Channel]:
     """The configured channels, and the terminal."""
-    channels: list[Channel] = []
-    for platform, table in config.channels.items():
-        if platform != LOCAL and table:
-            channels += _channels_of(platform, table)
+    channels: list[Channel] = [made(options, account) for made, account, options in _read_channels(config)]
     terminal = plugins.load_part("channel", LOCAL)
     return [*channels, terminal(terminal.Options(), None)]
 
 
-def _channels_of(platform: str, table: Mapping[str, Any]) -> list[Channel]:
+def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
+    """The class, the account and the options of each configured channel."""
+    for platform, table in config.channels.items():
+        if platform != LOCAL and table:
+            yield from _read_platform(platform, table)
+
+
+def _read_platform(
+    platform: str, table: Mapping[str, Any]
+) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """One for the platform's own table, one for each table in it that is no option."""
     made = plugins.load_part("channel", platform)
     options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
@@ -80,10 +108,10 @@ def _channels_of(platform: str, table: Mapping[str, Any]) -> list[Channel]:
         if isinstance(value, Mapping) and not _is_option(name, options)
     }
     own = {name: value for name, value in table.items() if name not in accounts}
-    found = [made(read_options(made.Options, own, above, ACCESS_FIELDS), None)] if own else []
+    if own:
+        yield made, None, records.read_options(made.Options, own, above, ACCESS_FIELDS)
     for name, value in accounts.items():
-        found.append(made(read_options(made.Options, value, (*above, name)), name))
-    return found
+        yield made, name, records.read_options(made.Options, value, (*above, name))
 
 
 def _is_option(name: str, options: set[str]) -> bool:

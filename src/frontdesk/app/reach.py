@@ -40,6 +40,15 @@ async def reach(config: Config) -> AsyncIterator[Office]:
         yield FarOffice(line)
 
 
+async def is_running(home: Path) -> bool:
+    """Whether a gateway of this home folder answers."""
+    try:
+        await Line(sockets.socket_of(home)).call("GET", "/")
+    except errors.GatewayUnreachable:
+        return False
+    return True
+
+
 def without_creating(url: str) -> str:
     """An empty store in memory when there is no file yet: a question makes none."""
     path = unquote(url.removeprefix(SQLITE).partition("?")[0])

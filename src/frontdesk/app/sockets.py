@@ -64,8 +64,9 @@ def _owned(path: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.pread(lock, MAX_HOLDER_BYTES, 0).decode(errors="replace") or "another process"
             raise errors.GatewayRunning(holder=holder, path=path) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"process {os.getpid()}".encode(), 0)
+        with _translated(path):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"process {os.getpid()}".encode(), 0)
         yield
     finally:
         os.close(lock)

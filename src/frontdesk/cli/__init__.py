@@ -1,7 +1,10 @@
 """The command line: one module for each command, loaded when it is called."""
 
+import os
+import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,6 +46,27 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except errors.FrontdeskError as error:
             raise click.ClickException(one_line(error)) from error
+
+    def main(self, *arguments: Any, **named: Any) -> Any:
+        """The outermost door: what the system refuses is told in one line."""
+        try:
+            return super().main(*arguments, **named)
+        except OSError as error:
+            _let_go_of_output()
+            raise SystemExit(f"Error: {_refused(error)}") from error
+
+
+def _refused(error: OSError) -> str:
+    why = error.strerror or str(error)
+    return f"{error.filename}: {why}" if error.filename else why
+
+
+def _let_go_of_output() -> None:
+    """What cannot be written now is not tried again, and complained about, at the very end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """``frontdesk doctor``: what stands in the way of running, and what to do about it."""
 
 import asyncio
+import errno
+import os
 import shutil
 import socket
 import sys
@@ -12,11 +14,12 @@ import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors
-from frontdesk.app import build
+from frontdesk.app import build, reach
 from frontdesk.cli import one_line, output
 from frontdesk.config import Config
 
 LEAST_FREE_MIB = 500
+IN_USE = "in use by the running gateway"
 MIB = 1024 * 1024
 OLDEST_PYTHON = (3, 11)
 
@@ -60,7 +63,15 @@ def _examine(config_file: Path | None) -> Iterator[Finding]:
         return
     there = "" if loaded.file.exists() else " (no such file: every setting has its default; frontdesk init)"
     yield Finding(check="configuration", text=f"{loaded.file}{there}")
-    checks: tuple[Callable[[Config], Finding], ...] = (_disk, _store, _agent, _channels, _git, _port)
+    checks: tuple[Callable[[Config], Finding], ...] = (
+        _disk,
+        _store,
+        _agent,
+        _channels,
+        _secrets,
+        _git,
+        _port,
+    )
     for check in checks:
         yield check(loaded)
 
@@ -85,10 +96,15 @@ def _store(loaded: Config) -> Finding:
     try:
         asyncio.run(_open(loaded))
     except errors.StoreLocked as error:
-        return Finding(check="store", text=f"{name}, in use: {one_line(error)}")
+        held = IN_USE if _gateway_runs(loaded) else f"in use: {one_line(error)}"
+        return Finding(check="store", text=f"{name}, {held}")
     except errors.FrontdeskError as error:
         return Finding(check="store", verdict=Verdict.FAILED, text=one_line(error))
     return Finding(check="store", text=name)
+
+
+def _gateway_runs(loaded: Config) -> bool:
+    return asyncio.run(reach.is_running(loaded.home))
 
 
 async def _open(loaded: Config) -> None:
@@ -101,7 +117,23 @@ def _agent(loaded: Config) -> Finding:
         asyncio.run(_make_agent(loaded))
     except errors.FrontdeskError as error:
         return Finding(check="agent", verdict=Verdict.FAILED, text=one_line(error))
+    if program := _missing_program(loaded):
+        text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
+        return Finding(check="agent", verdict=Verdict.FAILED, text=text)
     return Finding(check="agent", text=loaded.driver)
+
+
+def _missing_program(loaded: Config) -> str | None:
+    """The program of an agent that is one, when it is nowhere to be found."""
+    options = build.agent_options(loaded)
+    command: tuple[str, ...] = getattr(options, "command", ())
+    if not command:
+        return None
+    program = command[0]
+    folders = (loaded.running.working_dir or ".", getattr(options, "cwd", None) or ".")
+    places = [Path(folder).expanduser().absolute() / program for folder in folders]
+    found = any(map(shutil.which, places)) if os.sep in program else shutil.which(program)
+    return None if found else program
 
 
 async def _make_agent(loaded: Config) -> None:
@@ -109,7 +141,7 @@ async def _make_agent(loaded: Config) -> None:
 
 
 def _channels(loaded: Config) -> Finding:
-    """The channels can be made, and the secrets that they name are there."""
+    """The channels can be made."""
     try:
         names = asyncio.run(_make_channels(loaded))
     except errors.FrontdeskError as error:
@@ -123,6 +155,18 @@ async def _make_channels(loaded: Config) -> list[str]:
         names.append(f"{channel.name}@{channel.account}" if channel.account else channel.name)
         await channel.close()
     return names
+
+
+def _secrets(loaded: Config) -> Finding:
+    """What the settings of the agent and the channels name is there."""
+    try:
+        missing = build.missing_secrets(loaded)
+    except errors.FrontdeskError:
+        text = "not looked for: the settings above are to be corrected first"
+        return Finding(check="secrets", verdict=Verdict.WARNING, text=text)
+    if missing:
+        return Finding(check="secrets", verdict=Verdict.FAILED, text=" ".join(map(one_line, missing)))
+    return Finding(check="secrets", text="all there")
 
 
 def _git(loaded: Config) -> Finding:
@@ -140,5 +184,7 @@ def _port(loaded: Config) -> Finding:
         with socket.create_server((loaded.host, loaded.port)):
             return Finding(check="address", text=f"{where} is free")
     except OSError as error:
-        text = f"{where}: {error.strerror or error} (a running gateway, perhaps: frontdesk status)"
+        if error.errno == errno.EADDRINUSE and _gateway_runs(loaded):
+            return Finding(check="address", text=f"{where}, {IN_USE}")
+        text = f"{where}: {error.strerror or error}"
         return Finding(check="address", verdict=Verdict.WARNING, text=text)

@@ -32,10 +32,20 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     SIGTERM or Ctrl-C lets running turns finish for gateway.drain_seconds; a second one does not wait.
     """
     loaded = _with(config.load(config_file), host, port)
-    loaded.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_home(loaded.home)
     lines.listen(log_level, loaded.home / "frontdesk.log" if chat else None)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise click.ClickException(
+            f"The home folder {home} cannot be made: {why}. Set another one."
+        ) from error
 
 
 def _with(loaded: Config, host: str | None, port: int | None) -> Config:

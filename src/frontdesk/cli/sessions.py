@@ -116,7 +116,9 @@ def search(config_file: Path | None, query: str, limit: int, as_json: bool) -> N
     for hit in () if as_json else hits:
         output.show(f"{hit['session_id']}  {output.local_time(hit['created_at'])}  {hit['role']}")
         output.show(f"  {hit['snippet']}")
-    sys.exit(0 if hits else 1)
+    if not hits:
+        click.echo("Nothing found.", err=True)
+        sys.exit(1)
 
 
 @command.command()

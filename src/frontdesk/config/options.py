@@ -8,7 +8,7 @@ import difflib
 import os
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,8 +43,27 @@ def read_options(
     missing = [field for field in fields.values() if field.required and field.name not in values]
     if missing:
         key = settings.dotted((*above, _written(missing[0])))
-        raise errors.InvalidSetting(key=key, value=None, allowed="something: it must be set")
+        raise errors.MissingSetting(key=key)
     return kind(**values)
+
+
+def missing_secrets(options: msgspec.Struct) -> Iterator[errors.MissingSecret]:
+    """Each secret that the record names and that is not there now."""
+    fields = (field for field in msgspec.structs.fields(type(options)) if _is_secret(field.type))
+    for secret in (each for field in fields for each in _held(getattr(options, field.name))):
+        try:
+            secret()
+        except errors.MissingSecret as error:
+            yield error
+
+
+def _held(value: Any) -> Collection[Secret]:
+    """The secrets in a field: one, several, one for each name, or none."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, tuple):
+        return value
+    return () if value is None else (value,)
 
 
 def _hint(path: settings.Path, known: list[str]) -> str:

@@ -38,15 +38,23 @@ class Line:
             self._stopping.set()
         return True
 
+    async def take(self) -> events.Signal:
+        """The next signal, in the order of sending. A Steer is not heeded yet: `mark_steered` says so."""
+        return await self._signals.get()
+
+    def mark_steered(self, turn_id: str) -> None:
+        """The agent heeds this message: from now on it belongs to the turn that runs."""
+        self._steered.add(turn_id)
+
     async def receive(self) -> events.Signal:
-        """The next signal, in the order of sending."""
-        signal = await self._signals.get()
+        """The next signal, for an agent that heeds whatever it receives."""
+        signal = await self.take()
         if isinstance(signal, events.Steer):
-            self._steered.add(signal.id)
+            self.mark_steered(signal.id)
         return signal
 
     def has_steered(self, turn_id: str) -> bool:
-        """Whether the agent has received that message; one that it has not waits for its own turn."""
+        """Whether the agent heeds that message; one that it does not waits for its own turn."""
         return turn_id in self._steered
 
     @property

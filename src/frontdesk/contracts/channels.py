@@ -78,7 +78,8 @@ class Desk(Protocol):
         """What happens in a turn as far as it happens on this node, and at the end the finished turn.
 
         Either every event from the turn's first on, whenever this is called, or none: who joins late
-        never gets the second half of an answer.
+        never gets the second half of an answer. Restarted says that a new attempt begins, Missed that the
+        rest is only in the store.
         """
         ...
 

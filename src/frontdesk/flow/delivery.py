@@ -13,6 +13,8 @@ from frontdesk.model.sessions import Status
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
 MAX_DOUBLINGS = 16
+FEWEST_ATTEMPTS = 8
+"""Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
 SETTLE_PAUSE_SECONDS = 0.5
 
 log = get_logger(__name__)
@@ -53,7 +55,7 @@ class Sender:
             case Unknown() if not self._parts.repeatable(delivery):
                 return Settlement(state=State.UNKNOWN, error=outcome.why)
         oldest = now - timedelta(seconds=self._parts.running.delivery_max_age_seconds)
-        if delivery.created_at < oldest:
+        if delivery.created_at < oldest and delivery.attempts >= FEWEST_ATTEMPTS:
             return Settlement(state=State.DEAD, error=f"given up: {outcome.why}")
         asked = outcome.retry_after_seconds if isinstance(outcome, NotSent) else None
         return Settlement(

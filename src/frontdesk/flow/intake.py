@@ -42,6 +42,7 @@ class Intake:
         key = await self._parts.conversations.route(incoming.source)
         turn = self._turn(incoming, key, verdict)
         accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn))
+        key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)
         return Receipt(
@@ -105,8 +106,8 @@ class Intake:
             return Admission(interrupts=registry.stops_turn(turn.text))
         mode = self._mode(running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
-        wanted = wanted and not queued  # told once, not with each of many messages
-        notices = self._parts.notices(turn, BUSY_NOTICES[mode]) if wanted else ()
+        first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
+        notices = self._parts.notices(turn, BUSY_NOTICES[mode]) if wanted and first_to_wait else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
     def _mode(self, running: Turn | None, queued: int) -> Busy:

@@ -14,6 +14,8 @@ from frontdesk.model import events
 from frontdesk.model.turns import Claim, Turn
 
 CLEANUP_SECONDS = 10.0
+BREATH_EVENTS = 50
+BREATH_SECONDS = 0.02
 NO_APPROVALS = "nobody can be asked for an approval here"
 
 log = get_logger(__name__)
@@ -21,6 +23,21 @@ log = get_logger(__name__)
 
 class Stopped(Exception):
     """Somebody wanted the turn to stop."""
+
+
+class Breath:
+    """Lets others run: an agent that never waits would have the loop to itself."""
+
+    def __init__(self) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._since = self._time()
+        self._events = 0
+
+    async def draw(self) -> None:
+        self._events += 1
+        if self._events >= BREATH_EVENTS or self._time() - self._since > BREATH_SECONDS:
+            await asyncio.sleep(0)
+            self._events, self._since = 0, self._time()
 
 
 class Listening:
@@ -82,7 +99,8 @@ class Listening:
         return self._task.result()
 
     async def _listen(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
-        self._parts.live.begin(self._claim.turn.id)
+        self._parts.live.begin(self._claim.turn.id, assignment.attempt)
+        breath = Breath()
         stream = self._parts.agent.run(assignment, self._line)
         async with aclosing(stream):
             async for event in stream:
@@ -92,6 +110,7 @@ class Listening:
                 await self._write(event, assignment.session_id, draft)
                 if isinstance(event, events.Done):
                     break
+                await breath.draw()
         await self._write(events.Done(), assignment.session_id, draft)
         return None
 
@@ -107,7 +126,7 @@ class Listening:
             await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
 
     def _take_heard(self) -> list[Turn]:
-        """The messages that the agent has received and that are not yet part of the turn."""
+        """The messages that the agent heeds and that are not yet part of the turn."""
         heard = [turn for turn in self._unwritten if self._line.has_steered(turn.id)]
         self._unwritten = [turn for turn in self._unwritten if turn not in heard]
         return heard

@@ -23,6 +23,8 @@ from frontdesk.model.sessions import Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Claim, Ending, Kind, State, Turn
 
 FIRST_RETRY_SECONDS = 1.0
+MAX_ERROR_CHARACTERS = 2_000
+"""Of what is kept about a failure."""
 
 FAILED = "Sorry, this went wrong and your message was not answered: {why}"
 OUR_FAULT = "an error in frontdesk itself; its log has the details"
@@ -218,10 +220,11 @@ class RunningTurn:
 
     async def _fail(self, session: Session, draft: Draft, failure: events.Failed) -> None:
         parts, turn = self._parts, self.turn
-        log.warning("turn_failed", turn=turn.id, attempt=turn.attempts, why=failure.message)
+        why = quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
+        log.warning("turn_failed", turn=turn.id, attempt=turn.attempts, why=why)
         if failure.retryable and turn.tries < MAX_ATTEMPTS:
             delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (turn.tries - 1))
-            again = Again(due_at=parts.clock.now() + delay, error=failure.message)
+            again = Again(due_at=parts.clock.now() + delay, error=why)
             await self._requeue(replace(again, session_id=session.id, usage=draft.usage))
             return
         text = FAILED.format(why=quoting.clean_text(failure.message))
@@ -229,7 +232,7 @@ class RunningTurn:
             state=State.FAILED,
             messages=tuple(draft.close(finish_reason="error")),
             deliveries=parts.notices(turn, text, final=True, session_id=session.id),
-            error=failure.message,
+            error=why,
         )
         await self._finish(self._in(session, draft, ending))
 

@@ -88,7 +88,21 @@ class Failed(Event, frozen=True, kw_only=True):
     """The agent could not finish. A retryable failure is tried again from the rows written so far."""
 
     message: str
+    """For people; nothing in it that the agent wrote by accident."""
     retryable: bool = False
+    detail: str | None = None
+    """What went wrong, for the log and the owner: it may hold anything that the agent wrote."""
+
+
+class Restarted(Event, frozen=True, kw_only=True):
+    """Only who follows a turn gets it: an attempt failed, and what it said counts no more."""
+
+
+class Missed(Event, frozen=True, kw_only=True):
+    """Only who follows a turn gets it: the rest of what is said is too much to be kept until it is read.
+
+    Nothing follows it but the end. The whole answer is in the store.
+    """
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +122,7 @@ class Steer(Signal, frozen=True, kw_only=True):
 
     text: str
     id: str = ""
-    """The turn that it would have been; once the agent has received the signal, it is part of this one."""
+    """The turn that it would have been; once the agent heeds it, it is part of this one."""
 
 
 class Stop(Signal, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontdesk.logs import get_logger
+from frontdesk.logs import get_logger, request_id
 from frontdesk.web import problems
 
 REQUEST_ID = "x-request-id"
@@ -76,7 +76,12 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await Visit(scope, send, self._hosts).run(self._app, receive)
+            visit = Visit(scope, send, self._hosts)
+            before = request_id.set(visit.id)
+            try:
+                await visit.run(self._app, receive)
+            finally:
+                request_id.reset(before)
 
 
 class Visit:

@@ -240,3 +240,19 @@ async def test_agent_inside_hears_stop_and_steering() -> None:
         yield events.Done()
 
     assert await run(Inside(then=obeying), Limits(), line) == [events.Done()]
+
+
+async def test_agent_inside_says_what_it_heeds() -> None:
+    line = Line()
+    for name in ("t1", "t2", "t3"):
+        line.send(events.Steer(text="left", id=name))
+
+    async def choosing(inner: Line) -> AsyncGenerator[events.Event]:
+        await inner.take()
+        await inner.receive()
+        await inner.take()
+        inner.mark_steered("t3")
+        yield events.Done()
+
+    assert await run(Inside(then=choosing), Limits(), line) == [events.Done()]
+    assert [line.has_steered(name) for name in ("t1", "t2", "t3")] == [False, True, True]

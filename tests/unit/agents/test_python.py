@@ -45,6 +45,14 @@ async def broken(turn: events.Assignment, line: Line) -> AsyncIterator[str]:
     raise ValueError("the password is swordfish")
 
 
+async def choosy(turn: events.Assignment, line: Line) -> str:
+    await line.take()
+    await line.receive()
+    await line.take()
+    line.mark_steered("t3")
+    return "heard"
+
+
 async def cut_off(turn: events.Assignment, line: Line) -> str:
     raise ConnectionResetError
 
@@ -153,3 +161,13 @@ def test_generator_that_would_block_is_refused() -> None:
 def test_target_of_another_form_is_refused(target: str) -> None:
     with pytest.raises(errors.InvalidSetting):
         Driver(Options(target=target))
+
+
+async def test_function_says_what_it_heeds() -> None:
+    line = Line()
+    for name in ("t1", "t2", "t3"):
+        line.send(events.Steer(text="left", id=name))
+    assert (
+        answer(await said(Driver(Options(target=f"{__name__}:choosy")), assignment("hello"), line)) == "heard"
+    )
+    assert [line.has_steered(name) for name in ("t1", "t2", "t3")] == [False, True, True]

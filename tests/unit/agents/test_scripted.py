@@ -125,9 +125,18 @@ async def test_deaf_agent_is_told_nothing() -> None:
 
 async def test_steering_is_waited_for_or_said_at_the_end() -> None:
     line = Line()
-    line.send(events.Steer(text="left"))
-    line.send(events.Steer(text="right"))
+    line.send(events.Steer(text="left", id="t2"))
+    line.send(events.Steer(text="right", id="t3"))
     assert answer(await tell("!steer; !sleep 0", line, steers=True)) == "steered: leftsteered: right"
+    assert line.has_steered("t2")
+    assert line.has_steered("t3")
+
+
+async def test_steering_that_nobody_repeats_is_not_heeded() -> None:
+    line = Line()
+    line.send(events.Steer(text="left", id="t2"))
+    await tell("!sleep 0; !fail", line, steers=True)
+    assert not line.has_steered("t2")
 
 
 async def test_script_answers_messages_without_directives() -> None:

@@ -51,7 +51,7 @@ def test_what_follows_a_command_is_its_argument(text: str, expected: tuple[str, 
     [
         "/etc/hosts",
         "/new/thing",
-        "/newer",
+        "/newer words",
         "/unknown",
         "/",
         "//new",
@@ -70,6 +70,29 @@ def test_other_messages_are_no_commands(text: str) -> None:
     assert registry.parse(text) is None
     assert registry.kind_of(text) is Kind.MESSAGE
     assert not registry.stops_turn(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/resum", "resume"),
+        ("/hlep", "help"),
+        ("/Sesions@bot", "sessions"),
+        ("/newer", "new"),
+        ("/rset", "reset"),
+    ],
+)
+async def test_slip_is_answered_with_what_may_have_been_meant(text: str, meant: str) -> None:
+    found = registry.parse(text)
+    assert found is not None
+    assert registry.kind_of(text) is Kind.CONTROL
+    assert not registry.stops_turn(text)
+    assert f"Did you mean /{meant}?" in found[0].help
+
+
+@pytest.mark.parametrize("text", ["/resum My trip", "/resum\nmore", "/etc", "/nosuch", "/explain", "/review"])
+def test_what_is_no_slip_goes_to_the_agent(text: str) -> None:
+    assert registry.parse(text) is None
 
 
 @pytest.mark.parametrize("name", [command.name for command in registry.COMMANDS])

@@ -10,6 +10,7 @@ from frontdesk.agents import processes
 from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.options import PASSED, Options
 from frontdesk.agents.acp.wire import Lost, Wire
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 
@@ -60,7 +61,8 @@ class Kept:
                 max_line_bytes=options.max_line_bytes,
             )
         except OSError as error:
-            raise Lost(f"{options.command[0]!r} cannot be started: {error.strerror}") from error
+            detail = f"{options.command[0]!r}, {error.strerror}"
+            raise Lost("it cannot be started", detail=detail) from error
         return cls(Wire(process, options), cwd)
 
     @property
@@ -87,7 +89,8 @@ class Kept:
         if self._abilities is None:
             hello = await self.wire.request("initialize", HELLO)
             if hello.get("protocolVersion") != PROTOCOL:
-                raise Lost(f"it speaks version {hello.get('protocolVersion')!r} of ACP, not {PROTOCOL}")
+                spoken = quoting.quote(str(hello.get("protocolVersion")))
+                raise Lost(f"it speaks another version of ACP than {PROTOCOL}", detail=spoken)
             self._abilities = _object(hello.get("agentCapabilities"))
         return self._abilities
 
@@ -144,7 +147,7 @@ class Kept:
 
 def _check_folder(cwd: str) -> None:
     if not Path(cwd).is_dir():
-        raise Lost(f"there is no folder {cwd!r} to work in")
+        raise Lost("there is no folder to work in", detail=repr(cwd))
 
 
 def _values(options: object) -> list[object]:

@@ -44,7 +44,7 @@ class Turn:
 
     async def _listen(self) -> None:
         while True:
-            await self._wire.inbox.put(await self._line.receive())
+            await self._wire.inbox.put(await self._line.take())
 
     async def _next(self) -> Item:
         """What comes next. Lost when nothing comes in time; while a person decides there is time."""

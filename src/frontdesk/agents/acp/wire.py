@@ -7,6 +7,7 @@ import msgspec
 
 from frontdesk.agents.acp.options import Options
 from frontdesk.agents.processes import Process
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 
@@ -26,9 +27,13 @@ UPDATE = "session/update"
 class Lost(Exception):
     """The agent cannot go on."""
 
-    def __init__(self, why: str, *, retryable: bool = False) -> None:
-        super().__init__(why)
-        self.failed = events.Failed(message=f"The agent failed: {why}", retryable=retryable)
+    def __init__(self, why: str, *, detail: str = "", retryable: bool = False) -> None:
+        """Why, in words of our own; the detail may be the agent's and is for the log."""
+        told = f"{why}: {detail}" if detail else why
+        super().__init__(told)
+        self.failed = events.Failed(
+            message=f"The agent failed: {why}", retryable=retryable, detail=told if detail else None
+        )
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -144,7 +149,7 @@ class Wire:
         except TimeoutError:
             raise Lost(f"it read nothing for {WRITE_SECONDS:g} seconds") from None
         except OSError:
-            raise Lost(f"it ended: {await self._process.fate()}", retryable=True) from None
+            raise await self._ended() from None
 
     async def _read(self) -> None:
         lost = await self._read_all()
@@ -160,11 +165,16 @@ class Wire:
         try:
             while line := await self._process.read():
                 await self._take(line)
-            return Lost(f"it ended: {await self._process.fate()}", retryable=True)
+            return await self._ended()
         except asyncio.LimitOverrunError:
             return Lost(f"flood: it wrote a line of more than {self._options.max_line_bytes} bytes")
         except Lost as lost:
             return lost
+
+    async def _ended(self) -> Lost:
+        fate, words = await self._process.fate(), self._process.last_words
+        detail = f"{fate}, its last words: {quoting.quote(words)}" if words else fate
+        return Lost("it ended", detail=detail, retryable=True)
 
     async def _take(self, line: bytes) -> None:
         self._bytes += len(line)
@@ -222,7 +232,7 @@ def result_of(message: dict[str, Any], method: str) -> dict[str, Any]:
     if isinstance(error, dict):
         if error.get("code") == AUTH_REQUIRED:
             raise Lost("somebody has to sign in to it first")
-        raise Lost(f"it refused {method}: {str(error.get('message'))[:MAX_WORDS]}")
+        raise Lost(f"it refused {method}", detail=quoting.quote(str(error.get("message"))[:MAX_WORDS]))
     result = message.get("result")
     return result if isinstance(result, dict) else {}
 

@@ -93,7 +93,8 @@ class Driver:
     def _not_started(self, error: OSError) -> events.Failed:
         program = quoting.quote(self._options.command[0])
         return events.Failed(
-            message=f"the agent {program} cannot be started: {error.strerror}",
+            message="the agent cannot be started",
+            detail=f"the agent {program} cannot be started: {error.strerror}",
             retryable=error.errno in PASSING,
         )
 

@@ -10,9 +10,13 @@ from frontdesk.agents.command.options import Options
 from frontdesk.agents.processes import Process
 from frontdesk.contracts.agents import Line
 from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
 from frontdesk.model import events
 
 STOPPED = "stopped"
+ENDED = "the agent ended before it was done"
+
+log = get_logger(__name__)
 
 
 class Exchange:
@@ -27,14 +31,19 @@ class Exchange:
             max_events=options.max_events, max_text_characters=options.max_text_characters, max_calls=None
         )
         self._tally = Tally(limits)
+        self._steers: set[str] = set()
+        """The messages that the agent was told of."""
 
     async def run(self) -> AsyncGenerator[events.Event, None]:
         """What the agent says, up to Done or Failed."""
         tasks = {asyncio.create_task(self._speak()), asyncio.create_task(self._heed_stop())}
         try:
-            event: events.Event | None = None
+            event: events.Event | protocol.Heeded | None = None
             while not isinstance(event, events.Done | events.Failed):
                 event = await self._next()
+                if isinstance(event, protocol.Heeded):
+                    self._heed(event.id)
+                    continue
                 self._patience.note(event)
                 yield event
         finally:
@@ -43,7 +52,14 @@ class Exchange:
             await asyncio.wait(tasks)
         _raise_unexpected(tasks)
 
-    async def _next(self) -> events.Event:
+    def _heed(self, turn_id: str) -> None:
+        """From now on the message belongs to this turn. One of an earlier turn has become its own."""
+        if turn_id in self._steers:
+            self._line.mark_steered(turn_id)
+        else:
+            log.warning("agent_steered_unknown", turn=self._turn.turn_id, id=quoting.clean_text(turn_id))
+
+    async def _next(self) -> events.Event | protocol.Heeded:
         try:
             async with self._patience.waiting():
                 line = await self._read_line()
@@ -58,8 +74,9 @@ class Exchange:
         if not line:
             return await self._ended()
         self._patience.allow(self._options.idle_seconds)
-        event = self._reader.read(line)
-        return self._tally.count(event) or event
+        said = self._reader.read(line)
+        counted = events.Event() if isinstance(said, protocol.Heeded) else said
+        return self._tally.count(counted) or said
 
     async def _read_line(self) -> bytes:
         """The next line with something in it; empty at the end."""
@@ -76,13 +93,16 @@ class Exchange:
         words = (
             f", its last words: {quoting.quote(self._process.last_words)}" if self._process.last_words else ""
         )
-        return events.Failed(message=f"the agent ended before it was done ({fate}{words})", retryable=True)
+        return events.Failed(message=ENDED, detail=f"{ENDED} ({fate}{words})", retryable=True)
 
     async def _speak(self) -> None:
         """Hand over the turn, and then every signal."""
         await self._tell(protocol.turn_line(self._turn))
         while True:
-            await self._tell(protocol.signal_line(await self._line.receive()))
+            signal = await self._line.take()
+            if isinstance(signal, events.Steer):
+                self._steers.add(signal.id)
+            await self._tell(protocol.signal_line(signal))
 
     async def _tell(self, line: bytes) -> None:
         """Write a line; an agent that has ended does not hear it."""

@@ -18,7 +18,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
     """The names of further variables that it gets from the gateway's environment."""
     steers: bool = False
-    """The agent heeds `steer`. Otherwise a message that comes meanwhile waits for its own turn."""
+    """The agent heeds `steer` and answers with `steered`. Otherwise a message waits for its own turn."""
     keep: bool = False
     """Keep the process of a session from turn to turn. Otherwise each turn has a process of its own."""
     keep_seconds: Seconds = 900.0

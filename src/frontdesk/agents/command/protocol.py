@@ -9,6 +9,8 @@ from frontdesk.formats import quoting
 from frontdesk.model import events
 from frontdesk.model.sessions import Usage
 
+UNUSABLE = "the agent wrote a line that cannot be used"
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
@@ -49,6 +51,10 @@ class Summary(Line, frozen=True, kw_only=True, tag="summary"):
     text: str
 
 
+class Steered(Line, frozen=True, kw_only=True, tag="steered"):
+    id: Name
+
+
 class Done(Line, frozen=True, kw_only=True, tag="done"):
     pass
 
@@ -56,9 +62,18 @@ class Done(Line, frozen=True, kw_only=True, tag="done"):
 class Error(Line, frozen=True, kw_only=True, tag="error"):
     message: str
     retryable: bool = False
+    detail: str | None = None
 
 
-_LINES = msgspec.json.Decoder(Text | ToolCall | ToolResult | Approval | Used | Summary | Done | Error)
+_LINES = msgspec.json.Decoder(
+    Text | ToolCall | ToolResult | Approval | Used | Summary | Steered | Done | Error
+)
+
+
+class Heeded(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent heeds a message that it was steered with."""
+
+    id: str
 
 
 def turn_line(turn: events.Assignment) -> bytes:
@@ -80,8 +95,8 @@ def signal_line(signal: events.Signal) -> bytes:
     match signal:
         case events.Decision(id=decided, approved=approved, reason=reason):
             return _encode({"type": "decision", "id": decided, "approved": approved, "reason": reason})
-        case events.Steer(text=text):
-            return _encode({"type": "steer", "text": text})
+        case events.Steer(text=text, id=steer_id):
+            return _encode({"type": "steer", "text": text, "id": steer_id})
         case events.Stop():
             return _encode({"type": "stop"})
     raise errors.InvalidInput(what=type(signal).__name__, why="no line of the protocol says that")
@@ -104,16 +119,14 @@ class Reader:
         self._open: set[str] = set()
         self._asked: set[str] = set()
 
-    def read(self, line: bytes) -> events.Event:
-        """The event of a line; a Failed that quotes it when it is not in the protocol."""
+    def read(self, line: bytes) -> events.Event | Heeded:
+        """The event of a line; a Failed, with the line in its detail, when it is not in the protocol."""
         try:
             return self._event(_LINES.decode(line))
         except (ValueError, RecursionError) as error:
-            return events.Failed(
-                message=f"the agent wrote a line that cannot be used: {quote(line)} ({error})"
-            )
+            return events.Failed(message=UNUSABLE, detail=f"{UNUSABLE}: {quote(line)} ({error})")
 
-    def _event(self, line: Line) -> events.Event:
+    def _event(self, line: Line) -> events.Event | Heeded:
         match line:
             case Text(text=text):
                 return events.Text(text=text)
@@ -127,9 +140,9 @@ class Reader:
                 return self._approval(line)
             case Used():
                 return events.Used(usage=_usage(line))
-            case Error(message=message, retryable=retryable):
-                return events.Failed(message=message, retryable=retryable)
-        return events.Done()
+            case Steered(id=steer_id):
+                return Heeded(id=steer_id)
+        return _end(line)
 
     def _call(self, line: ToolCall) -> events.Event:
         _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
@@ -150,6 +163,12 @@ class Reader:
         return events.Approval(
             id=line.id, action=line.action, description=line.description, details=line.details or {}
         )
+
+
+def _end(line: Line) -> events.Event:
+    if isinstance(line, Error):
+        return events.Failed(message=line.message, retryable=line.retryable, detail=line.detail)
+    return events.Done()
 
 
 def _refuse_if(wrong: bool, why: str) -> None:

@@ -83,7 +83,7 @@ class Driver:
                     yield event
         except errors.AgentFailed as error:
             retryable = not isinstance(error, errors.EndpointRefused)
-            yield events.Failed(message=str(error), retryable=retryable)
+            yield chat.failed_of(error, retryable=retryable)
 
     async def release(self, session_id: str) -> None:
         """Nothing is held for a session."""

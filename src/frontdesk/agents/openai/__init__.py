@@ -62,10 +62,8 @@ class Driver:
             async with aclosing(self._rounds(turn)) as happening:
                 async for event in happening:
                     yield event
-        except errors.EndpointUnavailable as error:
-            yield events.Failed(message=str(error), retryable=True)
         except (errors.AgentFailed, errors.MissingSecret) as error:
-            yield events.Failed(message=str(error))
+            yield chat.failed_of(error, retryable=isinstance(error, errors.EndpointUnavailable))
 
     async def release(self, session_id: str) -> None:
         """Nothing is held for a session."""
@@ -90,7 +88,7 @@ class Driver:
                 rows.append(transcripts.result(outcome))
             conversation += transcripts.to_wire(rows, "", self._options.reasoning_fields)
         why = f"it still called tools after {self._options.max_rounds} rounds (max_rounds)"
-        raise errors.AgentFailed(why=why)
+        yield events.Failed(message=f"the agent was stopped: {why}")
 
     def _request(self, turn: events.Assignment, conversation: list[Plain]) -> chat.Request:
         chosen = turn.model or {}

@@ -49,7 +49,8 @@ class Driver:
         except failures.FOREIGN as error:
             await relay.put(failures.of(error))
         except errors.FrontdeskError as error:
-            await relay.put(events.Failed(message=str(error)))
+            message = f"The agent failed: {type(error).__name__}"
+            await relay.put(events.Failed(message=message, detail=str(error)))
         except Exception as error:  # The agent's tools are anybody's code.
             log.exception("agent_run_failed", turn=turn.turn_id, session=turn.session_id)
             await relay.put(events.Failed(message=f"The agent failed: {type(error).__name__}"))

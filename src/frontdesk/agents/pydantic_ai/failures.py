@@ -18,14 +18,17 @@ FOREIGN = (exceptions.AgentRunError, exceptions.UserError)
 def of(error: exceptions.AgentRunError | exceptions.UserError) -> events.Failed:
     """The failure. What a provider wrote in its answer stays out of it: it may name keys and accounts."""
     if isinstance(error, exceptions.ModelAPIError):
-        return events.Failed(message=_refusal(error), retryable=_is_passing(error))
+        message = _refusal(error)
+        detail = f"{message}, model {error.model_name!r}"[:MAX_CHARACTERS]
+        return events.Failed(message=message, retryable=_is_passing(error), detail=detail)
     name = type(error).__name__
-    return events.Failed(message=f"{name}: {error.message}"[:MAX_CHARACTERS])
+    detail = f"{name}: {error.message}"[:MAX_CHARACTERS]
+    return events.Failed(message=f"The agent failed: {name}", detail=detail)
 
 
 def _refusal(error: exceptions.ModelAPIError) -> str:
     status = f", status {error.status_code}" if isinstance(error, exceptions.ModelHTTPError) else ""
-    return f"The model {error.model_name!r} failed: {type(error).__name__}{status}"[:MAX_CHARACTERS]
+    return f"The model failed: {type(error).__name__}{status}"
 
 
 def _is_passing(error: exceptions.ModelAPIError) -> bool:

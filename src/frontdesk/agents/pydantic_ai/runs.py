@@ -45,7 +45,7 @@ class Run:
         self._running: AnyRun | None = None
         self._waiting: dict[str, asyncio.Future[events.Decision]] = {}
         self._asked = 0
-        self._late: list[str] = []
+        self._late: list[events.Steer] = []
         self._spoken = False
         self._apart = False
         self._thoughts: list[theirs.ThinkingPart] = []
@@ -79,9 +79,14 @@ class Run:
         assert run.result is not None
         await self._conclude(run.result.output)
         if self._late:
-            late, self._late = BREAK.join(self._late), []
-            return await self._run(stream, late, run.result.all_messages(), settings)
+            return await self._run(stream, self._take_late(), run.result.all_messages(), settings)
         return transcripts.REASONS.get(run.result.response.finish_reason or "stop")
+
+    def _take_late(self) -> str:
+        late, self._late = self._late, []
+        for steer in late:
+            self._line.mark_steered(steer.id)
+        return BREAK.join(steer.text for steer in late)
 
     async def _follow(self, node: Any, run: AnyRun, stream: bool) -> None:
         if Agent.is_model_request_node(node) and stream:
@@ -166,23 +171,24 @@ class Run:
 
     async def _listen(self) -> None:
         while True:
-            signal = await self._line.receive()
+            signal = await self._line.take()
             if isinstance(signal, events.Decision):
                 waiting = self._waiting.get(signal.id)
                 if waiting and not waiting.done():
                     waiting.set_result(signal)
             elif isinstance(signal, events.Steer):
-                self._steer(signal.text)
+                self._steer(signal)
 
-    def _steer(self, text: str) -> None:
+    def _steer(self, steer: events.Steer) -> None:
         """Before the next request to the model, or in one more when there would be none."""
         try:
             if self._running:
-                self._running.enqueue(text)
+                self._running.enqueue(steer.text)
+                self._line.mark_steered(steer.id)
                 return
         except UserError:
             pass  # It has ended.
-        self._late.append(text)
+        self._late.append(steer)
 
 
 def _is_answer(part: theirs.ToolCallPart, run: AnyRun) -> bool:

@@ -54,8 +54,11 @@ class Kept(Line):
     def send(self, signal: events.Signal) -> bool:
         return self._line.send(signal)
 
-    async def receive(self) -> events.Signal:
-        return await self._line.receive()
+    async def take(self) -> events.Signal:
+        return await self._line.take()
+
+    def mark_steered(self, turn_id: str) -> None:
+        self._line.mark_steered(turn_id)
 
     def has_steered(self, turn_id: str) -> bool:
         return self._line.has_steered(turn_id)

@@ -29,7 +29,7 @@ class Performance:
         self._calls = 0
         self._asked = 0
         # None says that the turn is to stop. The line before them is bounded.
-        self._steers: asyncio.Queue[str | None] = asyncio.Queue()
+        self._steers: asyncio.Queue[events.Steer | None] = asyncio.Queue()
         self._decisions: asyncio.Queue[events.Decision | None] = asyncio.Queue()
 
     async def run(self) -> AsyncGenerator[events.Event, None]:
@@ -68,10 +68,16 @@ class Performance:
     def _closing_words(self) -> list[events.Event]:
         if self._stopping:
             return [STOPPED]
-        words = [] if self._said else [f"echo: {self._text}"]
+        words = [] if self._said else [events.Text(text=f"echo: {self._text}")]
         while not self._steers.empty():
-            words.append(f"steered: {self._steers.get_nowait()}")
-        return [*(events.Text(text=text) for text in words), events.Done()]
+            words += self._heed(self._steers.get_nowait())
+        return [*words, events.Done()]
+
+    def _heed(self, steer: events.Steer | None) -> list[events.Text]:
+        if steer is None:
+            return []
+        self._line.mark_steered(steer.id)
+        return [events.Text(text=f"steered: {steer.text}")]
 
     @property
     def _stopping(self) -> bool:
@@ -79,11 +85,11 @@ class Performance:
 
     async def _listen(self) -> None:
         while True:
-            match await self._line.receive():
+            match await self._line.take():
                 case events.Decision() as decision:
                     self._decisions.put_nowait(decision)
-                case events.Steer(text=text):
-                    self._steers.put_nowait(text)
+                case events.Steer() as steer:
+                    self._steers.put_nowait(steer)
                 case events.Stop() if self._options.stops:
                     self._decisions.put_nowait(None)
                     self._steers.put_nowait(None)
@@ -167,8 +173,7 @@ class Performance:
         return f"{self._turn.turn_id}.approval.{self._asked}"
 
     async def steer(self, _: Step) -> Sequence[events.Event]:
-        text = await self._steers.get()
-        return [] if text is None else [events.Text(text=f"steered: {text}")]
+        return self._heed(await self._steers.get())
 
     async def tokens(self, step: Step) -> Sequence[events.Event]:
         usage = Usage(

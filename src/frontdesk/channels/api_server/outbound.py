@@ -87,13 +87,16 @@ class Completion:
 
 def answer_of(found: Sequence[deliveries.Delivery]) -> str:
     """What was said: the replies, or what the gateway said itself when there are none."""
-    replies = [each.text for each in found if each.kind is deliveries.Kind.REPLY]
-    return "\n\n".join(replies or [each.text for each in found])
+    return "\n\n".join(_replies(found) or [each.text for each in found])
+
+
+def _replies(found: Sequence[deliveries.Delivery]) -> list[str]:
+    return [each.text for each in found if each.kind is deliveries.Kind.REPLY]
 
 
 def failure_of(turn: turns.Turn, found: Sequence[deliveries.Delivery]) -> Failure | None:
-    """Why a finished turn has no answer; None when it has one."""
-    if turn.state is turns.State.DONE:
+    """Why a finished turn has no answer; None when it has one, such as what was said before a stop."""
+    if turn.state is turns.State.DONE or (turn.state is turns.State.INTERRUPTED and _replies(found)):
         return None
     told = "\n\n".join(each.text for each in found if each.kind is deliveries.Kind.NOTICE)
     message = told or f"The turn ended as {turn.state}."

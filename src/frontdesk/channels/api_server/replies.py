@@ -45,7 +45,9 @@ class Reply:
         self._receipt = receipt
         self._completion = completion
         self._wait_seconds = wait_seconds
+        self._streams = False
         self._said = ""
+        self._missed = False
         self._found: list[deliveries.Delivery] = []
         self._failure: outbound.Failure | None = None
 
@@ -63,6 +65,7 @@ class Reply:
 
     def stream(self) -> channels.Response:
         """The answer as it comes."""
+        self._streams = True
         headers = STREAM_HEADERS | outbound.turn_header(self._receipt.turn_id)
         return channels.Response(status=int(HTTPStatus.OK), body=self._events(), headers=headers)
 
@@ -75,17 +78,24 @@ class Reply:
         async with aclosing(self._pieces()) as pieces:
             async for piece in pieces:
                 yield outbound.STILL_HERE if piece is None else self._completion.piece(piece)
-        if self._failure:
-            yield outbound.event_of(self._failure.plain)
+        rest = None if self._failure else self._rest()
+        if rest is None:
+            failure = self._failure or self._torn("was not streamed as it was answered in the end")
+            yield outbound.event_of(failure.plain)
         else:
-            yield self._rest() + self._completion.ending()
-        await self._mark_collected()
+            yield (self._completion.piece(rest) if rest else b"") + self._completion.ending()
+        if self._failure or rest is not None:
+            await self._mark_collected()
 
-    def _rest(self) -> bytes:
-        """What belongs to the answer and was not streamed: all of it, when the turn ran elsewhere."""
-        answer = outbound.answer_of(self._found)
-        rest = answer[len(self._said) :] if answer.startswith(self._said) else ""
-        return self._completion.piece(rest) if rest else b""
+    def _rest(self) -> str | None:
+        """What belongs to the answer and was not streamed: all of it, when the turn ran elsewhere.
+
+        None when what was streamed neither ends with the answer nor begins it.
+        """
+        answer, said = outbound.answer_of(self._found), self._said.lstrip()
+        if not self._missed and said.rstrip().endswith(answer.strip()):
+            return ""
+        return answer[len(said) :] if answer.startswith(said) else None
 
     async def _pieces(self) -> AsyncGenerator[str | None, None]:
         """What is said while the turn runs, None where it is quiet. At the end the outcome is known."""
@@ -95,21 +105,33 @@ class Reply:
             async with aclosing(steps):
                 async for step in steps:
                     match step:
-                        case None:
-                            yield None
                         case events.Text(text=text) if text:
                             self._said += text
                             yield text
-                        case events.Used():
-                            self._completion.count(step)
+                        case None:
+                            yield None
+                        case events.Restarted() if self._streams and self._said:
+                            self._failure = self._torn("failed in the middle and is tried again")
+                            return
                         case turns.Turn():
                             turn = step
+                        case _:
+                            self._note_step(step)
             await self._settle(turn)
         except TimeoutError:
             self._failure = self._unfinished(f"after {self._wait_seconds:g} seconds")
         except errors.StoreError as error:
             log.warning("api_answer_unreachable", turn=self._receipt.turn_id, why=error)
             self._failure = self._unfinished("as far as we can see: the store does not answer")
+
+    def _note_step(self, step: events.Event) -> None:
+        match step:
+            case events.Used():
+                self._completion.count(step)
+            case events.Restarted():
+                self._said = ""
+            case events.Missed():
+                self._missed = True
 
     async def _settle(self, turn: turns.Turn | None) -> None:
         if turn is None:
@@ -138,6 +160,14 @@ class Reply:
         if waiting:
             # A client that has everything may hang up before this is written down.
             await asyncio.shield(asyncio.ensure_future(self._note(waiting)))
+
+    def _torn(self, what: str) -> outbound.Failure:
+        return outbound.Failure(
+            status=HTTPStatus.INTERNAL_SERVER_ERROR,
+            message=f"Turn {self._receipt.turn_id} {what}: what was streamed is not its answer. The same "
+            "request with the same Idempotency-Key gets it.",
+            code="stream_torn",
+        )
 
     async def _note(self, waiting: list[str]) -> None:
         try:

@@ -4,7 +4,9 @@ from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model.turns import Kind
 
-NOTHING_WAITS = "Nothing with the id {name} waits for a decision. It may have been decided or expired."
+NOTHING_WAITS = (
+    "Nothing with the id {name} waits for a decision: every action that an agent asks for is refused now."
+)
 
 
 async def approve(_: Parts, request: Request) -> Reply:
@@ -28,13 +30,13 @@ COMMANDS = (
         usage="id",
         handle=approve,
         kind=Kind.CONTROL,
-        help="Allow an action that waits for you.",
+        help="Allow an action. Nothing can wait for you yet: what agents ask for is refused.",
     ),
     Command(
         name="deny",
         usage="id [reason]",
         handle=deny,
         kind=Kind.CONTROL,
-        help="Refuse an action that waits for you.",
+        help="Refuse an action. Nothing can wait for you yet: what agents ask for is refused.",
     ),
 )

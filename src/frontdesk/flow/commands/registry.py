@@ -1,9 +1,12 @@
 """The commands that there are."""
 
+import difflib
 import re
 
 from frontdesk.flow.commands import (
     Command,
+    Reply,
+    Request,
     checkpoints,
     confirmations,
     models,
@@ -14,12 +17,16 @@ from frontdesk.flow.commands import (
     transcript,
 )
 from frontdesk.flow.commands.help import help_on
+from frontdesk.flow.parts import Parts
 from frontdesk.model.turns import Kind
 
 _GROUPS = (sessions, transcript, search, models, running, confirmations, checkpoints, people)
 _OTHERS = tuple(command for group in _GROUPS for command in group.COMMANDS)
 
 COMMANDS: tuple[Command, ...] = (*_OTHERS, help_on(_OTHERS))
+NEAR = 0.75
+"""How alike a name and a command's must be, from 0 to 1, to be taken for a slip."""
+TO_THE_AGENT = "If it is for the agent, write something before it."
 _CALLED = re.compile(r"/([a-z]+)(?:@\S+)?(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
 
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
@@ -28,8 +35,24 @@ _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *co
 def parse(text: str) -> tuple[Command, str] | None:
     """The command in a message and what follows it; None when the message is none of ours."""
     found = _CALLED.fullmatch(text.strip())
-    command = _BY_NAME.get(found[1].lower()) if found else None
-    return (command, (found[2] or "").strip()) if found and command else None
+    if not found:
+        return None
+    name, argument = found[1].lower(), (found[2] or "").strip()
+    command = _BY_NAME.get(name) or (None if argument else _near_miss(name))
+    return (command, argument) if command else None
+
+
+def _near_miss(name: str) -> Command | None:
+    """For a name that is almost one of ours: a command that says so, and does nothing else."""
+    near = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=NEAR)
+    if not near:
+        return None
+    text = f"There is no /{name}. Did you mean /{near[0]}? {TO_THE_AGENT}"
+
+    async def handle(_: Parts, __: Request) -> Reply:
+        return Reply(text)
+
+    return Command(name=name, handle=handle, help=text, kind=Kind.CONTROL)
 
 
 def kind_of(text: str) -> Kind:

@@ -1,0 +1,73 @@
+"""When a delivery that does not arrive is given up."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from frontdesk import Platform, SessionSource
+from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender
+from frontdesk.flow.parts import Parts
+from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
+from frontdesk.model.lanes import Lease
+from frontdesk.model.running import Running
+from frontdesk.testing.clock import SettableClock
+
+CREATED = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+class Ledger:
+    """Keeps what became of deliveries."""
+
+    def __init__(self) -> None:
+        self.settled: list[Settlement] = []
+
+    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None:
+        self.settled.append(settlement)
+
+
+async def settlement_of(attempts: int, age: timedelta) -> Settlement:
+    """What is decided about a delivery that cannot be sent, there being no channel."""
+    ledger = Ledger()
+    parts: Any = SimpleNamespace(
+        clock=SettableClock(CREATED + age),
+        running=Running(delivery_max_age_seconds=DAY.total_seconds()),
+        store=SimpleNamespace(deliveries=ledger),
+        channel_of=lambda _: None,
+        repeatable=lambda _: True,
+    )
+    to = SessionSource(platform=Platform.TELEGRAM, chat_id="1")
+    delivery = Delivery(id="d", lane="chat:1", to=to, text="x", created_at=CREATED, attempts=attempts)
+    await Sender(cast(Parts, parts)).send(
+        Claim(delivery=delivery, lease=Lease(lane="chat:1", node=1, token=1))
+    )
+    (settled,) = ledger.settled
+    return settled
+
+
+@pytest.mark.parametrize(
+    ("attempts", "age", "state"),
+    [
+        (1, timedelta(0), State.PENDING),
+        (300, DAY, State.PENDING),
+        (300, DAY * 2, State.DEAD),
+        (FEWEST_ATTEMPTS, DAY * 2, State.DEAD),
+        (FEWEST_ATTEMPTS - 1, DAY * 2, State.PENDING),
+        (1, DAY * 300, State.PENDING),
+    ],
+)
+async def test_old_delivery_is_given_up_after_some_attempts(
+    attempts: int, age: timedelta, state: State
+) -> None:
+    assert (await settlement_of(attempts, age)).state is state
+
+
+async def test_next_attempt_comes_later_each_time() -> None:
+    delays = []
+    for attempts in range(1, FEWEST_ATTEMPTS):
+        retry_at = (await settlement_of(attempts, DAY * 2)).retry_at
+        assert retry_at is not None
+        delays.append(retry_at - CREATED - DAY * 2)
+    assert delays == [timedelta(seconds=2**number) for number in range(FEWEST_ATTEMPTS - 1)]
