@@ -247,7 +247,7 @@ async def test_lasting_trouble_has_its_error_and_leaves_nothing(
 
 async def test_value_of_the_wrong_type_is_a_failure_and_no_outage(url: str) -> None:
     async with opened(url) as engine:
-        with pytest.raises(errors.StoreFailed):
+        with pytest.raises(errors.StoreRefused):
             await engine.write(partial(put, "a", 1))  # type: ignore[arg-type]
 
 

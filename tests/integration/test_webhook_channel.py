@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
 OLD_SECRET = "whsec_b2xkIHNlY3JldCBvZiBzaXh0ZWVuIGJ5dGVz"
 MESSAGE = {"id": "event-1", "chat_id": "chat-1", "user_id": "user-1", "text": "Hello"}
 NOBODY = "http://127.0.0.1:9/answers"
+IN_TWO_HOURS = "in two hours"
+SECONDS = re.compile(r"\d+ seconds")
 
 
 def options(url: str = NOBODY, **more: Any) -> webhook.Options:
@@ -45,7 +48,9 @@ class Endpoint:
 
     async def post(self, body: bytes | None = None, **changes: Any) -> httpx.Response:
         content = json.dumps(MESSAGE).encode() if body is None else body
-        headers = signed(content, changes.pop("secret", SECRET), changes.pop("at", time.time())) | changes
+        headers = (
+            signed(content, changes.pop("secret", SECRET), time.time() + changes.pop("shift", 0)) | changes
+        )
         async with httpx.AsyncClient(trust_env=False) as client:
             return await client.post(self.url, content=content, headers=headers)
 
@@ -90,8 +95,8 @@ async def test_message_without_an_id_is_known_again_by_that_of_its_signature() -
     "changes",
     [
         {"secret": OLD_SECRET},
-        {"at": time.time() - 3600},
-        {"at": time.time() + 3600},
+        {"shift": -3600},
+        {"shift": 3600},
         {"webhook-signature": "v1,AAAA"},
         {"webhook-signature": ""},
         {"webhook-id": "msg_2"},
@@ -106,7 +111,7 @@ async def test_nothing_is_read_without_a_good_signature(changes: dict[str, Any])
     assert answer.status_code == broken.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == 401
-    assert answer.json()["detail"] == broken.json()["detail"]
+    assert SECONDS.sub("", answer.json()["detail"]) == SECONDS.sub("", broken.json()["detail"])
     assert not desk.offered
 
 
@@ -285,13 +290,15 @@ async def test_receiver_that_refuses_is_not_tried_again(status: int) -> None:
     [
         ("7", 7, 7),
         ("999999999", 86400, 86400),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True), 7000, 7200),
+        (IN_TWO_HOURS, 7000, 7200),
         ("Mon, 05 Jan 2015 12:00:00 GMT", 0, 0),
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
 async def test_receiver_says_when_to_come_again(status: int, header: str, low: int, high: int) -> None:
     async with loopback.receiver() as receiver, callbacks(receiver.url) as channel:
+        if header == IN_TWO_HOURS:
+            header = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
         receiver.status, receiver.headers = status, {"retry-after": header}
         outcome = await channel.send(delivery())
     assert isinstance(outcome, deliveries.NotSent)
