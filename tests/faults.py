@@ -301,10 +301,23 @@ class Platter:
         files: dict[Kind, bytes] = {}
         for kind, pending in self._pending.items():
             content = bytearray(self._safe.get(kind, b""))
-            if fate is not Fate.LOST:
-                _apply(content, pending if fate is Fate.KEPT else list(_torn(pending, dice)))
+            if fate is Fate.KEPT:
+                _apply(content, pending)
+            if fate is Fate.TORN:
+                content, left = _one_file(content, pending, dice)
+                _apply(content, list(_torn(left, dice)))
             files[kind] = bytes(content)
         return files
+
+
+def _one_file(content: bytearray, pending: list[Event], dice: random.Random) -> tuple[bytearray, list[Event]]:
+    """The folder has the file that was deleted or the one that was made after it, never parts of both."""
+    deletions = [at for at, event in enumerate(pending) if event.action is Action.DELETE]
+    if not deletions:
+        return content, pending
+    if dice.choice([True, False]):
+        return content, pending[: deletions[0]]
+    return bytearray(), pending[deletions[-1] + 1 :]
 
 
 def _apply(content: bytearray, events: Sequence[Event]) -> None:

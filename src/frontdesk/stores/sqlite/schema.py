@@ -9,13 +9,15 @@ APPLICATION_ID = 0x66726473
 
 
 def migrate(db: apsw.Connection, path: str) -> None:
-    """Bring the database up to date; refuse one that is not ours or newer than this program."""
+    """Bring the database up to date, at once or not at all; refuse one that is not ours or newer than we."""
     migrations = load_migrations("sqlite")
     version = _check(db, path, len(migrations))
-    for number, script in enumerate(migrations[version:], version + 1):
-        with db:
+    if version == len(migrations):
+        return
+    with db:
+        for script in migrations[version:]:
             db.execute(script)
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {len(migrations)}")
 
 
 def _check(db: apsw.Connection, path: str, known: int) -> int:
