@@ -57,6 +57,7 @@ def _with(loaded: Config, host: str | None, port: int | None) -> Config:
 
 
 async def _run(loaded: Config, chat: bool) -> None:
+    orders = None if chat else Orders()
     async with build.open_gateway(loaded) as gateway:
         socket = sockets.socket_of(loaded.home)
         serving = server.serving(
@@ -64,7 +65,7 @@ async def _run(loaded: Config, chat: bool) -> None:
         )
         async with serving as address:
             output.show(f"frontdesk is running at {address.url}; the agent is {loaded.driver!r}.")
-            await (_chat(gateway) if chat else _until_told(gateway))
+            await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()
 
 
@@ -74,22 +75,23 @@ async def _chat(gateway: Gateway) -> None:
     await chat_with(gateway)
 
 
-async def _until_told(gateway: Gateway) -> None:
-    """Wait for a signal. A second one ends the draining."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
+class Orders:
+    """The order to stop, heard from the first moment on; a second one ends the draining."""
 
-    def tell() -> None:
-        if told.is_set():
-            gateway.hurry()
-        told.set()
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+        self._hurry: Callable[[], None] | None = None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._tell)
+
+    def _tell(self) -> None:
+        if self._told.is_set() and self._hurry:
+            self._hurry()
+        self._told.set()
         with suppress(OSError):  # whoever started us may not listen any more
             output.show("Stopping: running turns may finish. Once more ends them at once.")
 
-    _on_signals(loop, tell)
-    await told.wait()
-
-
-def _on_signals(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, tell)
+    async def wait(self, gateway: Gateway) -> None:
+        self._hurry = gateway.hurry
+        await self._told.wait()
