@@ -9,6 +9,8 @@ STAMP := $(VENV)/installed
 LOCAL := $(VENV)/local
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
+# Tests wait more than they work: a few at a time, each file by one process.
+JOBS ?= 3
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_COMPILE_BYTECODE := 1
@@ -25,7 +27,7 @@ run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in th
 	$(BIN)/frontdesk run --chat $(ARGS)
 
 test: $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
-	$(BIN)/python -m pytest -ra $(ARGS)
+	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(STAMP) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

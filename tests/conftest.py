@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from frontdesk.testing import postgres
-from tests import counts
+from tests import counts, servers
 
 # A busy machine is no failure; the reduced run is the same run every time, the full one explores.
 hypothesis.settings.register_profile(
@@ -19,9 +18,5 @@ hypothesis.settings.load_profile("frontdesk")
 def postgres_url() -> Iterator[str]:
     """The address of a real PostgreSQL server, one for the whole run."""
     # Nobody cuts the power: without fsync nothing is lost here, and the tests take a fraction of the time.
-    settings = {"fsync": "off", "max_connections": "200"}
-    try:
-        with postgres.running(settings=settings) as server:
-            yield server.url
-    except postgres.PostgresUnavailable as error:
-        pytest.skip(str(error))
+    with servers.running(fsync="off", max_connections="200") as server:
+        yield server.url

@@ -16,7 +16,7 @@ import pytest
 
 from frontdesk import Session, SessionStore, Viewer
 from frontdesk.testing import postgres
-from tests import counts
+from tests import counts, servers
 from tests.acceptance import victim
 from tests.acceptance.victim import Failed, Message, Opening, Orders, Said, Step
 
@@ -201,11 +201,8 @@ async def test_acknowledged_messages_survive_killed_sqlite_clients(
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
     """A server of these tests' own, which writes to the disk what it commits."""
-    try:
-        with postgres.running(settings={"fsync": "on"}) as server:
-            yield server
-    except postgres.PostgresUnavailable as error:
-        pytest.skip(str(error))
+    with servers.running(fsync="on") as server:
+        yield server
 
 
 @pytest.fixture

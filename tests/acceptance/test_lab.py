@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk.testing import crashes, postgres
-from tests import counts
+from tests import counts, servers
 from tests.acceptance import lab, lab_checks
 from tests.acceptance.lab import Lab, Plan
 from tests.acceptance.lab_checks import Arrived, Asked, Delivery, Evidence, Facts, Row, Run, Turn
@@ -53,11 +53,8 @@ async def more_refused(laboratory: Lab) -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
     """A server of these tests' own, which some of them kill."""
-    try:
-        with postgres.running(settings={"max_connections": "200"}) as server:
-            yield server
-    except postgres.PostgresUnavailable as error:
-        pytest.skip(str(error))
+    with servers.running(max_connections="200") as server:
+        yield server
 
 
 @pytest.fixture

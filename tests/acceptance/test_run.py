@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -251,6 +252,18 @@ def test_doctor_names_a_missing_program(driver: str, tmp_path: Path) -> None:
     own.write_text("#!/bin/sh\n")
     own.chmod(0o700)
     assert [examined(command)[0] for command in ("cat", "./agent", str(own))] == ["ok"] * 3
+
+
+def test_port_in_use_is_said_before_any_turn_is_begun(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        folder = tmp_path / ".frontdesk"
+        folder.mkdir()
+        port = taken.getsockname()[1]
+        (folder / "frontdesk.toml").write_text(f'[agent]\ndriver = "scripted"\n[server]\nport = {port}\n')
+        done = program.run(tmp_path, "run")
+    assert done.returncode == 1
+    assert str(port) in done.stderr
+    assert "gateway_started" not in done.stderr
 
 
 def test_init_writes_a_file_that_check_accepts(tmp_path: Path) -> None:

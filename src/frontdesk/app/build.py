@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 @asynccontextmanager
 async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
-    """Everything opened and working; closed in reverse."""
+    """Everything opened, and not yet working: whoever has it starts it. Closed in reverse."""
     running = _running(config)
     agent = make_agent(config)
     channels = make_channels(config)
@@ -42,7 +42,8 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             hooks=open_hooks(config.hooks),
             snapshots=_snapshots(config),
         )
-        yield await opened.enter_async_context(gateway.started())
+        opened.push_async_callback(gateway.close)
+        yield gateway
 
 
 def _warn_of_secrets(config: Config) -> None:

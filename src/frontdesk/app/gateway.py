@@ -63,6 +63,7 @@ class Gateway:
         self.node: int | None = None
         self._worker: Worker | None = None
         self._hurried = asyncio.Event()
+        self._closed = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -92,18 +93,23 @@ class Gateway:
 
     async def close(self) -> None:
         """Take no more messages, let turns finish for a while, put the rest back, close every part."""
-        if self._worker is None:
+        if self._closed:
             return
-        worker, self._worker = self._worker, None
+        self._closed = True
+        if self._worker:
+            await self._stop(self._worker)
+        for channel in self.parts.channels.values():
+            await channel.close()
+        await self.parts.agent.close()
+        log.info("gateway_closed", node=self.node)
+
+    async def _stop(self, worker: Worker) -> None:
+        self._worker = None
         for task in self._tasks[1:]:
             task.cancel()
         await worker.close(self._hurried)
         self._tasks[0].cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for channel in self.parts.channels.values():
-            await channel.close()
-        await self.parts.agent.close()
-        log.info("gateway_closed", node=self.node)
 
     def hurry(self) -> None:
         """Wait no longer for running turns: they go on after the next start."""

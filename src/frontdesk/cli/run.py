@@ -64,6 +64,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             gateway, host=loaded.host, port=loaded.port, names=loaded.names, socket=socket
         )
         async with serving as address:
+            await gateway.start()
             output.show(f"frontdesk is running at {address.url}; the agent is {loaded.driver!r}.")
             await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()

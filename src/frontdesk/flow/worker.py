@@ -42,7 +42,7 @@ class Worker:
         self._control = self._crew_of(Topic.CONTROL, lanes.Kind.CONTROL, parts.running.commands_at_once)
         self._deliveries = self._crew_of_deliveries()
 
-    def _crew_of(self, topic: Topic, kind: lanes.Kind, places: int) -> Crew[turns.Claim]:
+    def _crew_of(self, topic: Topic, kind: lanes.Kind, places: int) -> Crew[RunningTurn]:
         return Crew(
             topic,
             self._parts.store.bells,
@@ -80,8 +80,9 @@ class Worker:
                 (self._expire, self._parts.running.expiry_check_seconds),
                 (self._prune, PRUNE_SECONDS),
             ):
-                group.create_task(self._repeat(job, seconds))
-            group.create_task(self._pass_signals())
+                group.create_task(self._repeat(job, partial(self._pause, seconds)))
+            bell = self._parts.store.bells.listen(Topic.SIGNALS)
+            group.create_task(self._repeat(self._pass_signals, partial(bell.wait, SIGNAL_SECONDS)))
 
     async def close(self, hurried: asyncio.Event) -> None:
         """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back."""
@@ -100,14 +101,17 @@ class Worker:
         self._closing.set()
         self._parts.store.bells.ring(Topic.SIGNALS, far=False)
 
-    async def _claim(self, kind: lanes.Kind, limit: int) -> list[turns.Claim]:
-        set_aside = partial(set_aside_notices, self._parts)
-        now, beside = self._parts.clock.now(), [running.turn for running in self._running.values()]
-        return await self._parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
+    async def _claim(self, kind: lanes.Kind, limit: int) -> list[RunningTurn]:
+        """What is claimed counts as running at once: the next claim looks at what it would run beside."""
+        parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
+        now, beside = parts.clock.now(), [running.turn for running in self._running.values()]
+        claims = await parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
+        claimed = [RunningTurn(parts, claim) for claim in claims]
+        self._running |= {running.turn.id: running for running in claimed}
+        return claimed
 
-    async def _run_turn(self, claim: turns.Claim) -> None:
-        running = RunningTurn(self._parts, claim)
-        self._running[claim.turn.id] = running
+    async def _run_turn(self, running: RunningTurn) -> None:
+        turn_id = running.turn.id
         try:
             await running.run()
         except asyncio.CancelledError:
@@ -115,20 +119,20 @@ class Worker:
                 await running.put_back()
             raise
         except errors.LeaseLost:
-            log.warning("lease_lost", turn=claim.turn.id)
+            log.warning("lease_lost", turn=turn_id)
         except TEMPORARY as error:
-            log.warning("store_troubled", turn=claim.turn.id, why=str(error))
+            log.warning("store_troubled", turn=turn_id, why=str(error))
             await self._until_stored(partial(running.put_back, mark=False))
         except errors.StoreFailed as error:
-            log.warning("store_troubled", turn=claim.turn.id, why=str(error))
+            log.warning("store_troubled", turn=turn_id, why=str(error))
             await self._until_stored(partial(running.put_back, mark=False, counts=True))
         except Exception as error:
-            log.exception("turn_crashed", turn=claim.turn.id)
+            log.exception("turn_crashed", turn=turn_id)
             await self._until_stored(partial(running.give_up, error))
         finally:
-            if self._running.get(claim.turn.id) is running:  # a turn that was lost may be here again
-                del self._running[claim.turn.id]
-            self._parts.live.tell(claim.turn.id, None)
+            if self._running.get(turn_id) is running:  # a turn that was lost may be here again
+                del self._running[turn_id]
+            self._parts.live.tell(turn_id, None)
 
     async def _send(self, claim: deliveries.Claim) -> None:
         self._sending[claim.delivery.id] = claim
@@ -144,8 +148,8 @@ class Worker:
                 await write()
             except errors.LeaseLost as error:
                 log.warning("lease_lost", why=str(error))
-            except errors.StoreClosed:
-                raise
+            except (errors.StoreClosed, errors.StoreRefused):
+                raise  # the lease runs out, and the attempt has counted
             except errors.StoreError:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
                 continue
@@ -153,21 +157,9 @@ class Worker:
 
     async def _pass_signals(self) -> None:
         """Tell running turns to stop, and of messages that are to be steered into them."""
-        bell = self._parts.store.bells.listen(Topic.SIGNALS)
-        while not self._closing.is_set():
-            await bell.wait(SIGNAL_SECONDS)
-            if not self._running:
-                continue
-            try:
-                for signals in await self._parts.store.turns.signals(self._node):
-                    self._pass_on(signals)
-            except errors.StoreError as error:
-                log.warning("store_troubled", why=str(error))
-                await asyncio.sleep(STORE_PAUSE_SECONDS)
-            except Exception:
-                log.exception("job_failed")
-                await asyncio.sleep(STORE_PAUSE_SECONDS)
-        bell.silence()
+        if self._running:
+            for signals in await self._parts.store.turns.signals(self._node):
+                self._pass_on(signals)
 
     def _pass_on(self, signals: turns.Signals) -> None:
         running = self._running.get(signals.turn_id)
@@ -176,8 +168,10 @@ class Worker:
         if running and signals.steering:
             running.steer(signals.steering)
 
-    async def _repeat(self, job: Callable[[], Awaitable[object]], seconds: float) -> None:
-        """The outermost door of what is done by the clock."""
+    async def _repeat(
+        self, job: Callable[[], Awaitable[object]], wait: Callable[[], Awaitable[object]]
+    ) -> None:
+        """The outermost door of what is done again and again."""
         while not self._closing.is_set():
             try:
                 await job()
@@ -185,7 +179,7 @@ class Worker:
                 log.warning("store_troubled", why=str(error))
             except Exception:
                 log.exception("job_failed")
-            await self._pause(seconds)
+            await wait()
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -5,34 +5,16 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from frontdesk.contracts.bells import Topic
-from frontdesk.logs import get_logger
 from frontdesk.model import feed, lanes
-from frontdesk.model.deliveries import Claim, Delivery, Kind, Settlement, State
-from frontdesk.model.sources import SessionSource
+from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.lanes import claim, free, hold, line_up, tell
-from frontdesk.stores.rows import clean, from_micros, maybe_micros, maybe_time, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.mail import UNREADABLE_ROW, delivery_row, read_delivery
+from frontdesk.stores.rows import clean, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.work import Engine, Work, row, rows, run
 
-UNREADABLE_ROW = "its row cannot be read"
 NODE_GONE = "the node that was sending it is gone"
-
-
-log = get_logger(__name__)
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What no query looks at, as JSON."""
-
-    to: dict[str, Any]
-    text: str
-    final: bool = True
-    event_id: str | None = None
-    extra: dict[str, Any] = {}
 
 
 class Deliveries:
@@ -92,7 +74,7 @@ class Deliveries:
 
 def add(deliveries: Sequence[Delivery]) -> Work[None]:
     for delivery in deliveries:
-        fresh = yield from row("insert_delivery", **_new_row(delivery))
+        fresh = yield from row("insert_delivery", **delivery_row(delivery))
         if fresh and lanes.kind_of(delivery.lane) is not lanes.Kind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
 
@@ -191,62 +173,3 @@ def _revive(delivery_id: str, now: datetime) -> Work[bool]:
     if lanes.kind_of(found[0]) is not lanes.Kind.BOX:
         yield from line_up(found[0], now)
     return True
-
-
-def _new_row(delivery: Delivery) -> dict[str, Any]:
-    body = Body(
-        to=delivery.to.to_dict(),
-        text=delivery.text,
-        final=delivery.final,
-        event_id=delivery.event_id,
-        extra=delivery.extra,
-    )
-    return {
-        "id": delivery.id,
-        "lane": delivery.lane,
-        "kind": str(delivery.kind),
-        "platform": str(delivery.to.platform),
-        "account": delivery.to.account or "",
-        "turn_id": delivery.turn_id,
-        "session_id": delivery.session_id,
-        "session_key": delivery.session_key,
-        "created_at": to_micros(delivery.created_at),
-        "body": msgspec.json.encode(body),
-    }
-
-
-def read_delivery(found: Row) -> Delivery | None:
-    """The delivery; None, with a warning that names it, when its row makes no sense."""
-    try:
-        return _delivery(found)
-    except (*UNREADABLE, ValueError, TypeError, OverflowError) as error:
-        log.warning("delivery_unreadable", delivery=found[1], why=str(error))
-        return None
-
-
-def _delivery(found: Row) -> Delivery:
-    (
-        number, delivery_id, lane, state, kind, _platform, _account, turn_id, session_id, session_key,
-        created_at, _due_at, sent_at, attempts, error, platform_message_id, blob,
-    ) = found  # fmt: skip
-    body = msgspec.json.decode(blob, type=Body)
-    return Delivery(
-        id=delivery_id,
-        kind=Kind(kind),
-        state=State(state),
-        lane=lane,
-        to=SessionSource.from_dict(body.to),
-        text=body.text,
-        final=body.final,
-        turn_id=turn_id,
-        session_id=session_id,
-        session_key=session_key,
-        event_id=body.event_id,
-        extra=body.extra,
-        created_at=from_micros(created_at),
-        sent_at=maybe_time(sent_at),
-        attempts=attempts,
-        error=error,
-        platform_message_id=platform_message_id,
-        number=number,
-    )

@@ -9,13 +9,11 @@ import msgspec
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Decide, NewId, SetAside, TellReset
-from frontdesk.logs import get_logger
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.sessions import Session
-from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import (
     MAX_ATTEMPTS,
     Accepted,
@@ -30,28 +28,15 @@ from frontdesk.model.turns import (
 )
 from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.lanes import claim, fence, free, hold, line_up, renew, tell
-from frontdesk.stores.rows import changed_row, clean, from_micros, maybe_time, read_session, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.mail import UNREADABLE_ROW, event_of, read_turn, turn_row
+from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
+from frontdesk.stores.work import Engine, Work, row, rows, run
 
-log = get_logger(__name__)
-
-UNREADABLE_ROW = "its row cannot be read"
 STOPPED = "it was stopped while it waited to be run again"
 INTERRUPTED_REASON = "restart_interrupted"
 SUSPECT_PAUSE = timedelta(seconds=1)
 """After which a turn is looked at again that may not run beside another of its kind."""
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What no query looks at, as JSON."""
-
-    source: dict[str, Any]
-    text: str
-    content: str | list[dict[str, Any]] | None = None
-    history: list[dict[str, Any]] | None = None
-    role: str | None = None
 
 
 class Turns:
@@ -204,7 +189,7 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
 
 def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
     if turn.event_id is not None:
-        known = yield from _one("turn_of_event", **_event(turn))
+        known = yield from _one("turn_of_event", **event_of(turn))
         if known:
             return Accepted(turn=known, repeated=True)
     lane = lane_of(turn)
@@ -212,11 +197,11 @@ def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
     ((queued,),) = yield from rows("count_queued", lane=lane)
     running = (yield from _one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    values = _new_row(turn, lane) | {"steers": int(admission.steers)}
+    values = turn_row(turn, lane) | {"steers": int(admission.steers)}
     inserted = yield from row("insert_turn", **values)
     if inserted is None:  # the same event came in twice at once, and the other one was first
         yield from _unlined(lane)
-        known = yield from _one("turn_of_event", **_event(turn))
+        known = yield from _one("turn_of_event", **event_of(turn))
         return Accepted(turn=known or turn, repeated=True)
     if admission.interrupts and running:
         yield from rows("request_stop", turn_id=running.id)
@@ -233,11 +218,6 @@ def _unlined(lane: str) -> Work[None]:
 
 def _numbered(turn: Turn, number: int) -> Turn:
     return msgspec.structs.replace(turn, number=number)
-
-
-def _event(turn: Turn) -> dict[str, Any]:
-    source = turn.source
-    return {"platform": str(source.platform), "account": source.account or "", "event_id": turn.event_id}
 
 
 def lane_of(turn: Turn) -> str:
@@ -268,7 +248,7 @@ def _take_first(lane: str, now: datetime, set_aside: SetAside) -> Work[Turn | No
         turn = read_turn(found)
         if turn is None:
             yield from _set_aside_unread(found[1], now)
-        elif turn.attempts - turn.put_backs <= MAX_ATTEMPTS:
+        elif turn.tries <= MAX_ATTEMPTS:
             return turn
         else:
             yield from _set_aside(turn, set_aside(turn), now)
@@ -495,64 +475,4 @@ def _tell(turn: Turn, state: State, at: datetime, session_id: str | None = None)
         session_id=session_id or turn.session_id,
         turn_id=turn.id,
         state=str(state),
-    )
-
-
-def _new_row(turn: Turn, lane: str) -> dict[str, Any]:
-    body = Body(
-        source=turn.source.to_dict(),
-        text=turn.text,
-        content=turn.content,
-        history=turn.history,
-        role=turn.role,
-    )
-    return {
-        "id": turn.id,
-        "lane": lane,
-        "kind": str(turn.kind),
-        "session_key": turn.session_key,
-        **_event(turn),
-        "received_at": to_micros(turn.received_at),
-        "body": msgspec.json.encode(body),
-    }
-
-
-def read_turn(found: Row) -> Turn | None:
-    """The turn; None, with a warning that names it, when its row makes no sense."""
-    try:
-        return _turn(found)
-    except (*UNREADABLE, ValueError, TypeError, OverflowError) as error:
-        log.warning("turn_unreadable", turn=found[1], why=str(error))
-        return None
-
-
-def _turn(found: Row) -> Turn:
-    (
-        number, turn_id, _lane, kind, state, session_key, session_id, _platform, _account, event_id,
-        received_at, _due_at, started_at, finished_at, attempts, put_backs, steers, stop_requested, error,
-        draft, blob,
-    ) = found  # fmt: skip
-    body = msgspec.json.decode(blob, type=Body)
-    return Turn(
-        id=turn_id,
-        kind=Kind(kind),
-        state=State(state),
-        session_key=session_key,
-        session_id=session_id,
-        source=SessionSource.from_dict(body.source),
-        text=body.text,
-        content=body.content,
-        history=body.history,
-        role=body.role,
-        event_id=event_id,
-        received_at=from_micros(received_at),
-        started_at=maybe_time(started_at),
-        finished_at=maybe_time(finished_at),
-        attempts=attempts,
-        put_backs=put_backs,
-        steers=bool(steers),
-        stop_requested=bool(stop_requested),
-        error=error,
-        draft=draft,
-        number=number,
     )

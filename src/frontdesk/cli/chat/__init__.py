@@ -72,6 +72,7 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
         from frontdesk.app import build  # noqa: PLC0415 - everything that runs is loaded only where it does
 
         async with build.open_gateway(loaded) as gateway:
+            await gateway.start()
             yield Terminal(gateway.desk)
     else:
         yield terminal

@@ -52,8 +52,7 @@ class SqliteEngine:
         return cast("T", await self._writer.run(start, lazy))
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
-        if waiting := self._posts.flush():
-            await asyncio.wait(waiting)
+        await self._posts.stored()
         lane = self._readers or self._writer
         return cast("T", await lane.run(start, lazy=True))
 

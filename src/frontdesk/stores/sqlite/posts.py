@@ -22,6 +22,7 @@ class Posts:
     def __init__(self, writer: Lane) -> None:
         self._writer = writer
         self._kept: dict[str, Callable[[], Work[Any]]] = {}
+        self._under_way: set[asyncio.Future[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._door = threading.Lock()
@@ -44,21 +45,26 @@ class Posts:
         self._timer = None
         self.flush()
 
-    def flush(self, without: str | None = None) -> list["asyncio.Future[Any]"]:
+    def flush(self, without: str | None = None) -> None:
         """Hand everything to the writer, except what is superseded."""
         if not self._kept:
-            return []
+            return
         with self._door:
             self._kept.pop(without or "", None)
             kept, self._kept = self._kept, {}
-        return [self._hand_over(start) for start in kept.values()]
+        for start in kept.values():
+            future = self._writer.put(start, lazy=True)
+            self._under_way.add(future)
+            future.add_done_callback(self._settled)
 
-    def _hand_over(self, start: Callable[[], Work[Any]]) -> "asyncio.Future[Any]":
-        future = self._writer.put(start, lazy=True)
-        future.add_done_callback(_log_failure)
-        return future
+    def _settled(self, future: "asyncio.Future[Any]") -> None:
+        self._under_way.discard(future)
+        if not future.cancelled() and (error := future.exception()):
+            log.warning("post_failed", error=str(error))
 
-
-def _log_failure(future: "asyncio.Future[Any]") -> None:
-    if not future.cancelled() and (error := future.exception()):
-        log.warning("post_failed", error=str(error))
+    async def stored(self) -> None:
+        """Wait until everything that was posted on this event loop can be read."""
+        self.flush()
+        loop = asyncio.get_running_loop()
+        if under_way := [future for future in tuple(self._under_way) if future.get_loop() is loop]:
+            await asyncio.wait(under_way)
