@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import uvloop
+
 from benchmarks import finds, gateway, postgres, turns
 from benchmarks.table import Result, show
 
@@ -27,7 +29,8 @@ ALL: dict[str, Benchmark] = {
 
 def main() -> int:
     options = _options()
-    results = asyncio.run(_run(options))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as the program does
+        results = runner.run(_run(options))
     print("\n" + show(results))
     return 0
 

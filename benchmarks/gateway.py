@@ -7,14 +7,16 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import httpx
 
 from benchmarks.bare import bare_rate
+from benchmarks.raw import INSERT, USER, GroupWriter, open_raw
 from benchmarks.table import Result, millis
 from frontdesk import (
     GatewayConfig,
@@ -26,6 +28,7 @@ from frontdesk import (
     plugins,
 )
 from frontdesk.agents import scripted
+from frontdesk.app import heap
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.channels import Incoming
 from frontdesk.contracts.store import Store
@@ -77,26 +80,40 @@ async def added(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """A turn over HTTP with an agent that takes no time, at a steady rate."""
     with running(folder, f"sqlite:///{folder}/state.db") as url:
         async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
-            await _steady(client, TURNS_PER_SECOND)  # warm
-            taken = sorted(await _steady(client, TURNS_PER_SECOND * (5 if quick else 30)))
-    p50, p99 = taken[len(taken) // 2], taken[int(len(taken) * 0.99)]
+            count = TURNS_PER_SECOND * (5 if quick else 30)
+            await _steady(partial(_turn, client), TURNS_PER_SECOND)  # warm
+            taken = await _steady(partial(_turn, client), count)
+            bare = await _steady(partial(_request, client), count)
     name = f"what the gateway adds to a turn over HTTP, {TURNS_PER_SECOND} turns/s"
-    yield Result(f"{name}, p50", millis(p50), "-", p50 * 1e3, 10, unit="ms")
-    yield Result(f"{name}, p99", millis(p99), "-", p99 * 1e3, 50, unit="ms")
+    for rank, most in ((0.5, 10), (0.99, 50)):
+        ours, least = _rank(taken, rank), _rank(bare, rank)
+        what = f"{name}, p{rank * 100:.0f}"
+        yield Result(what, millis(ours), millis(least), (ours - least) * 1e3, most, unit="ms")
 
 
-async def _steady(client: httpx.AsyncClient, count: int) -> list[float]:
-    async def ask(number: int) -> float:
+async def _turn(client: httpx.AsyncClient, number: int) -> None:
+    body = {"model": "any", "messages": [{"role": "user", "content": "x" * 500}]}
+    chat = {"x-frontdesk-session": str(number % CHATS)}
+    (await client.post("/v1/chat/completions", json=body, headers=chat)).raise_for_status()
+
+
+async def _request(client: httpx.AsyncClient, _number: int) -> None:
+    """A request of the same client to the same server that asks for no turn."""
+    (await client.get("/v1/models")).raise_for_status()
+
+
+async def _steady(ask: Callable[[int], Awaitable[None]], count: int) -> list[float]:
+    async def timed(number: int) -> float:
         await asyncio.sleep(number / TURNS_PER_SECOND)
         start = time.perf_counter()
-        body = {"model": "any", "messages": [{"role": "user", "content": "x" * 500}]}
-        answer = await client.post(
-            "/v1/chat/completions", json=body, headers={"x-frontdesk-session": str(number % CHATS)}
-        )
-        answer.raise_for_status()
+        await ask(number)
         return time.perf_counter() - start
 
-    return await asyncio.gather(*map(ask, range(count)))
+    return await asyncio.gather(*map(timed, range(count)))
+
+
+def _rank(taken: list[float], rank: float) -> float:
+    return sorted(taken)[int(len(taken) * rank)]
 
 
 async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
@@ -105,6 +122,7 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
     async with await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions:
         gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
         async with gateway.started():
+            heap.settle()
 
             async def accept(number: int) -> float:
                 start = time.perf_counter()
@@ -113,16 +131,31 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
                 return time.perf_counter() - start
 
             start = time.perf_counter()
-            taken = sorted(await asyncio.gather(*map(accept, range(chats))))
+            taken = await asyncio.gather(*map(accept, range(chats)))
             whole = time.perf_counter() - start
             await _drained(gateway.parts.store)
             done = time.perf_counter() - start
-    p99 = taken[int(chats * 0.99)]
-    name = f"burst of {chats:,} chats, accepted"
-    yield Result(f"{name}, p99", millis(p99), f"{chats / whole:,.0f}/s", p99 * 1e3, 500, unit="ms")
-    yield Result("  and all answered", millis(done), f"{chats / done:,.0f}/s", done, None, unit="s")
+    p99, bare = _rank(taken, 0.99), _rank(await _bare_burst(folder, chats), 0.99)
+    name = f"burst of {chats:,} chats, accepted ({chats / whole:,.0f}/s)"
+    yield Result(f"{name}, p99", millis(p99), millis(bare), p99 * 1e3, 500, unit="ms")
+    yield Result(f"  and all answered ({chats / done:,.0f}/s)", millis(done), "-", done, None, unit="s")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
     yield Result("  most memory", f"{memory:,.0f} MiB", "-", memory, 300, unit="MiB")
+
+
+async def _bare_burst(folder: Path, chats: int) -> list[float]:
+    """The same messages, each one bare row, through a bare group-commit writer."""
+    writer = GroupWriter(open_raw(folder / "bare.db"))
+
+    async def accept(number: int) -> float:
+        start = time.perf_counter()
+        await writer.write((INSERT, (str(number), "user", USER, start)))
+        return time.perf_counter() - start
+
+    try:
+        return await asyncio.gather(*map(accept, range(chats)))
+    finally:
+        writer.close()
 
 
 async def _drained(store: Store) -> list[tuple[float, int]]:

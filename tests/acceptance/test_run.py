@@ -150,9 +150,18 @@ def test_health_is_told(tmp_path: Path, receiver: Receiver) -> None:
         assert request(url, "GET", "/nothing")[0] == 404
 
 
+def wait_until_running(home: Path) -> None:
+    """Until a turn has begun: one that only waits stays for the next start."""
+    deadline = time.monotonic() + program.PATIENCE_SECONDS
+    while '"running":1' not in program.run(home, "status", "--json").stdout.replace(" ", ""):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_termination_lets_the_running_turn_finish(tmp_path: Path, receiver: Receiver) -> None:
     with gateway(tmp_path, receiver) as (process, url):
-        assert post(url, "e1", "!sleep 0.5; done") == 202
+        assert post(url, "e1", "!sleep 2; done") == 202
+        wait_until_running(tmp_path)
         process.send_signal(signal.SIGTERM)
         assert process.wait(program.PATIENCE_SECONDS) == 0
     assert receiver.wait_for(1) == ["echo: done"]
@@ -163,7 +172,7 @@ def test_second_signal_ends_the_draining_and_the_turn_goes_on_later(
 ) -> None:
     with gateway(tmp_path, receiver) as (process, url):
         assert post(url, "e1", "!hang 1; done") == 202
-        time.sleep(0.5)
+        wait_until_running(tmp_path)
         process.send_signal(signal.SIGTERM)
         program.read_until(process, "Stopping")
         process.send_signal(signal.SIGTERM)

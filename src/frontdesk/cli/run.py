@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 
 from frontdesk import config
-from frontdesk.app import build, lines, sockets
+from frontdesk.app import build, heap, lines, sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.cli import output
 from frontdesk.config import Config
@@ -65,6 +65,7 @@ async def _run(loaded: Config, chat: bool) -> None:
         )
         async with serving as address:
             await gateway.start()
+            heap.settle()
             output.show(f"frontdesk is running at {address.url}; the agent is {loaded.driver!r}.")
             await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()

@@ -47,8 +47,7 @@ class Crew(Generic[T]):
         try:
             while not self._closing:
                 try:
-                    claimed = await self._take()
-                    if not claimed:
+                    if not await self._take():
                         await self._bell.wait(await self._patience())
                 except errors.StoreError as error:
                     log.warning("store_troubled", crew=str(self._topic), why=str(error))
@@ -61,16 +60,17 @@ class Crew(Generic[T]):
             self._ended.set()
 
     async def _take(self) -> bool:
-        """Claim as much as there is room for; whether that was anything."""
+        """Claim as much as there is room for; whether there may be more than that."""
         free = self._places - len(self._tasks)
         claimed = await self._claim(free) if free else ()
         for each in claimed:
             task = asyncio.create_task(self._do(each))
             self._tasks.add(task)
             task.add_done_callback(self._done)
-        if claimed and len(claimed) == free:
-            self._bells.ring(self._topic)  # there may be more than we can take: let the others know
-        return bool(claimed)
+        filled = bool(claimed) and len(claimed) == free
+        if filled:
+            self._bells.ring(self._topic)  # let the others know
+        return filled
 
     async def _do(self, claimed: T) -> None:
         """The outermost door of the work: whatever gets here is a fault of ours."""

@@ -170,6 +170,12 @@ def _check(incoming: Incoming) -> None:
         raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
     if event_id is not None and "\0" in event_id:
         raise errors.InvalidMessage(why="its event id holds a NUL character")
-    messages.pack({"role": "user", "content": incoming.text, "event": event_id})
-    for each in ({"role": "user", "content": incoming.content or ""}, *incoming.history):
+    for text in (incoming.text, event_id or ""):
+        if not text.isascii():
+            messages.pack({"role": "user", "content": text})
+    for each in (*_parts_of(incoming), *incoming.history):
         messages.pack(each)
+
+
+def _parts_of(incoming: Incoming) -> list[messages.Plain]:
+    return [{"role": "user", "content": incoming.content}] if incoming.content else []

@@ -13,6 +13,8 @@ from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.sources import ChatType
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
+NOBODY = Access()
+"""Lets nobody in."""
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +70,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def get_access(self, platform: str) -> Access:
         """Who may use the platform."""
-        return self.access.get(platform) or Access()
+        return self.access.get(platform) or NOBODY
 
     def get_connected_platforms(self) -> list[Platform]:
         """The enabled platforms, in the order they were configured."""

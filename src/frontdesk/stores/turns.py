@@ -64,7 +64,8 @@ class Turns:
         *,
         beside: Sequence[Turn] = (),
     ) -> list[Claim]:
-        return await self._engine.write(partial(_claim, node, kind, limit, now, set_aside, beside))
+        start = partial(_claim, node, kind, limit, now, set_aside, beside)
+        return await self._engine.write(start, lazy=True)  # whatever the turn writes first makes it durable
 
     async def begin(
         self,
@@ -162,7 +163,8 @@ class Turns:
         return await self._engine.read(partial(_one, "turn", turn_id=turn_id))
 
     async def open_turns(self, session_key: str, limit: int) -> list[Turn]:
-        return await self._engine.read(partial(_many, "open_turns", session_key=session_key, limit=limit))
+        lane, control = lanes.turn_lane(session_key), lanes.control_lane(session_key)
+        return await self._engine.read(partial(_many, "open_turns", lane=lane, control=control, limit=limit))
 
     async def counts(self) -> dict[str, int]:
         found = await self._engine.read(partial(rows, "count_turns"))
@@ -188,26 +190,27 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
 
 
 def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
-    if turn.event_id is not None:
-        known = yield from _one("turn_of_event", **event_of(turn))
-        if known:
-            return Accepted(turn=known, repeated=True)
     lane = lane_of(turn)
     held = yield from line_up(lane, turn.received_at)
-    ((queued,),) = yield from rows("count_queued", lane=lane)
+    ((queued, known),) = yield from rows("before_turn", lane=lane, **event_of(turn))
+    if known:
+        return (yield from _repeated(turn, lane))
     running = (yield from _one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    values = turn_row(turn, lane) | {"steers": int(admission.steers)}
-    inserted = yield from row("insert_turn", **values)
-    if inserted is None:  # the same event came in twice at once, and the other one was first
-        yield from _unlined(lane)
-        known = yield from _one("turn_of_event", **event_of(turn))
-        return Accepted(turn=known or turn, repeated=True)
+    inserted = yield from row("insert_turn", **turn_row(turn, lane), steers=int(admission.steers))
+    if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
+        return (yield from _repeated(turn, lane))
     if admission.interrupts and running:
         yield from rows("request_stop", turn_id=running.id)
     yield from deliveries.add(admission.notices)
     yield from _tell(turn, State.QUEUED, turn.received_at)
     return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
+
+
+def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
+    yield from _unlined(lane)
+    known = yield from _one("turn_of_event", **event_of(turn))
+    return Accepted(turn=known or turn, repeated=True)
 
 
 def _unlined(lane: str) -> Work[None]:

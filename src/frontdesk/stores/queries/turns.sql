@@ -17,9 +17,11 @@ INSERT INTO turns (
     :body
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
 
--- name: count_queued
--- How many turns wait in a lane.
-SELECT COUNT(*) FROM turns WHERE lane = :lane AND state = 'queued';
+-- name: before_turn
+-- How many turns wait in a lane that a new one joins, and whether that one is there already.
+SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued'), (
+    SELECT t.id FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id
+);
 
 -- name: next_queued
 -- When the first turn that waits in a lane is due.
@@ -85,8 +87,10 @@ FROM sessions s WHERE s.id = :session_id;
 
 -- name: open_turns
 -- What is under way or waits for a conversation.
-SELECT t.* FROM turns t WHERE t.session_key = :session_key AND t.state IN ('queued', 'running', 'waiting')
-ORDER BY t.number LIMIT :limit;
+SELECT o.* FROM (
+    SELECT q.* FROM turns q WHERE q.lane IN (:lane, :control) AND q.state = 'queued'
+    UNION ALL SELECT r.* FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
+) o ORDER BY o.number LIMIT :limit;
 
 -- name: prune_turns
 -- Forget turns that ended long ago, some at a time.

@@ -15,7 +15,7 @@ from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
 
 log = get_logger(__name__)
 
-GROUP_JOBS = 256
+GROUP_JOBS = 512
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 1_000
 WAL_LIMIT_BYTES = 64 * 1024 * 1024

@@ -46,7 +46,6 @@ CREATE TABLE turns (
 CREATE UNIQUE INDEX turns_by_event ON turns (platform, account, event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX turns_queued ON turns (lane, number) WHERE state = 'queued';
 CREATE INDEX turns_running ON turns (lane) WHERE state IN ('running', 'waiting');
-CREATE INDEX turns_by_key ON turns (session_key, number);
 CREATE INDEX turns_finished ON turns (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE TABLE deliveries (
