@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import finds, gateway, postgres, turns
+from benchmarks import confirmations, finds, gateway, postgres, turns
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -24,6 +24,8 @@ ALL: dict[str, Benchmark] = {
     "gateway": gateway.added,
     "burst": gateway.burst,
     "nodes": gateway.nodes,
+    "confirmations": confirmations.cycles,
+    "audit": confirmations.verification,
 }
 
 

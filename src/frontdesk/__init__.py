@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from frontdesk.flow.notices import reset_note as reset_note
     from frontdesk.flow.notices import reset_notice as reset_notice
     from frontdesk.model.checkpoints import Checkpoint as Checkpoint
+    from frontdesk.model.confirmations import ConfirmationRequest as ConfirmationRequest
     from frontdesk.model.contexts import SessionContext as SessionContext
     from frontdesk.model.gateway import GatewayConfig as GatewayConfig
     from frontdesk.model.keys import build_session_key as build_session_key
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from frontdesk.model.whatsapp import canonical_whatsapp_identifier as canonical_whatsapp_identifier
     from frontdesk.model.whatsapp import normalize_whatsapp_identifier as normalize_whatsapp_identifier
     from frontdesk.snapshots.checkpoints import CheckpointManager as CheckpointManager
+    from frontdesk.web.confirmations.embedded import ConfirmationServer as ConfirmationServer
 
 _EXPORTS = {
     "SessionStore": "frontdesk.app",
@@ -50,6 +52,7 @@ _EXPORTS = {
     "reset_note": "frontdesk.flow.notices",
     "reset_notice": "frontdesk.flow.notices",
     "Checkpoint": "frontdesk.model.checkpoints",
+    "ConfirmationRequest": "frontdesk.model.confirmations",
     "SessionContext": "frontdesk.model.contexts",
     "GatewayConfig": "frontdesk.model.gateway",
     "build_session_key": "frontdesk.model.keys",
@@ -72,6 +75,7 @@ _EXPORTS = {
     "canonical_whatsapp_identifier": "frontdesk.model.whatsapp",
     "normalize_whatsapp_identifier": "frontdesk.model.whatsapp",
     "CheckpointManager": "frontdesk.snapshots.checkpoints",
+    "ConfirmationServer": "frontdesk.web.confirmations.embedded",
 }
 __all__ = list(_EXPORTS)
 

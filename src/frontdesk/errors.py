@@ -13,6 +13,8 @@ FrontdeskError
 │   ├── InvalidSetting
 │   │   ├── UnknownSetting
 │   │   └── MissingSetting
+│   ├── InexactJson           JSON that could be read in more than one way
+│   ├── ReasonMissing
 │   ├── InvalidConfigFile     not TOML
 │   └── UnreadableConfigFile
 ├── Unroutable                an event without any address
@@ -27,10 +29,24 @@ FrontdeskError
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
+├── UnknownConfirmation
+├── AlreadyResolved           somebody decided before, or its time is over
+├── RateLimited               an action is asked for too often
+│   └── AskedTooOften         as a client hears it
+├── TooManyPending            more requests wait than people can look at
+├── KeyReused                 an idempotency key that was used for something else
+├── DigestMismatch            not the action that was asked for
+├── GrantUnusable             an approval that cannot be used, or not any more
+├── NotConfirmed              nobody said yes; the action was not carried out
+│   ├── Denied
+│   └── Expired
+├── ActionChanged             what was approved is not there any more as it was
+├── ServiceUnreachable        the confirmation service does not answer, or not sensibly
 ├── SignatureRefused          a request that does not prove who sent it
 │   ├── SignatureMissing
 │   ├── SignatureStale        signed too long ago, or in the future
-│   └── SignatureWrong
+│   ├── SignatureWrong
+│   └── LinkRefused           forged, ended, or about something else
 ├── CannotListen              the server cannot have its address
 │   ├── AddressInUse
 │   └── GatewayRunning        another one has the socket
@@ -136,6 +152,14 @@ class MissingSetting(InvalidSetting):
     """Setting {key} is missing: it must be set."""
 
 
+class InexactJson(InvalidInput):
+    """The JSON cannot be used: {why}"""
+
+
+class ReasonMissing(InvalidInput):
+    """A reason is needed to decide about {confirmation_id}."""
+
+
 class InvalidConfigFile(InvalidInput):
     """{path}, line {line}, is not valid TOML: {why}"""
 
@@ -181,6 +205,62 @@ class NotAllowed(FrontdeskError):
     """{who} may not do this: {rule}"""
 
 
+class UnknownConfirmation(FrontdeskError):
+    """There is no confirmation {confirmation_id!r}."""
+
+
+class AlreadyResolved(FrontdeskError):
+    """Confirmation {confirmation_id} is {status}: nothing more can be decided."""
+
+
+class RateLimited(FrontdeskError):
+    """{action!r} was asked for too often: {limit} times in {window_seconds} seconds are allowed."""
+
+
+class AskedTooOften(RateLimited):
+    """The service takes no more of this for now: {why}"""
+
+
+class TooManyPending(FrontdeskError):
+    """{pending} requests wait for a decision already. Ask again when some are decided."""
+
+
+class KeyReused(FrontdeskError):
+    """The idempotency key was used for another request."""
+
+
+class DigestMismatch(FrontdeskError):
+    """Confirmation {confirmation_id} is about another action: the digest differs."""
+
+
+class GrantUnusable(FrontdeskError):
+    """Confirmation {confirmation_id} cannot be redeemed: {why}"""
+
+    why: str
+    renewal: str | None = None
+    """The confirmation that asks again."""
+
+
+class NotConfirmed(FrontdeskError):
+    """Confirmation {confirmation_id} of {action!r} was not given; nothing was carried out."""
+
+
+class Denied(NotConfirmed):
+    """{action!r} was denied by {by}{because}; nothing was carried out (confirmation {confirmation_id})."""
+
+
+class Expired(NotConfirmed):
+    """Nobody decided about {action!r} in time; nothing was carried out (confirmation {confirmation_id})."""
+
+
+class ActionChanged(FrontdeskError):
+    """{what} is not what was approved: {why}. Nothing was run."""
+
+
+class ServiceUnreachable(FrontdeskError):
+    """The confirmation service at {url} cannot be asked: {why}"""
+
+
 class SignatureRefused(FrontdeskError):
     """Nothing proves who sent the request."""
 
@@ -197,6 +277,10 @@ class SignatureStale(SignatureRefused):
 class SignatureWrong(SignatureRefused):
     """No signature matches the body, its id and its timestamp. Check the secret, and sign the bytes
     that are sent."""
+
+
+class LinkRefused(SignatureRefused):
+    """The link cannot be used: it is not whole, its time is over, or it was made for something else."""
 
 
 class WrongCode(FrontdeskError):

@@ -1,6 +1,7 @@
 """The chat, as somebody at a terminal has it."""
 
 import asyncio
+import re
 import signal
 import subprocess
 import time
@@ -263,3 +264,34 @@ def test_second_gateway_of_a_home_is_refused(home: Path) -> None:
     done = run(home, "run", "--port", "0", **AGENT)
     assert done.returncode == 1
     assert "in use by process" in done.stderr or "running already" in done.stderr
+
+
+ALLOW = "Allow it? yes or no: "
+
+
+@pytest.mark.parametrize(("said", "answer"), [("yes", "approved: remove"), ("no", "denied: remove")])
+def test_action_that_the_agent_asks_for_is_decided_at_the_prompt(home: Path, said: str, answer: str) -> None:
+    with seated(home, "chat", "--chat", f"deciding {said}", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type(f"!approve remove Remove the file for {said}?\n")
+        asked = seat.read_until(ALLOW)
+        assert f"Remove the file for {said}?" in asked
+        assert "/approve c_" in asked
+        seat.type("wait a moment\n")
+        assert "waits until this is decided" in seat.read_until(ALLOW)
+        seat.type(f"{said}\n")
+        assert answer in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_action_that_was_decided_elsewhere_gives_the_prompt_back(home: Path) -> None:
+    with seated(home, "chat", "--chat", "elsewhere", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!approve rename Rename the file?\n")
+        asked = seat.read_until(ALLOW)
+        found = re.search(r"/deny (c_[0-9a-f]+)", asked)
+        assert found
+        done = run(home, "chat", "--chat", "another", "-m", f"/deny {found[1]}", **AGENT)
+        assert "is denied" in done.stdout
+        assert "denied: rename" in seat.read_until(PROMPT)
+        leave(seat)

@@ -17,10 +17,13 @@ from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
+from frontdesk.model import confirmations
 from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
+EVERYWHERE = ("0.0.0.0", "::")
+"""Addresses to listen on that are no address to call."""
 
 log = get_logger(__name__)
 
@@ -41,9 +44,22 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             running=running,
             hooks=open_hooks(config.hooks),
             snapshots=_snapshots(config),
+            confirming=_confirming(config),
         )
         opened.push_async_callback(gateway.close)
         yield gateway
+
+
+def _confirming(config: Config) -> confirmations.Settings:
+    """Its pages are on the gateway's own port, unless they are reached under another address."""
+    service = config.confirm.service
+    if service.page_url or not config.port:
+        return service
+    host = config.names[0] if config.names else config.host
+    if host in EVERYWHERE:
+        return service  # nobody knows under which name people reach us
+    host = f"[{host}]" if ":" in host else host
+    return msgspec.structs.replace(service, page_url=f"http://{host}:{config.port}")
 
 
 def _warn_of_secrets(config: Config) -> None:

@@ -14,12 +14,16 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.confirmations.gate import Gate
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.live import Live
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks.chain import Guarded
 from frontdesk.logs import get_logger
+from frontdesk.model import confirmations
 from frontdesk.model.running import Running
 
 RECEIVE_PAUSE_SECONDS = 5.0
@@ -41,22 +45,30 @@ class Gateway:
         running: Running | None = None,
         hooks: Hooks | None = None,
         snapshots: Snapshots | None = None,
+        confirming: confirmations.Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
         running = running or Running()
+        channels_by_name = {(channel.name, channel.account): channel for channel in channels}
+        settings = confirming or confirmations.Settings()
+        telling = Telling(channels_by_name, sessions.config, clock, settings.page_url)
+        service = Confirmations(sessions.store, settings, clock=clock, tell=telling)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
         self.parts = Parts(
             store=sessions.store,
             conversations=sessions,
             agent=Bounded(agent, bounds),
-            channels={(channel.name, channel.account): channel for channel in channels},
+            channels=channels_by_name,
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
             hooks=Guarded("all", hooks or NoHooks(), HOOKS_SECONDS),
             snapshots=snapshots,
             running=running,
             clock=clock,
             live=Live(),
+            confirmations=service,
+            telling=telling,
+            gate=Gate(service, telling, sessions.store, clock),
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""
@@ -76,6 +88,7 @@ class Gateway:
         self.node = await self.parts.store.nodes.join(machine.node() or "node", self.parts.clock.now())
         self._worker = Worker(self.parts, self.node)
         self._tasks = [asyncio.create_task(self._worker.run(), name="frontdesk-worker")]
+        self._tasks.append(asyncio.create_task(self.parts.confirmations.watch()))
         for channel in self.parts.channels.values():
             self._tasks.append(asyncio.create_task(self._receive(channel)))
         log.info("gateway_started", node=self.node, channels=len(self.parts.channels))
@@ -110,6 +123,10 @@ class Gateway:
         await worker.close(self._hurried)
         self._tasks[0].cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def broken(self) -> None:
+        """Wait until the worker has ended without being told to: nothing more is done then."""
+        await asyncio.wait(self._tasks[:1])
 
     def hurry(self) -> None:
         """Wait no longer for running turns: they go on after the next start."""

@@ -88,6 +88,8 @@ def plain_events(step: events.Event | turns.Turn) -> list[Plain]:
             return [{"type": "result"} | fields]
         case events.Approval(id=request_id, action=action, description=description):
             return [{"type": "approval", "id": request_id, "action": action, "description": description}]
+        case events.Asked(id=confirmation_id, text=text):
+            return [{"type": "asked", "id": confirmation_id, "text": text}]
         case events.Failed(message=message, retryable=retryable):
             return [{"type": "failed", "message": message, "retryable": retryable}]
     return []

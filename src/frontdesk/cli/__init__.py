@@ -19,6 +19,8 @@ COMMANDS = {
     "sessions": "List, show, search and export conversations.",
     "deliveries": "Show answers that did not arrive, and send them again.",
     "people": "Show who was let in, let people in, take that back.",
+    "confirm": "Let people decide before something dangerous is done.",
+    "audit": "Verify, export and follow the log of what was asked and decided.",
     "explain": "Show which conversation a message belongs to, and why.",
     "config": "Show and check the settings.",
 }

@@ -16,6 +16,7 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.web import server
+from frontdesk.web.confirmations.joining import Joined
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -59,16 +60,32 @@ def _with(loaded: Config, host: str | None, port: int | None) -> Config:
 async def _run(loaded: Config, chat: bool) -> None:
     orders = None if chat else Orders()
     async with build.open_gateway(loaded) as gateway:
-        socket = sockets.socket_of(loaded.home)
+        joined = Joined(gateway, loaded)
         serving = server.serving(
-            gateway, host=loaded.host, port=loaded.port, names=loaded.names, socket=socket
+            gateway,
+            host=loaded.host,
+            port=loaded.port,
+            names=loaded.names,
+            pages=joined.pages,
+            socket=sockets.socket_of(loaded.home),
         )
-        async with serving as address:
+        async with serving as address, joined.serving() as confirming:
             await gateway.start()
             heap.settle()
-            output.show(f"frontdesk is running at {address.url}; the agent is {loaded.driver!r}.")
+            _greet(loaded, joined, address.url, confirming)
             await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()
+
+
+def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> None:
+    output.show(f"frontdesk is running at {url}; the agent is {loaded.driver!r}.")
+    if confirming:
+        output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
+    if joined.keys.made:
+        output.show(
+            "The approver's token, which decides about dangerous actions. It is shown this once, and kept"
+        )
+        output.show(f"in {joined.keys.token_file}:\n\n    {joined.keys.token()}\n")
 
 
 async def _chat(gateway: Gateway) -> None:
@@ -95,5 +112,11 @@ class Orders:
             output.show("Stopping: running turns may finish. Once more ends them at once.")
 
     async def wait(self, gateway: Gateway) -> None:
+        """Wait for the order; an error when the gateway breaks, so that whoever watches starts it again."""
         self._hurry = gateway.hurry
-        await self._told.wait()
+        ends = [asyncio.create_task(self._told.wait()), asyncio.create_task(gateway.broken())]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for each in ends:
+            each.cancel()
+        if not self._told.is_set():
+            raise click.ClickException("The worker has stopped, and the log says why. Start frontdesk again.")

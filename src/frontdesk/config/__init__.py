@@ -15,6 +15,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.config import settings
+from frontdesk.config.confirm import Confirm
 from frontdesk.config.reading import FILE_VARIABLE, Reading
 from frontdesk.config.settings import Value
 from frontdesk.config.table import (
@@ -57,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     running: Running
     max_checkpoints: int
     hooks: Commands = Commands()
+    confirm: Confirm
     values: tuple[Value, ...]
     """Every effective value with where it came from."""
     unknown_variables: tuple[str, ...] = ()
@@ -86,6 +88,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         running=reading.running(),
         max_checkpoints=reading.get(MAX_CHECKPOINTS),
         hooks=reading.hooks(),
+        confirm=reading.confirm(),
         values=tuple(reading.effective({STORE.name: default_store})),
         unknown_variables=tuple(sorted(reading.unknown_variables)),
     )

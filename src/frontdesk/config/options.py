@@ -37,14 +37,22 @@ def read_options(
         if field is None:
             known = [*map(_written, fields.values()), *others]
             raise errors.UnknownSetting(key=settings.dotted(path), hint=_hint(path, known))
-        values[field.name] = (
-            _secrets(field, path, raw) if _is_secret(field.type) else _plain(field, path, raw)
-        )
+        read = _secrets(field, path, raw) if _is_secret(field.type) else _plain(field, path, raw)
+        values[field.name] = _together(path, values[field.name], read) if field.name in values else read
     missing = [field for field in fields.values() if field.required and field.name not in values]
     if missing:
         key = settings.dotted((*above, _written(missing[0])))
         raise errors.MissingSetting(key=key)
     return kind(**values)
+
+
+def _together(path: settings.Path, known: Any, more: Any) -> Any:
+    """What ``_env`` and ``_file`` name for one option: several secrets add up, a single one is set once."""
+    if isinstance(known, tuple):
+        return known + more
+    if isinstance(known, Mapping) and not known.keys() & more.keys():
+        return {**known, **more}
+    raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed="each of them once")
 
 
 def missing_secrets(options: msgspec.Struct) -> Iterator[errors.MissingSecret]:

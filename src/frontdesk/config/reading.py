@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.config import settings
+from frontdesk.config import confirm, settings
+from frontdesk.config.confirm import Confirm
 from frontdesk.config.settings import Origin, Setting, Value
 from frontdesk.config.table import (
     ACCESS_FIELDS,
     CHAT_ID,
     CHECKPOINTS,
+    CONFIRM_FIELDS,
     OPTION,
     POLICY_FIELDS,
     RUNNING_FIELDS,
@@ -45,8 +47,11 @@ class Reading:
 
     def read_environment(self, environ: Mapping[str, str]) -> None:
         """Take what variables set; an empty one sets nothing."""
-        known = {settings.variable_name(path): (row, path) for row in SETTINGS for path in row.paths()}
-        for variable, text in environ.items():
+        aliases = {row.alias: (row, row.parts) for row in SETTINGS if row.alias}
+        known = aliases | {
+            settings.variable_name(path): (row, path) for row in SETTINGS for path in row.paths()
+        }
+        for variable, text in sorted(environ.items(), key=lambda each: each[0] not in aliases):
             if variable in known and text.strip():
                 with _set_in(variable):
                     setting, path = known[variable]
@@ -110,6 +115,10 @@ class Reading:
         enabled = self.get(CHECKPOINTS)
         return Running(**fields, checkpoints=enabled, working_dir=self.get(WORKING_DIR))
 
+    def confirm(self) -> Confirm:
+        fields = {name: self._at(("confirm", name), row[1]) for name, row in CONFIRM_FIELDS.items()}
+        return confirm.read(fields, self.options("confirm"))
+
     def hooks(self) -> Commands:
         fields = Commands.__struct_fields__
         return Commands(**{field: self._at(("hooks", field), getattr(Commands(), field)) for field in fields})
@@ -166,8 +175,8 @@ class Reading:
 
 
 def _is_option(path: settings.Path) -> bool:
-    """Whether a name that is none of ours stands in a table that an agent or a channel reads."""
-    if path[0] == "agent":
+    """Whether a name that is none of ours stands in a table that somebody else reads."""
+    if path[0] in ("agent", "confirm"):
         return len(path) == len(("agent", "option"))
     return path[0] == "channels" and len(path) == len(("channels", "platform", "option"))
 

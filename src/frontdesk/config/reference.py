@@ -52,6 +52,15 @@ SECTIONS = {
         " [models](agents-models.md), [pydantic-ai](agents-pydantic.md) and [ACP](agents-acp.md)."
     ),
     "gateway": "How turns are run and answers delivered.",
+    "confirm": (
+        "Human confirmation of dangerous actions: see [confirmations](confirmations.md). Approvers and agents"
+        " have a token each, which is named and not written here: `[confirm.approvers_env]` and"
+        ' `[confirm.agents_env]` hold lines such as `ann = "ANN_TOKEN"`, with the variable that has it, and'
+        " `[confirm.approvers_file]` and `[confirm.agents_file]` such with a file. `[confirm.accounts]` says"
+        ' who approvers are in the chats, so that nobody counts twice: `ann = ["matrix:@ann:example.org"]`.'
+        " What programs are told of decisions is signed with the secret that `callback_secret_env` or"
+        " `callback_secret_file` names."
+    ),
     "checkpoints": "Snapshots of the agent's working directory: see [checkpoints](checkpoints.md).",
     "hooks": (
         "Programs that are told about the life of sessions, on their standard input: see [hooks](hooks.md)."
@@ -105,7 +114,7 @@ def _entry(setting: Setting) -> str:
     facts = [
         f"- Allowed: {setting.kind.allowed}",
         f"- Default: {_default(setting)}",
-        f"- Variable: `{setting.variable}`",
+        f"- Variable: `{setting.variable}`{f', or `{setting.alias}`' if setting.alias else ''}",
     ]
     if setting.secret:
         facts.append("- A password in it is never shown.")

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from itertools import product
 from typing import Any
@@ -56,6 +56,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     default: Any
     help: str
     secret: bool = False
+    alias: str | None = None
+    """Another environment variable that sets it; the usual one wins."""
 
     @property
     def parts(self) -> Path:
@@ -148,6 +150,8 @@ def as_toml(value: Any) -> str:
     """The value as TOML writes it."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{dotted((str(key),))} = {as_toml(each)}' for key, each in value.items())} }}"
     return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 

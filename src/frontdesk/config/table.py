@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from frontdesk import errors
 from frontdesk.config import settings
 from frontdesk.config.settings import Kind, Setting
 from frontdesk.contracts.hooks import Commands
+from frontdesk.model import confirmations
 from frontdesk.model.access import Access, Strangers
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform, PlatformConfig
@@ -247,6 +249,19 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _address(value: Any) -> str:
+    parts = urlsplit(_text(value))
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError
+    return str(value)
+
+
+def _addresses(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(urlsplit(_address(each)).path for each in value):
+        raise ValueError
+    return tuple(value)
+
+
 LAST_PORT = 65_535
 MOST_SECONDS = 30 * 24 * 3600
 WHOLE = Kind("a whole number from 1", _whole, settings.parse_whole)
@@ -294,6 +309,67 @@ def _running_settings() -> tuple[Setting, ...]:
     return tuple(
         Setting(name=f"gateway.{field}", kind=kind, default=getattr(defaults, field), help=text)
         for field, (kind, text) in RUNNING_FIELDS.items()
+    )
+
+
+CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
+    "enabled": (
+        FLAG,
+        True,
+        "Whether `frontdesk run` takes requests for confirmation on a port of their own.",
+    ),
+    "host": (
+        TEXT,
+        "127.0.0.1",
+        "The address to listen on. Others than this machine reach it only when it is another one.",
+    ),
+    "port": (PORT, 6000, "The port to listen on."),
+    "mode": (
+        Kind(", ".join(confirmations.Mode), confirmations.Mode),
+        confirmations.Settings().mode,
+        "How much is asked of everybody. `solo`: whoever is on this machine may ask. `team`: agents need a"
+        " token. `strict`: besides, the most dangerous actions need two approvers, nobody decides about what"
+        " was asked on their behalf, and nothing is remembered.",
+    ),
+    "rate_limit": (
+        WHOLE,
+        confirmations.DEFAULT_RATE_LIMIT,
+        "How often each action may be asked for within an hour.",
+    ),
+    "callbacks": (
+        Kind(
+            "a list of http or https addresses, each with at least a / behind the host",
+            _addresses,
+            settings.parse_names,
+        ),
+        (),
+        "What an address must begin with to which an agent may have the decision sent.",
+    ),
+    "page_url": (
+        Kind("an http or https address", _address),
+        None,
+        "Where people see the page of what waits; told with each request.",
+    ),
+    "token_env": (
+        TEXT,
+        "CONFIRMATION_TOKEN",
+        "The environment variable in which the commands that talk to the service find their token.",
+    ),
+}
+CONFIRM_VARIABLES = {
+    "host": "CONFIRMATION_HOST",
+    "port": "CONFIRMATION_PORT",
+    "rate_limit": "CONFIRMATION_RATE_LIMIT",
+}
+"""What these settings are called in the environment, besides their usual names."""
+
+
+def _confirm_settings() -> tuple[Setting, ...]:
+    return tuple(
+        Setting(
+            name=f"confirm.{field}", kind=kind, default=default, help=text, alias=CONFIRM_VARIABLES.get(field)
+        )
+        for field, (kind, default, text) in CONFIRM_FIELDS.items()
     )
 
 
@@ -377,6 +453,7 @@ SETTINGS: tuple[Setting, ...] = (
     SERVER_NAMES,
     AGENT_DRIVER,
     *_running_settings(),
+    *_confirm_settings(),
     CHECKPOINTS,
     WORKING_DIR,
     MAX_CHECKPOINTS,

@@ -10,6 +10,7 @@ class Topic(StrEnum):
     SIGNALS = "signals"
     DELIVERIES = "deliveries"
     FEED = "feed"
+    CONFIRMATIONS = "confirmations"
 
 
 class Bell(Protocol):

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model import access, codes, lanes
 from frontdesk.model.deliveries import Claim as DeliveryClaim
 from frontdesk.model.deliveries import Delivery, Settlement
@@ -20,7 +21,7 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.searches import Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry, Usage
 from frontdesk.model.transcripts import Revision, Rewound
-from frontdesk.model.turns import Accepted, Admission, Again, Begun, Claim, Ending, Signals, Turn
+from frontdesk.model.turns import Accepted, Admission, Again, Begun, Claim, Ending, Signals, State, Turn
 
 Decide = Callable[[Situation], Move]
 NewId = Callable[[], str]
@@ -273,6 +274,10 @@ class Turns(Protocol):
         """Write rows of a running turn; turns whose messages are among them are done with it."""
         ...
 
+    async def mark(self, claim: Claim, state: State, now: datetime) -> None:
+        """A running turn waits for a person, or runs on."""
+        ...
+
     async def keep_draft(self, claim: Claim, message_id: str) -> None:
         """The platform's id of the message that shows the answer while it is written: a turn that runs again
         goes on in it."""
@@ -426,6 +431,9 @@ class Store(Protocol):
 
     @property
     def nodes(self) -> Nodes: ...
+
+    @property
+    def confirmations(self) -> Confirmations: ...
 
     @property
     def bells(self) -> Bells: ...

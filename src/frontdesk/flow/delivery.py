@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from frontdesk import errors
+from frontdesk.flow.confirmations.telling import CONFIRMATION
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import Claim, Delivery, NotSent, Outcome, Sent, Settlement, State, Unknown
@@ -31,6 +32,8 @@ class Sender:
         _log(claim.delivery, settlement)
         if settlement.state is State.SENT:
             await self._close_session(claim.delivery)
+        elif CONFIRMATION in claim.delivery.extra and claim.delivery.attempts == 1:
+            await self._tell_elsewhere(claim.delivery)
 
     async def _try(self, delivery: Delivery) -> Outcome:
         channel = self._parts.channel_of(delivery.to)
@@ -76,6 +79,15 @@ class Sender:
                 await asyncio.sleep(SETTLE_PAUSE_SECONDS)
                 continue
             return
+
+    async def _tell_elsewhere(self, delivery: Delivery) -> None:
+        """Somebody has to decide, soon: another chat is told, too."""
+        parts, asked_for = self._parts, str(delivery.extra[CONFIRMATION])
+        told = parts.telling.after(delivery, await parts.confirmations.find(asked_for))
+        if told:
+            await parts.store.deliveries.add(told)
+        else:
+            log.warning("nobody_told", confirmation=asked_for, look="frontdesk confirm list")
 
     async def _close_session(self, delivery: Delivery) -> None:
         """Where it is so configured, a session rests, resumably, once its answer has arrived."""

@@ -24,6 +24,11 @@ BUSY_NOTICES = {
     Busy.INTERRUPT: "I stop what I was doing and turn to your message.",
 }
 
+WAITING_NOTICE = (
+    "I wait for somebody to allow what I asked for. Your message is queued and comes next;"
+    " /approve and /deny decide, /stop ends the waiting."
+)
+
 log = get_logger(__name__)
 
 
@@ -107,7 +112,8 @@ class Intake:
         mode = self._mode(running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
         first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
-        notices = self._parts.notices(turn, BUSY_NOTICES[mode]) if wanted and first_to_wait else ()
+        text = WAITING_NOTICE if running and running.state is turns.State.WAITING else BUSY_NOTICES[mode]
+        notices = self._parts.notices(turn, text) if wanted and first_to_wait else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
     def _mode(self, running: Turn | None, queued: int) -> Busy:

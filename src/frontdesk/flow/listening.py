@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from frontdesk import errors
@@ -16,7 +17,6 @@ from frontdesk.model.turns import Claim, Turn
 CLEANUP_SECONDS = 10.0
 BREATH_EVENTS = 50
 BREATH_SECONDS = 0.02
-NO_APPROVALS = "nobody can be asked for an approval here"
 
 log = get_logger(__name__)
 
@@ -49,6 +49,7 @@ class Listening:
         self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
         self._lost = False
+        self._asking = False
         self._steered: set[str] = set()
         self._unwritten: list[Turn] = []
 
@@ -58,7 +59,8 @@ class Listening:
             return
         self._stopping = True
         self._line.send(events.Stop())
-        delay = self._parts.running.stop_seconds if self._parts.agent.abilities.stops else 0.0
+        able = self._parts.agent.abilities.stops and not self._asking
+        delay = self._parts.running.stop_seconds if able else 0.0
         asyncio.get_running_loop().call_later(delay, self._cancel)
 
     def lose(self) -> None:
@@ -116,7 +118,7 @@ class Listening:
 
     async def _write(self, event: events.Event, session_id: str, draft: Draft) -> None:
         if isinstance(event, events.Approval):
-            self._line.send(events.Decision(id=event.id, approved=False, reason=NO_APPROVALS))
+            await self._ask(event)
         absorbed = self._take_heard()
         rows = draft.close() if absorbed else []
         rows += [draft.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
@@ -124,6 +126,15 @@ class Listening:
         if rows:
             now = self._parts.clock.now()
             await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
+
+    async def _ask(self, approval: events.Approval) -> None:
+        """Wait for people; the agent is asked for nothing more meanwhile."""
+        self._asking = True
+        try:
+            show = partial(self._parts.live.tell, self._claim.turn.id)
+            self._line.send(await self._parts.gate.pass_on(self._claim, approval, show))
+        finally:
+            self._asking = False
 
     def _take_heard(self) -> list[Turn]:
         """The messages that the agent heeds and that are not yet part of the turn."""

@@ -13,6 +13,9 @@ from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.confirmations.gate import Gate
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live
 from frontdesk.formats import splitting
@@ -37,6 +40,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     running: Running
     clock: Clock
     live: Live
+    confirmations: Confirmations
+    telling: Telling
+    gate: Gate
 
     def channel_of(self, source: SessionSource) -> Channel | None:
         return self.channels.get((str(source.platform), source.account))

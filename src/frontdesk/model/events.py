@@ -98,6 +98,14 @@ class Restarted(Event, frozen=True, kw_only=True):
     """Only who follows a turn gets it: an attempt failed, and what it said counts no more."""
 
 
+class Asked(Event, frozen=True, kw_only=True):
+    """Only who follows a turn gets it: people are asked to decide, about all that the text shows."""
+
+    id: str
+    """Of the confirmation."""
+    text: str
+
+
 class Missed(Event, frozen=True, kw_only=True):
     """Only who follows a turn gets it: the rest of what is said is too much to be kept until it is read.
 

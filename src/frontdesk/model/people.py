@@ -32,6 +32,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return cls(platform=source.platform, user_id=person, account=source.account)
 
 
+def name_of(source: SessionSource) -> str:
+    """Who is behind a message, as votes and requests name them: the owner's terminal has no other name."""
+    principal = Principal.of(source)
+    return principal.id if principal else str(source.platform)
+
+
 class Viewer(msgspec.Struct, frozen=True):
     """Whose sessions a question may touch: those of these owners, or everybody's for an administrator."""
 

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from frontdesk.stores.bells import Bells
+from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
 from frontdesk.stores.nodes import Alone, Nodes, Presence
@@ -29,6 +30,7 @@ class SqlStore:
         self.deliveries = Deliveries(engine, self.bells)
         self.feed = Feed(engine)
         self.nodes = Nodes(engine, self._presence)
+        self.confirmations = Confirmations(engine, self.bells)
 
     async def close(self) -> None:
         await self._presence.close()

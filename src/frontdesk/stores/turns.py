@@ -64,8 +64,8 @@ class Turns:
         *,
         beside: Sequence[Turn] = (),
     ) -> list[Claim]:
-        start = partial(_claim, node, kind, limit, now, set_aside, beside)
-        return await self._engine.write(start, lazy=True)  # whatever the turn writes first makes it durable
+        # Never lazily: a claim that a server lost would have its token given out a second time.
+        return await self._engine.write(partial(_claim, node, kind, limit, now, set_aside, beside))
 
     async def begin(
         self,
@@ -93,6 +93,10 @@ class Turns:
         absorbed: Sequence[Turn] = (),
     ) -> None:
         await self._engine.write(partial(_record, claim, session_id, messages, absorbed, now))
+        self._bells.ring(Topic.FEED)
+
+    async def mark(self, claim: Claim, state: State, now: datetime) -> None:
+        await self._engine.write(partial(_mark_turn, claim, state, now), lazy=True)
         self._bells.ring(Topic.FEED)
 
     async def keep_draft(self, claim: Claim, message_id: str) -> None:
@@ -321,6 +325,12 @@ def _record(
     yield from tell(
         feed.Kind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
     )
+
+
+def _mark_turn(claim: Claim, state: State, now: datetime) -> Work[None]:
+    yield from hold(claim.lease)
+    if (yield from row("mark_turn", turn_id=claim.turn.id, state=str(state))):
+        yield from _tell(claim.turn, state, now)
 
 
 def _keep_draft(claim: Claim, message_id: str) -> Work[None]:

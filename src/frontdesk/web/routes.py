@@ -25,8 +25,10 @@ RETRY_AFTER_SECONDS = 5
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(gateway: Gateway, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
-    """The application for the public port."""
+def make_app(
+    gateway: Gateway, bound_to: str, names: Collection[str] = (), pages: Iterable[Route] = ()
+) -> ASGIApp:
+    """The application for the public port: the channels' addresses, and pages for people."""
     served = (route for channel in gateway.parts.channels.values() for route in channel.routes)
     health = Health(gateway)
     app = Starlette(
@@ -34,6 +36,7 @@ def make_app(gateway: Gateway, bound_to: str, names: Collection[str] = ()) -> AS
             Route("/livez", health.live),
             Route("/readyz", health.ready),
             *mount(served),
+            *pages,
         ],
         exception_handlers={HTTPException: refuse, Exception: apologise},
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import uvicorn
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from frontdesk.app import sockets
@@ -55,6 +56,7 @@ async def serving(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
+    pages: Collection[Route] = (),
     grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[Address]:
     """Serve for as long as the block lasts; requests under way then have so many seconds to end.
@@ -68,12 +70,21 @@ async def serving(
             config = _config(app, grace_seconds, http=owner.OwnerProtocol)
             await opened.enter_async_context(_running(config, listening))
         public = opened.enter_context(ports.listening(host, port))
-        config = _config(routes.make_app(gateway, host, names), grace_seconds)
+        config = _config(routes.make_app(gateway, host, names, pages), grace_seconds)
         await opened.enter_async_context(_running(config, public))
         address = _address(host, public, socket)
         log.info("server_started", url=address.url, socket=socket)
         yield address
         log.info("server_stopping", url=address.url)
+
+
+@asynccontextmanager
+async def serving_app(
+    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS
+) -> AsyncIterator[None]:
+    """Any application on a socket, for as long as the block lasts."""
+    async with _running(_config(app, grace_seconds), listening):
+        yield
 
 
 def _address(host: str, public: ports.Socket, socket: Path | None) -> Address:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from contextlib import aclosing
+from typing import Any
 
 import click
 
@@ -21,6 +23,9 @@ WELCOME = (
 )
 AWAY = "While you were away:"
 GOODBYE = "Goodbye."
+ALLOW = "Allow it? yes or no: "
+YES, NO = ("yes", "y"), ("no", "n")
+WAITS = "Your message waits until this is decided."
 
 
 class Conversation:
@@ -63,7 +68,7 @@ class Conversation:
         await self._terminal.collected([each["id"] for each in waiting], self._chat)
 
     async def _answer(self, text: str) -> None:
-        showing = asyncio.create_task(self.show_answer(text, Screen()))
+        showing = asyncio.create_task(self._show_and_decide(text))
         try:
             await self._keyboard.unless_interrupted(showing)
         except Interrupted:
@@ -85,11 +90,54 @@ class Conversation:
         finally:
             await _end({stopping})
 
-    async def show_answer(self, text: str, screen: Screen) -> str:
+    async def _show_and_decide(self, text: str) -> str:
+        """The same, while whoever sits here is asked to allow what the agent wants to do."""
+        deciding: set[asyncio.Task[None]] = set()
+
+        def ask(confirmation_id: str) -> None:
+            for earlier in deciding:
+                earlier.cancel()
+            deciding.add(asyncio.create_task(self._decide(confirmation_id)))
+
+        try:
+            return await self.show_answer(text, Screen(), ask)
+        finally:
+            await _end(deciding)
+
+    async def _decide(self, confirmation_id: str) -> None:
+        """Read lines until one decides; others are said to the agent, and wait."""
+        commands = dict.fromkeys(YES, "/approve") | dict.fromkeys(NO, "/deny")
+        click.echo(ALLOW, nl=False)
+        while (line := await self._keyboard.read_line()) is not None:
+            said = line.strip()
+            command = commands.get(said.lower())
+            if command:
+                await self._tell(f"{command} {confirmation_id}")
+                return
+            if said:
+                await self._tell(said)
+            click.echo(ALLOW, nl=False)
+
+    async def _tell(self, text: str) -> None:
+        """Commands are answered at once; anything else waits for its turn."""
+        try:
+            if text.startswith("/"):
+                await self.show_answer(text, Screen())
+            else:
+                await self._terminal.accept(text, self._chat)
+                output.show(WAITS)
+        except errors.GatewayUnreachable:
+            raise
+        except errors.FrontdeskError as error:
+            output.show(f"error: {one_line(error)}")
+
+    async def show_answer(self, text: str, screen: Screen, ask: Callable[[str], None] | None = None) -> str:
         """Say something and show what happens; the state in which the turn ended."""
         async with aclosing(self._terminal.say(text, self._chat)) as happening:
             async for happened in happening:
                 screen.show(happened)
+                if happened["type"] == "asked" and ask:
+                    ask(happened["id"])
                 if happened["type"] == "end":
                     said = [each["id"] for each in happened["deliveries"]]
                     await self._terminal.collected(said, self._chat)
@@ -109,7 +157,7 @@ class Conversation:
                 await _end({showing})
 
 
-async def _end(tasks: set[asyncio.Task[str]]) -> None:
+async def _end(tasks: set[asyncio.Task[Any]]) -> None:
     """End what is still under way, and take note of how the rest ended."""
     for task in tasks:
         task.cancel()

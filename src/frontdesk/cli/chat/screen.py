@@ -35,8 +35,9 @@ class Screen:
                 self.aside(f"{happened['name']} {happened['arguments']}")
             case "result" if happened["is_error"]:
                 self.aside(f"{happened['name'] or 'tool'} failed: {happened['content']}")
-            case "approval":
-                self.aside(f"wants to {happened['action']}: {happened['description']}")
+            case "asked":
+                self.end_line()
+                output.show(happened["text"])
             case "failed" if happened["retryable"]:
                 self.aside(f"failed, and is tried again: {happened['message']}")
             case "notice":

@@ -1,42 +1,64 @@
 """Commands that decide about dangerous actions: approve, deny."""
 
+from frontdesk import errors
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import Kind
+from frontdesk.model import access, people
+from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
+from frontdesk.model.turns import Kind as TurnKind
 
-NOTHING_WAITS = (
-    "Nothing with the id {name} waits for a decision: every action that an agent asks for is refused now."
-)
-
-
-async def approve(_: Parts, request: Request) -> Reply:
-    return _answer(request, "/approve ID")
-
-
-async def deny(_: Parts, request: Request) -> Reply:
-    return _answer(request, "/deny ID [reason]")
+WHICH = "Which one? The question names its id: {usage}"
+NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
+STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
+DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
 
 
-def _answer(request: Request, usage: str) -> Reply:
-    wanted, _reason = views.words_of(request)
+async def approve(parts: Parts, request: Request) -> Reply:
+    wanted, reason = views.words_of(request)
     if not wanted:
-        return Reply(f"Which one? The question names its id: {usage}")
-    return Reply(NOTHING_WAITS.format(name=views.quoted(wanted)))
+        return Reply(WHICH.format(usage="/approve ID [reason]"))
+    caller = await _caller(parts, request)
+    return _told(await parts.confirmations.approve(wanted, caller, reason=reason or None))
+
+
+async def deny(parts: Parts, request: Request) -> Reply:
+    wanted, reason = views.words_of(request)
+    if not wanted:
+        return Reply(WHICH.format(usage="/deny ID [reason]"))
+    caller = await _caller(parts, request)
+    return _told(await parts.confirmations.deny(wanted, caller, reason=reason or None))
+
+
+async def _caller(parts: Parts, request: Request) -> Caller:
+    """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
+    role = access.Role(request.turn.role) if request.turn.role else access.Role.USER
+    named = people.name_of(request.turn.source)
+    if not role.covers(access.Role.APPROVER):
+        raise errors.NotAllowed(who=named, rule=NOT_YOURS)
+    others = await parts.store.people.linked(named)
+    return Caller(id=named, kind=Kind.APPROVER, people=others)
+
+
+def _told(decided: Confirmation) -> Reply:
+    if decided.status is Status.PENDING:
+        more = decided.terms.quorum - len(decided.approvals)
+        return Reply(STILL_WAITS.format(id=decided.id, more=more, so_far=len(decided.approvals)))
+    return Reply(DECIDED[decided.status].format(id=decided.id))
 
 
 COMMANDS = (
     Command(
         name="approve",
-        usage="id",
+        usage="id [reason]",
         handle=approve,
-        kind=Kind.CONTROL,
-        help="Allow an action. Nothing can wait for you yet: what agents ask for is refused.",
+        kind=TurnKind.CONTROL,
+        help="Allow an action that an agent asked for.",
     ),
     Command(
         name="deny",
         usage="id [reason]",
         handle=deny,
-        kind=Kind.CONTROL,
-        help="Refuse an action. Nothing can wait for you yet: what agents ask for is refused.",
+        kind=TurnKind.CONTROL,
+        help="Refuse an action that an agent asked for.",
     ),
 )

@@ -46,6 +46,11 @@ WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting') RETURNING sess
 -- The session that a turn runs in.
 UPDATE turns SET session_id = :session_id WHERE id = :turn_id;
 
+-- name: mark_turn
+-- A turn under way waits for a person, or goes on.
+UPDATE turns SET state = :state WHERE id = :turn_id AND state IN ('running', 'waiting') AND state <> :state
+RETURNING id;
+
 -- name: keep_draft
 -- The message that shows what a turn has said so far.
 UPDATE turns SET draft = :draft WHERE id = :turn_id;

@@ -1,0 +1,111 @@
+"""Reaching the audit log: in the store, or through whoever has the store open."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Protocol
+
+from frontdesk import errors, plugins
+from frontdesk.app.reach import without_creating
+from frontdesk.confirm.client import Client
+from frontdesk.confirm.steps import say
+from frontdesk.contracts.store import Store
+from frontdesk.flow import audits
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.model.audit import Row
+from frontdesk.model.confirmations import Settings
+
+
+class Log(Protocol):
+    def pages(self) -> AsyncIterator[Sequence[Row]]:
+        """All of it, some rows at a time."""
+        ...
+
+    async def newest(self) -> int:
+        """The number of the last row; 0 when there is none."""
+        ...
+
+    def follow(self, after: int) -> AsyncGenerator[Row, None]:
+        """The rows after that one, those of the future too."""
+        ...
+
+
+class NearLog:
+    """The log in a store that we have opened."""
+
+    def __init__(self, store: Store) -> None:
+        self._kept = store.confirmations
+        self._service = Confirmations(store, Settings())
+
+    def pages(self) -> AsyncIterator[Sequence[Row]]:
+        return audits.pages(self._kept)
+
+    async def newest(self) -> int:
+        found = await self._kept.audit_newest(1)
+        return found[0].number if found else 0
+
+    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
+        rows = self._service.follow(after)
+        async with aclosing(rows):  # type: ignore[type-var]
+            async for row in rows:
+                yield row
+
+
+class FarLog:
+    """The log of a service that runs; only approvers see it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def pages(self) -> AsyncIterator[Sequence[Row]]:
+        last = await self.newest()
+        batch: list[Row] = []
+        reached = 0
+        async with aclosing(self._client.follow(0)) as rows:
+            while reached < last:
+                row = await anext(rows, None)
+                if row is None:
+                    why = f"it told rows up to {reached} of {last}"
+                    raise errors.ServiceUnreachable(url=self._client.url, why=why)
+                batch.append(row)
+                reached = row.number
+                if len(batch) == audits.ROWS_AT_ONCE or reached >= last:
+                    yield batch
+                    batch = []
+
+    async def newest(self) -> int:
+        told = await self._client.talk(say("GET", "/audit?view=events&limit=1"))
+        number: int = told["entries"][0]["number"] if told["entries"] else 0
+        return number
+
+    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
+        while True:
+            async with aclosing(self._client.follow(after)) as rows:
+                async for row in rows:
+                    after = row.number
+                    yield row
+
+
+@asynccontextmanager
+async def reach_log(url: str, client: Callable[[], Client]) -> AsyncIterator[Log]:
+    """The log in the store of that URL; told by the service, as the client asks it, when another process has
+    the store open."""
+    open_store: Callable[[str], Awaitable[Store]] = plugins.load_store(url)
+    try:
+        store = await open_store(without_creating(url))
+    except errors.StoreLocked as held:
+        yield await _told(client, held)
+        return
+    try:
+        yield NearLog(store)
+    finally:
+        await store.close()
+
+
+async def _told(client: Callable[[], Client], held: errors.StoreLocked) -> FarLog:
+    try:
+        log = FarLog(client())
+        await log.newest()
+    except (errors.ServiceUnreachable, errors.MissingSecret) as error:
+        held.add_note(f"The service could not be asked instead: {error}")
+        raise held from error
+    return log

@@ -1,0 +1,60 @@
+"""Calls to programs that want to hear of a decision: signed, to no other address than they named."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import httpx
+
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.secrets import Secret
+from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations.callbacks import Callbacks
+from frontdesk.formats import webhooks
+from frontdesk.logs import get_logger
+
+CALL_SECONDS = 10.0
+
+log = get_logger(__name__)
+
+
+class Caller:
+    """Posts bodies in the Standard Webhooks form. Redirections are not followed."""
+
+    def __init__(self, secret: Secret, clock: Clock | None = None) -> None:
+        self._secret = secret
+        self._clock = clock or SystemClock()
+        self._client = httpx.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, trust_env=False)
+
+    async def call(self, url: str, message_id: str, body: bytes) -> bool:
+        headers = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
+        try:
+            answer = await self._client.post(
+                url, content=body, headers={"content-type": "application/json", **headers}
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            log.warning("callback_failed", confirmation=message_id, why=type(error).__name__)
+            return False
+        if not answer.is_success:
+            log.warning("callback_failed", confirmation=message_id, why=f"status {answer.status_code}")
+        return answer.is_success
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+@asynccontextmanager
+async def calling(store: Store, secret: Secret | None, clock: Clock | None = None) -> AsyncIterator[None]:
+    """Programs are told of decisions for as long as the block lasts, if there is a secret to sign them."""
+    if secret is None:
+        yield
+        return
+    caller = Caller(secret, clock)
+    task = asyncio.create_task(Callbacks(store, caller.call, clock).run(), name="frontdesk-callbacks")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await caller.close()

@@ -1,0 +1,246 @@
+"""``frontdesk audit``: what was asked, decided and carried out, and that nobody has changed it since."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import click
+import msgspec
+
+from frontdesk import config, errors
+from frontdesk.app.audits import Log, reach_log
+from frontdesk.app.confirmations import read_token, store_url
+from frontdesk.cli import output
+from frontdesk.cli.asking import JSON
+from frontdesk.cli.confirm import reaching
+from frontdesk.confirm.client import Client
+from frontdesk.flow import audits
+from frontdesk.flow.audits import Anchor, Verified
+from frontdesk.model.audit import Row
+
+TOLD_ROWS = 100_000
+"""So often the progress is told."""
+DEFAULT_TAIL = 20
+
+T = TypeVar("T")
+
+DB_PATH = click.option("--db-path", metavar="FILE", help="The file that confirm serve --db-path has.")
+
+
+@click.group()
+def command() -> None:
+    """Verify, export and follow the log of what was asked and decided.
+
+    It is read from the store; where a gateway or the service has that open, they are asked as an approver.
+    """
+
+
+def _ask(
+    config_file: Path | None, db_path: str | None, url: str | None, question: Callable[[Log], Awaitable[T]]
+) -> T:
+    loaded = config.load(config_file)
+
+    def client() -> Client:
+        token = reaching.given_token(loaded) or read_token(loaded.home)
+        return Client(reaching.address(loaded, url), token)
+
+    async def ask() -> T:
+        async with reach_log(store_url(db_path) if db_path else loaded.store_url, client) as log:
+            return await question(log)
+
+    return asyncio.run(ask())
+
+
+@command.command()
+@click.option(
+    "--anchor",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Check the log against the last line of this file, and add the newest row to it.",
+)
+@click.option(
+    "--from",
+    "exported",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Verify what audit export wrote.",
+)
+@DB_PATH
+@reaching.URL
+@JSON
+@click.pass_obj
+def verify(
+    config_file: Path | None,
+    anchor: Path | None,
+    exported: Path | None,
+    db_path: str | None,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Check that every row follows the one before it. The exit code is 1 when one does not, which is named.
+
+    Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
+    whole log was written anew.
+    """
+    known = _read_anchor(anchor) if anchor else None
+    if exported:
+        verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
+    else:
+        verified = _ask(config_file, db_path, url, lambda log: audits.verify(_counted(log.pages()), known))
+    if anchor and verified.whole:
+        _keep_anchor(anchor, verified.anchor, known)
+    _tell(verified, as_json)
+    if not verified.whole:
+        sys.exit(1)
+
+
+def _tell(verified: Verified, as_json: bool) -> None:
+    if as_json:
+        output.show_json(msgspec.to_builtins(verified))
+    elif verified.fault:
+        fault = verified.fault
+        output.show(
+            f"Row {fault.number} is {fault.change}: {fault.why}. {verified.rows} rows before it hold."
+        )
+    elif verified.anchor:
+        output.show(f"{verified.rows} rows hold. The newest: {verified.anchor.line}")
+    else:
+        output.show("The log is empty.")
+
+
+async def _counted(batches: AsyncIterator[Sequence[Row]]) -> AsyncIterator[Sequence[Row]]:
+    """The same, while whoever waits is told now and then how far it is."""
+    counted = 0
+    async for batch in batches:
+        yield batch
+        counted += len(batch)
+        if counted % TOLD_ROWS < len(batch):
+            click.echo(f"{counted:,} rows …", err=True)
+
+
+def _read_anchor(file: Path) -> Anchor | None:
+    """The newest anchor in the file; None when there is none yet."""
+    try:
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except FileNotFoundError:
+        return None
+    return Anchor.read(lines[-1]) if lines else None
+
+
+def _keep_anchor(file: Path, newest: Anchor | None, known: Anchor | None) -> None:
+    if newest is None or (known and newest.number <= known.number):
+        return
+    with os.fdopen(
+        os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "w"
+    ) as opened:
+        opened.write(f"{newest.line}\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """A row in a file; ``body`` is the entry, byte for byte as it was hashed."""
+
+    number: int
+    previous: str
+    hash: str
+    body: str
+
+
+async def _exported(file: Path) -> AsyncIterator[Sequence[Row]]:
+    with file.open("rb") as opened:
+        while lines := opened.readlines(audits.ROWS_AT_ONCE * 400):
+            yield list(map(_read_line, lines))
+
+
+def _read_line(line: bytes) -> Row:
+    try:
+        found = msgspec.json.decode(line, type=Exported)
+    except msgspec.MsgspecError as error:
+        raise errors.InvalidInput(what="The file", why=f"a line of it is no row ({error})") from error
+    return Row(number=found.number, body=found.body.encode(), previous=found.previous, hash=found.hash)
+
+
+@command.command()
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write here.",
+)
+@DB_PATH
+@reaching.URL
+@click.pass_obj
+def export(config_file: Path | None, file: Path | None, db_path: str | None, url: str | None) -> None:
+    """Write the log as lines of JSON, which audit verify --from can check anywhere."""
+    if file is None:
+        _ask(config_file, db_path, url, lambda log: _write(_counted(log.pages()), sys.stdout.buffer))
+        return
+    with os.fdopen(
+        os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
+    ) as opened:
+        written = _ask(config_file, db_path, url, lambda log: _write(_counted(log.pages()), opened))
+    click.echo(f"{written} rows are in {file}.", err=True)
+
+
+async def _write(batches: AsyncIterable[Sequence[Row]], file: BinaryIO) -> int:
+    written = 0
+    async for batch in batches:
+        file.writelines(_line(row) for row in batch)
+        written += len(batch)
+    file.flush()
+    return written
+
+
+def _line(row: Row) -> bytes:
+    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=row.body.decode())
+    return msgspec.json.encode(exported) + b"\n"
+
+
+@command.command()
+@click.option(
+    "-n", "--rows", default=DEFAULT_TAIL, show_default=True, type=click.IntRange(0), help="How many."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@DB_PATH
+@reaching.URL
+@JSON
+@click.pass_obj
+def tail(
+    config_file: Path | None, rows: int, follow: bool, db_path: str | None, url: str | None, as_json: bool
+) -> None:
+    """Show the newest rows, and with -f those to come."""
+    _ask(config_file, db_path, url, lambda log: _tail(log, rows, follow, as_json))
+
+
+async def _tail(log: Log, rows: int, follow: bool, as_json: bool) -> None:
+    newest = await log.newest()
+    if newest == 0 and not follow:
+        output.show("The log is empty.")
+    after = max(0, newest - rows)
+    if after == newest and not follow:
+        return
+    async with aclosing(log.follow(after)) as coming:
+        async for row in coming:
+            _show(row, as_json)
+            if row.number >= newest and not follow:
+                return
+
+
+def _show(row: Row, as_json: bool) -> None:
+    entry = row.entry
+    if as_json:
+        output.show_json_line({"number": row.number, "hash": row.hash} | msgspec.to_builtins(entry))
+        return
+    facts = " ".join(f"{name}={value}" for name, value in entry.facts.items())
+    about = entry.confirmation_id or ""
+    moment = output.local_time(entry.at.isoformat())
+    output.show(
+        " ".join(f"{row.number:>6} {moment} {entry.kind:<14} {about} {entry.actor} {facts}".split("\n"))
+    )

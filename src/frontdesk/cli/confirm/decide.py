@@ -1,0 +1,194 @@
+"""``frontdesk confirm list``, ``show``, ``approve`` and ``deny``: for people who decide."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from frontdesk import errors
+from frontdesk.cli import output
+from frontdesk.cli.asking import JSON, limit_option
+from frontdesk.cli.confirm import reaching
+from frontdesk.confirm import steps
+from frontdesk.formats import actions, canonical
+from frontdesk.model.confirmations import Status
+
+COLUMN = 13
+LIST_LIMIT = 50
+ALL = "all"
+STATUSES = [ALL, *map(str, Status)]
+ERASED = "It was erased; its digest is kept."
+TAKES_A_YES = (
+    "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
+)
+
+Plain = dict[str, Any]
+
+
+@click.command("list")
+@click.option("--status", type=click.Choice(STATUSES), default=str(Status.PENDING), show_default=True)
+@limit_option(LIST_LIMIT)
+@reaching.URL
+@JSON
+@click.pass_obj
+def list_command(config_file: Path | None, status: str, limit: int, url: str | None, as_json: bool) -> None:
+    """List requests, newest first: those that wait, unless told otherwise."""
+    chosen = "" if status == ALL else f"&status={status}"
+    told = reaching.ask(config_file, url, steps.say("GET", f"/confirm?limit={limit}{chosen}"))
+    found = told["confirmations"]
+    if as_json:
+        output.show_json(found)
+    elif found:
+        output.show_table(("ID", "STATUS", "ASKED", "UNTIL", "WHO", "ACTION"), list(map(_row, found)))
+    else:
+        output.show("Nothing waits." if status == Status.PENDING else "There are no such requests.")
+
+
+def _row(asked: Plain) -> tuple[object, ...]:
+    return (
+        asked["id"],
+        asked["status"],
+        _time(asked["created_at"]),
+        _time(asked["expires_at"]),
+        output.short(asked["requester"], 30),
+        output.short(asked["action"], 40),
+    )
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else output.local_time(datetime.fromtimestamp(seconds, UTC).isoformat())
+
+
+@click.command("show")
+@click.argument("confirmation_id", metavar="ID")
+@reaching.URL
+@JSON
+@click.pass_obj
+def show_command(config_file: Path | None, confirmation_id: str, url: str | None, as_json: bool) -> None:
+    """Show a request: the exact action, all of it, and what became of it."""
+    asked = _find(config_file, url, confirmation_id)
+    if as_json:
+        output.show_json(asked)
+    else:
+        _show(asked)
+
+
+def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
+    question = steps.say("GET", steps.path_of(confirmation_id), about=confirmation_id)
+    asked: Plain = reaching.ask(config_file, url, question)
+    return asked
+
+
+def _show(asked: Plain) -> None:
+    for name, fact in _facts(asked).items():
+        output.show(f"{name:<{COLUMN}}{fact}")
+    output.show("")
+    output.show(_action(asked))
+    output.show("")
+    output.show(actions.prose(asked["description"]))
+
+
+def _facts(asked: Plain) -> dict[str, object]:
+    facts = {
+        "id": asked["id"],
+        "status": asked["status"],
+        "requester": asked["requester"],
+        "session": asked["session_key"],
+        "asked": _time(asked["created_at"]),
+        "until": _time(asked["expires_at"]),
+        "approved by": ", ".join(asked["approvals"]) + _missing(asked) if asked["approvals"] else None,
+        "decided by": asked["resolved_by"],
+        "decided": _time(asked["resolved_at"]) if asked["resolved_at"] else None,
+        "reason": asked["reason"],
+        "carried out": _time(asked["redeemed_at"]) if asked["redeemed_at"] else None,
+        "asks again": asked["renewal_of"],
+        "digest": asked["digest"],
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _missing(asked: Plain) -> str:
+    missing = asked["quorum"] - len(asked["approvals"])
+    return f" ({missing} more needed)" if missing > 0 else ""
+
+
+def _action(asked: Plain) -> str:
+    """The action out of the bytes that the digest is of, put together here."""
+    if asked["details"] is None:
+        return ERASED
+    payload = canonical.payload(asked["action"], asked["details"])
+    if canonical.digest(payload) != asked["digest"]:
+        raise errors.DigestMismatch(confirmation_id=asked["id"])
+    return actions.render(payload).text
+
+
+@click.command("approve")
+@click.argument("confirmation_id", metavar="ID")
+@click.option("--name", help="What you want to be called, beside who you are.")
+@click.option("--reason", help="Why; some rules ask for it.")
+@click.option(
+    "--digest", metavar="HEX", help="Approve only the action with this digest, without being asked."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@reaching.URL
+@JSON
+@click.pass_obj
+def approve_command(
+    config_file: Path | None,
+    confirmation_id: str,
+    name: str | None,
+    reason: str | None,
+    digest: str | None,
+    yes: bool,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Allow an action: it is shown, and you are asked."""
+    asked = _find(config_file, url, confirmation_id)
+    if not yes and digest is None and asked["status"] == Status.PENDING:
+        _ask_for_yes(asked)
+    said = {"approver": name, "reason": reason, "digest": digest or asked["digest"]}
+    _decide(config_file, url, confirmation_id, "approve", said, as_json)
+
+
+def _ask_for_yes(asked: Plain) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError(TAKES_A_YES)
+    _show(asked)
+    output.show("")
+    click.confirm("Approve exactly this?", abort=True)
+
+
+@click.command("deny")
+@click.argument("confirmation_id", metavar="ID")
+@click.option("--name", help="What you want to be called, beside who you are.")
+@click.option("--reason", help="Why; the agent is told.")
+@reaching.URL
+@JSON
+@click.pass_obj
+def deny_command(
+    config_file: Path | None,
+    confirmation_id: str,
+    name: str | None,
+    reason: str | None,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Refuse an action. The same one is refused at once for ten minutes."""
+    _decide(config_file, url, confirmation_id, "deny", {"denier": name, "reason": reason}, as_json)
+
+
+def _decide(
+    config_file: Path | None, url: str | None, confirmation_id: str, verb: str, said: Plain, as_json: bool
+) -> None:
+    given = {name: value for name, value in said.items() if value is not None}
+    path = f"{steps.path_of(confirmation_id)}/{verb}"
+    decided = reaching.ask(config_file, url, steps.say("POST", path, given, about=confirmation_id))
+    if as_json:
+        output.show_json(decided)
+    elif decided["status"] == Status.PENDING:
+        output.show(f"{decided['id']} ({decided['action']}) still waits{_missing(decided)}.")
+    else:
+        output.show(f"{decided['id']} ({decided['action']}) is {decided['status']}.")

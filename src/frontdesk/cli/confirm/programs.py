@@ -1,0 +1,150 @@
+"""A command as people approve it and as it is run: this program, these arguments, here, this environment."""
+
+import errno
+import hashlib
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import msgspec
+
+from frontdesk import errors
+
+PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TERM", "TMPDIR", "TZ", "USER")
+"""The variables that every command gets. Others must be named, so that people see them."""
+USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
+SCRIPT = b"#!"
+CANNOT_RUN, NOT_FOUND = 126, 127
+"""What shells end with, too."""
+
+
+class Executable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str
+    """Without any link in it."""
+    sha256: str
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that reaches the command: people see it, and nothing else is used."""
+
+    argv: list[str]
+    cwd: str
+    """Without any link in it."""
+    env: dict[str, str]
+    executable: Executable
+
+    @property
+    def details(self) -> dict[str, Any]:
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+    @property
+    def shown(self) -> str:
+        return shlex.join(self.argv)
+
+
+def read_program(details: Mapping[str, Any]) -> Program:
+    """The command in the bytes that were approved."""
+    return msgspec.convert(details, type=Program)
+
+
+def describe(argv: Sequence[str], cwd: str, environ: Mapping[str, str], named: Iterable[str]) -> Program:
+    """The command as it is now. OSError when there is no such program; InvalidInput for what is no text."""
+    env = _environment(environ, named)
+    _check_text([*argv, cwd, *env, *env.values()])
+    path = os.path.realpath(_find(argv[0], cwd, env.get("PATH", USUAL_PATH)))
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        executable = Executable(path=path, sha256=_sha256(file))
+    finally:
+        os.close(file)
+    return Program(argv=list(argv), cwd=cwd, env=env, executable=executable)
+
+
+def _environment(environ: Mapping[str, str], named: Iterable[str]) -> dict[str, str]:
+    """What the command gets: the usual variables, and those that are named, perhaps with a value."""
+    env = {name: environ[name] for name in PASSED_ON if name in environ}
+    for each in named:
+        name, given, value = each.partition("=")
+        if not name:
+            raise errors.InvalidInput(what=f"The variable {each!r}", why="use NAME or NAME=VALUE")
+        if given or name in environ:
+            env[name] = value if given else environ[name]
+    return env
+
+
+def _find(name: str, cwd: str, path: str) -> str:
+    found = shutil.which(os.path.join(cwd, name) if "/" in name else name, path=path)
+    if found:
+        return os.path.join(cwd, found)
+    if "/" in name and os.path.exists(os.path.join(cwd, name)):
+        raise PermissionError(errno.EACCES, "it is no program that can be run", name)
+    raise FileNotFoundError(errno.ENOENT, "there is no such program", name)
+
+
+def _check_text(texts: Iterable[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise errors.InvalidInput(what=repr(text), why="it is not UTF-8, and cannot be shown") from None
+
+
+def _sha256(file: int) -> str:
+    with os.fdopen(os.dup(file), "rb") as opened:
+        opened.seek(0)
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+class Here:
+    """The directory that we are in, held from the beginning: another one under its name is noticed."""
+
+    def __init__(self) -> None:
+        self._held = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.path = os.getcwd()
+
+    def check(self, approved: str) -> None:
+        """Be where it was approved; ActionChanged when that is somewhere else by now."""
+        try:
+            os.chdir(approved)
+            found = os.getcwd()
+        except OSError as error:
+            raise errors.ActionChanged(what=approved, why=error.strerror or str(error)) from error
+        if found != approved:
+            raise errors.ActionChanged(what=approved, why=f"it leads to {found}")
+        if not os.path.samestat(os.stat("."), os.fstat(self._held)):
+            raise errors.ActionChanged(what=approved, why="it is another directory")
+
+
+def execute(program: Program, here: Here) -> NoReturn:
+    """Become the command. ActionChanged when its place or its file is not what was approved; OSError when the
+    system does not run it."""
+    here.check(program.cwd)
+    file = _checked(program.executable)
+    # A program is run from the very file that was looked at. A script's interpreter opens it by its name.
+    by_name = os.pread(file, len(SCRIPT), 0) == SCRIPT or os.execve not in os.supports_fd
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(program.executable.path if by_name else file, program.argv, program.env)
+
+
+def _checked(approved: Executable) -> int:
+    """The program's file, opened: the approved one."""
+    path = approved.path
+    with suppress(OSError):
+        if os.path.realpath(path) != path:
+            raise errors.ActionChanged(what=path, why=f"it leads to {os.path.realpath(path)}")
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise errors.ActionChanged(what=path, why=error.strerror or str(error)) from error
+    if _sha256(file) != approved.sha256:
+        raise errors.ActionChanged(what=path, why="its content has changed")
+    return file

@@ -1,0 +1,104 @@
+"""``frontdesk confirm serve``: the confirmation service alone."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import click
+import msgspec
+import uvloop
+
+from frontdesk import config
+from frontdesk.app import confirmations, lines
+from frontdesk.app.confirmations import Keys
+from frontdesk.cli import output
+from frontdesk.cli.run import LEVELS
+from frontdesk.config import Config
+from frontdesk.model.confirmations import Mode, Settings
+from frontdesk.web.confirmations.serving import Addresses, serving_alone
+
+LAST_PORT = 65_535
+
+
+@click.command("serve")
+@click.option("--host", help="Listen on this address instead of confirm.host.")
+@click.option(
+    "--port", type=click.IntRange(0, LAST_PORT), help="Listen on this port instead of confirm.port."
+)
+@click.option(
+    "--db-path", metavar="FILE", help="Keep requests in this file instead of store.url; :memory: keeps none."
+)
+@click.option("--rate-limit", type=click.IntRange(1), help="Instead of confirm.rate_limit.")
+@click.option(
+    "--page-port", type=click.IntRange(0, LAST_PORT), help="Show what waits in browsers, on this port."
+)
+@click.option("--mode", type=click.Choice([str(each) for each in Mode]), help="Instead of confirm.mode.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.pass_obj
+def serve_command(
+    config_file: Path | None,
+    host: str | None,
+    port: int | None,
+    db_path: str | None,
+    rate_limit: int | None,
+    page_port: int | None,
+    mode: str | None,
+    log_level: str,
+) -> None:
+    """Run the confirmation service alone, until it is told to stop.
+
+    The variables CONFIRMATION_HOST, CONFIRMATION_PORT and CONFIRMATION_RATE_LIMIT do the same as the options,
+    which win. Where a gateway runs with the same database, it serves confirmations itself.
+    """
+    loaded = config.load(config_file)
+    place = Place(
+        host=host or loaded.confirm.host,
+        port=loaded.confirm.port if port is None else port,
+        page_port=page_port,
+        store=confirmations.store_url(db_path) if db_path else loaded.store_url,
+    )
+    lines.listen(log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(loaded, place, _settings(loaded, rate_limit, mode)))
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    host: str
+    port: int
+    page_port: int | None
+    store: str
+
+
+def _settings(loaded: Config, rate_limit: int | None, mode: str | None) -> Settings:
+    given = {"rate_limit": rate_limit, "mode": Mode(mode) if mode else None}
+    said = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(loaded.confirm.service, **said)
+
+
+async def _serve(loaded: Config, place: Place, settings: Settings) -> None:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    secret = loaded.confirm.people.callback_secret
+    async with confirmations.open_confirmations(place.store, settings, callback_secret=secret) as service:
+        keys = confirmations.prepare_keys(loaded.home)
+        async with serving_alone(
+            service,
+            keys,
+            loaded.confirm.people,
+            host=place.host,
+            port=place.port,
+            names=loaded.names,
+            page_port=place.page_port,
+        ) as addresses:
+            _greet(addresses, keys, settings)
+            await told.wait()
+
+
+def _greet(addresses: Addresses, keys: Keys, settings: Settings) -> None:
+    if keys.made:
+        output.show("The approver's token, which decides. It is shown this once, and kept in")
+        output.show(f"{keys.token_file}:\n\n    {keys.token()}\n")
+    where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
+    output.show(f"Approvers decide {where}with: frontdesk confirm list")
+    output.show(f"frontdesk takes requests for confirmation at {addresses.url}; the mode is {settings.mode}.")

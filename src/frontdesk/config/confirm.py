@@ -1,0 +1,87 @@
+"""The settings of the confirmation service."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.config.options import read_options
+from frontdesk.config.table import CONFIRM_FIELDS
+from frontdesk.contracts.secrets import Secret
+from frontdesk.model.confirmations import TOKEN, Settings
+
+ABOVE = "confirm"
+OWNER = "approver"
+"""The name behind the credential that the service makes itself."""
+TERMINAL = "local"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+
+
+class People(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has a token: people who decide, and agents that ask."""
+
+    approvers: Mapping[str, Secret] = {}
+    agents: Mapping[str, Secret] = {}
+    accounts: Mapping[str, tuple[str, ...]] = {}
+    """Who approvers are in the chats: ``ann = ["matrix:@ann:example.org"]``."""
+    callback_secret: Secret | None = None
+    """Signs what programs are told of decisions."""
+
+    def __post_init__(self) -> None:
+        for kind, known in (("approvers", self.approvers), ("agents", self.agents)):
+            for name in known:
+                _check_name(kind, name)
+        if unknown := self.accounts.keys() - self.approvers.keys() - {OWNER}:
+            raise errors.InvalidSetting(
+                key="confirm.accounts", value=min(unknown), allowed="names of approvers"
+            )
+        if both := self.approvers.keys() & self.agents.keys():
+            raise errors.InvalidSetting(
+                key="confirm.agents", value=min(both), allowed="a name that no approver has"
+            )
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        allowed = "names of a-z, A-Z, 0-9 and '_.@+-', at most 64 characters"
+        raise errors.InvalidSetting(key=f"confirm.{kind}", value=name, allowed=allowed)
+    if name == OWNER:
+        allowed = f"another name: {OWNER!r} has the credential that the service makes"
+        raise errors.InvalidSetting(key=f"confirm.{kind}", value=name, allowed=allowed)
+
+
+class Confirm(msgspec.Struct, frozen=True, kw_only=True):
+    """What is set for confirmations."""
+
+    enabled: bool
+    host: str
+    port: int
+    token_env: str
+    service: Settings
+    people: People
+
+
+def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
+    """The record, of the settings and of the tables that name people."""
+    service = {name: fields[name] for name in ("mode", "rate_limit", "callbacks", "page_url")}
+    people = read_options(People, table, (ABOVE,), CONFIRM_FIELDS)
+    if fields["callbacks"] and people.callback_secret is None:
+        raise errors.MissingSetting(key="confirm.callback_secret_env")
+    return Confirm(
+        enabled=fields["enabled"],
+        host=fields["host"],
+        port=fields["port"],
+        token_env=fields["token_env"],
+        service=Settings(**service, persons=_persons(people)),
+        people=people,
+    )
+
+
+def _persons(people: People) -> tuple[frozenset[str], ...]:
+    """The owner's token and terminal are one person; so are an approver's token and accounts."""
+    own = (TERMINAL, *people.accounts.get(OWNER, ()))
+    accounts = {**people.accounts, OWNER: own}
+    return tuple(frozenset({f"{TOKEN}{name}", *known}) for name, known in accounts.items())

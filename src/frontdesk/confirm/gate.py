@@ -1,0 +1,118 @@
+"""The decorator: a function that runs only when people said yes to exactly this call of it."""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ParamSpec, TypeVar, Unpack
+
+from frontdesk import errors
+from frontdesk.confirm.client import Client, Options, SyncClient
+from frontdesk.confirm.records import Redeemed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Describe = str | Callable[..., str]
+
+
+def confirmed(
+    action: str | None = None,
+    *,
+    description: Describe | None = None,
+    unseen: Collection[str] = (),
+    client: Client | SyncClient | None = None,
+    **options: Unpack[Options],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Ask before each call; run it with the arguments that were approved, or not at all.
+
+    The arguments are the details that people see, so they must be JSON. The function is called with what
+    the approved bytes hold: a tuple has become a list, a number without a fraction a whole one. Arguments
+    named in ``unseen`` (``self``, a connection) are passed on as they are and shown to nobody.
+
+    The action is called like the function and described by its docstring, unless told otherwise;
+    ``description`` may be a function of the same arguments. Denied or Expired when the answer is no.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        gate = _Gate(function, action, description, frozenset(unseen), options)
+        if inspect.iscoroutinefunction(function):
+            return functools.wraps(function)(_awaiting(gate, client or Client()))
+        return functools.wraps(function)(_waiting(gate, client or SyncClient()))
+
+    return decorate
+
+
+def _awaiting(gate: "_Gate", client: Client | SyncClient) -> Callable[..., Any]:
+    if not isinstance(client, Client):
+        raise errors.InvalidInput(what="SyncClient", why=f"{gate.name} is async; use a Client")
+
+    async def ask_and_call(*args: Any, **kwargs: Any) -> Any:
+        call = gate.bind(args, kwargs)
+        return await gate.carry_out(call, await client.obtain(**gate.wish(call)))
+
+    return ask_and_call
+
+
+def _waiting(gate: "_Gate", client: Client | SyncClient) -> Callable[..., Any]:
+    if not isinstance(client, SyncClient):
+        raise errors.InvalidInput(what="Client", why=f"{gate.name} is not async; use a SyncClient")
+
+    def ask_and_call(*args: Any, **kwargs: Any) -> Any:
+        call = gate.bind(args, kwargs)
+        return gate.carry_out(call, client.obtain(**gate.wish(call)))
+
+    return ask_and_call
+
+
+class _Gate:
+    """A function, and how a call of it is asked for."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        action: str | None,
+        description: Describe | None,
+        unseen: frozenset[str],
+        options: Options,
+    ) -> None:
+        self.name = function.__name__
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._action = action or self.name
+        self._description = description or _first_line(function) or f"Call {self.name}"
+        self._unseen = unseen
+        self._options = options
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise errors.InvalidInput(what=self.name, why="a generator runs later than it is called")
+        if unknown := unseen - set(self._signature.parameters):
+            raise errors.InvalidInput(
+                what="unseen", why=f"{self.name} has no argument {', '.join(sorted(unknown))}"
+            )
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound
+
+    def wish(self, call: inspect.BoundArguments) -> dict[str, Any]:
+        """What is asked for: every argument that people see, the defaults too."""
+        described = self._description
+        text = described if isinstance(described, str) else described(*call.args, **call.kwargs)
+        seen = {name: value for name, value in call.arguments.items() if name not in self._unseen}
+        return {"action": self._action, "description": text, "details": seen, **self._options}
+
+    def carry_out(self, call: inspect.BoundArguments, approved: Redeemed) -> Any:
+        """Call the function with what was approved; the caller's own values may be others by now."""
+        bound = inspect.BoundArguments(self._signature, self._arguments(call, approved.details))
+        return self._function(*bound.args, **bound.kwargs)
+
+    def _arguments(self, call: inspect.BoundArguments, details: Mapping[str, Any]) -> Any:
+        arguments = {}
+        for name, parameter in self._signature.parameters.items():
+            value = call.arguments[name] if name in self._unseen else details[name]
+            arguments[name] = tuple(value) if parameter.kind is parameter.VAR_POSITIONAL else value
+        return arguments
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").strip().partition("\n")[0]

@@ -1,0 +1,137 @@
+"""Where confirmations, rules and the audit log are kept. Every change writes its audit row with it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from frontdesk.model import audit
+from frontdesk.model.confirmations import Confirmation, Settings, Status, Submission, Submitted, Vote
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.rules import Rule, Ruling
+
+Rules = Callable[[Sequence[Rule]], Ruling]
+"""What the rules say to a submission."""
+Check = Callable[[Confirmation], None]
+"""Raises when somebody may not decide about it."""
+Tell = Callable[[Confirmation], Sequence[Delivery]]
+"""What people are told of a confirmation, in the same transaction."""
+
+
+class Redemption(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a wish to carry out an approved action. What went wrong is written down, too."""
+
+    confirmation: Confirmation
+    payload: bytes | None = None
+    """The bytes to carry out; None when it was refused."""
+    refused: str | None = None
+    """Why: ``digest``, ``redeemed``, ``lapsed``, ``pending``, ``denied``, ``expired`` or ``erased``."""
+    renewal: Confirmation | None = None
+    """The grant had lapsed: this asks again, once."""
+
+
+class Owed(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that a program is to be told of."""
+
+    confirmation: Confirmation
+    attempts: int
+    """With this one."""
+
+
+class Confirmations(Protocol):
+    async def submit(
+        self,
+        submission: Submission,
+        rules: Rules,
+        settings: Settings,
+        now: datetime,
+        *,
+        new_id: Callable[[], str],
+        tell: Tell,
+    ) -> Submitted:
+        """Take a request in, in one transaction and in this order: the same idempotency key of the same
+        requester (KeyReused when it was for another action); a rule that denies; the same action denied to
+        the same requester a while ago, which stays denied; the same action of the same requester in the same
+        conversation that waits already; a rule that allows; the action's rate (RateLimited); the budget of
+        prompts (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew."""
+        ...
+
+    async def vote(
+        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, *, tell: Tell
+    ) -> Confirmation:
+        """Count a vote; the confirmation after it. UnknownConfirmation; AlreadyResolved, also when its time
+        is over, which is written down then; whatever ``check`` raises; DigestMismatch when the vote names
+        another action; ReasonMissing. Voting twice counts once."""
+        ...
+
+    async def redeem(
+        self,
+        confirmation_id: str,
+        digest: str,
+        by: str,
+        now: datetime,
+        *,
+        new_id: Callable[[], str],
+        tell: Tell,
+    ) -> Redemption:
+        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation."""
+        ...
+
+    async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
+        """End what has waited for its time, oldest first; those that ended now."""
+        ...
+
+    async def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
+        """Those whose time to be escalated has come since the last call; each is given once."""
+        ...
+
+    async def next_due(self) -> datetime | None:
+        """When something expires or escalates next."""
+        ...
+
+    async def find(self, confirmation_id: str) -> Confirmation | None: ...
+
+    async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
+        """The newest one that a turn asked for this action."""
+        ...
+
+    async def list(self, limit: int, status: Status | None = None) -> Sequence[Confirmation]:
+        """Newest first."""
+        ...
+
+    async def count_pending(self) -> int: ...
+
+    async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
+        """Forget the payload and description of one that was resolved; the audit log stays whole."""
+        ...
+
+    async def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Sequence[Owed]:
+        """What programs are to be told now. What is not dropped by then is claimed again."""
+        ...
+
+    async def retry_callback(self, confirmation_id: str, due_at: datetime) -> None:
+        """It was not heard: claim it again at that time."""
+        ...
+
+    async def drop_callback(self, confirmation_id: str) -> None:
+        """It was heard, or given up."""
+        ...
+
+    async def next_callback(self) -> datetime | None: ...
+
+    async def add_rule(self, rule: Rule, now: datetime) -> None: ...
+
+    async def revoke_rule(self, rule_id: str, by: str, now: datetime) -> bool: ...
+
+    async def rules(self, now: datetime) -> Sequence[Rule]:
+        """The rules that hold, oldest first."""
+        ...
+
+    async def audit_rows(self, after: int, limit: int) -> Sequence[audit.Row]:
+        """The rows of the audit log, in order."""
+        ...
+
+    async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
+        """Newest first."""
+        ...

@@ -1,0 +1,162 @@
+"""Verifying the audit log: whether every row follows the one before it, and one that was kept elsewhere."""
+
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts.confirmations import Confirmations
+from frontdesk.model.audit import GENESIS, Row, chain_hash
+
+ROWS_AT_ONCE = 2_000
+LINE = re.compile(r"(?P<number>[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)
+
+
+class Anchor(msgspec.Struct, frozen=True, kw_only=True):
+    """A row as it was known at some time, kept where nobody who can change the log can change it."""
+
+    number: int
+    hash: str
+    at: datetime
+
+    @property
+    def line(self) -> str:
+        return f"{self.number} {self.hash} {self.at.isoformat()}"
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """An anchor as it was written down. InvalidInput when it is none."""
+        found = LINE.fullmatch(line.strip())
+        try:
+            at = datetime.fromisoformat(found["at"]) if found else None
+        except ValueError:
+            at = None
+        if found is None or at is None:
+            raise errors.InvalidInput(what="The anchor", why="use NUMBER HASH TIME as it was written down")
+        return cls(number=int(found["number"]), hash=found["hash"], at=at)
+
+
+class Change(StrEnum):
+    """How a log was tampered with."""
+
+    EDITED = "edited"
+    MISSING = "missing"
+    SWAPPED = "swapped"
+    TRUNCATED = "truncated"
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """The first row that does not hold."""
+
+    number: int
+    change: Change
+    why: str
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    rows: int
+    """How many rows hold, from the first one on."""
+    anchor: Anchor | None = None
+    """The last of them, to be kept outside."""
+    fault: Fault | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.fault is None
+
+
+def anchor_of(rows: Sequence[Row]) -> Anchor | None:
+    """The newest of some rows, as an anchor; None when there is none that can be read."""
+    newest = max(rows, key=lambda row: row.number, default=None)
+    if newest is None:
+        return None
+    try:
+        return Anchor(number=newest.number, hash=newest.hash, at=newest.entry.at)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+async def pages(log: Confirmations, size: int = ROWS_AT_ONCE) -> AsyncIterator[Sequence[Row]]:
+    """The whole log, some rows at a time."""
+    after = 0
+    while rows := await log.audit_rows(after, size):
+        yield rows
+        after = rows[-1].number
+
+
+async def verify(batches: AsyncIterable[Sequence[Row]], anchor: Anchor | None = None) -> Verified:
+    """Whether each row is the one that was written, in its place. Without an anchor nobody can tell that the
+    last rows were taken away, or that all rows from some place on were written anew."""
+    last: Row | None = None
+    rows = batches.__aiter__()
+    async for batch in rows:
+        broken, last = _follow(batch, last, anchor)
+        if broken is not None:
+            later = [row.number for row in batch[broken + 1 :]]
+            later += [row.number async for more in rows for row in more]
+            return _verified(last, _fault(batch[broken], last, later))
+    return _verified(last, _cut_off(last, anchor))
+
+
+def _follow(batch: Sequence[Row], last: Row | None, anchor: Anchor | None) -> tuple[int | None, Row | None]:
+    """Where the first row stands that does not follow, and the last one that does."""
+    number, previous = (last.number, last.hash) if last else (0, GENESIS)
+    anchored = anchor.number if anchor else -1
+    for index, row in enumerate(batch):
+        number += 1
+        if (
+            row.number != number
+            or row.previous != previous
+            or row.hash != chain_hash(number, previous, row.body)
+            or (number == anchored and anchor and row.hash != anchor.hash)
+        ):
+            return index, last
+        last, previous = row, row.hash
+    return None, last
+
+
+def _verified(last: Row | None, fault: Fault | None) -> Verified:
+    anchor = anchor_of([last]) if last else None
+    if last and anchor is None and fault is None:
+        fault = Fault(number=last.number, change=Change.EDITED, why="it cannot be read")
+    return Verified(rows=last.number if last else 0, anchor=anchor, fault=fault)
+
+
+def _fault(row: Row, last: Row | None, later: Sequence[int]) -> Fault:
+    """What is wrong with the row that came after the last good one."""
+    number = last.number + 1 if last else 1
+    if row.number != number:
+        return _out_of_place(row, number, later)
+    if row.hash != chain_hash(number, row.previous, row.body):
+        return _unlike_its_hash(row, number + len(later))
+    if row.previous != (last.hash if last else GENESIS):
+        why = f"it does not follow row {number - 1}: one of the two was written anew"
+        return Fault(number=number, change=Change.EDITED, why=why)
+    why = "it differs from the anchor: it or a row before it was written anew"
+    return Fault(number=number, change=Change.EDITED, why=why)
+
+
+def _out_of_place(row: Row, number: int, later: Sequence[int]) -> Fault:
+    if row.number < number or number in later:
+        return Fault(number=number, change=Change.SWAPPED, why=f"row {row.number} stands in its place")
+    return Fault(number=number, change=Change.MISSING, why=f"row {row.number} comes next")
+
+
+def _unlike_its_hash(row: Row, most: int) -> Fault:
+    """A row that is right in another place was moved."""
+    for other in range(1, most + 1):
+        if chain_hash(other, row.previous, row.body) == row.hash:
+            return Fault(number=row.number, change=Change.SWAPPED, why=f"it was row {other}")
+    return Fault(number=row.number, change=Change.EDITED, why="it does not fit its hash")
+
+
+def _cut_off(last: Row | None, anchor: Anchor | None) -> Fault | None:
+    number = last.number if last else 0
+    if anchor is None or number >= anchor.number:
+        return None
+    why = f"the anchor knows rows up to {anchor.number}"
+    return Fault(number=number + 1, change=Change.TRUNCATED, why=why)

@@ -1,0 +1,1 @@
+"""Confirmation of dangerous actions by people."""

@@ -1,0 +1,90 @@
+"""Callbacks: a program that asked is told of the decision, until it has heard it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.confirmations import Owed
+from frontdesk.contracts.store import Store
+from frontdesk.logs import get_logger
+from frontdesk.model.confirmations import Confirmation
+
+CLAIM = timedelta(seconds=60)
+"""Longer than a call may take: nobody else tries meanwhile."""
+FIRST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 600.0
+MOST_ATTEMPTS = 12
+AT_ONCE = 10
+LOOK_SECONDS = 1.0
+SHORTEST_PAUSE_SECONDS = 0.02
+TROUBLE_PAUSE_SECONDS = 0.5
+
+Call = Callable[[str, str, bytes], Awaitable[bool]]
+"""Takes an address, an id and a body there; whether it was heard."""
+
+log = get_logger(__name__)
+
+
+class Callbacks:
+    def __init__(self, store: Store, call: Call, clock: Clock | None = None) -> None:
+        self._store = store
+        self._call = call
+        self._clock = clock or SystemClock()
+
+    async def run(self) -> None:
+        """Call whom it is time to call, until cancelled: the outermost door of the calls."""
+        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
+        try:
+            while True:
+                try:
+                    if not await self.call_due():
+                        await bell.wait(await self._pause())
+                except errors.StoreError as error:
+                    log.warning("store_troubled", why=str(error))
+                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
+                except Exception:
+                    log.exception("job_failed")
+                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
+        finally:
+            bell.silence()
+
+    async def call_due(self) -> int:
+        """How many it was time for."""
+        now = self._clock.now()
+        owed = await self._store.confirmations.claim_callbacks(now, now + CLAIM, AT_ONCE)
+        await asyncio.gather(*map(self._tell, owed))
+        return len(owed)
+
+    async def _tell(self, owed: Owed) -> None:
+        asked, kept = owed.confirmation, self._store.confirmations
+        if await self._call(asked.callback_url or "", asked.id, body_of(asked)):
+            await kept.drop_callback(asked.id)
+            log.info("callback_heard", confirmation=asked.id)
+        elif owed.attempts >= MOST_ATTEMPTS:
+            await kept.drop_callback(asked.id)
+            log.warning("callback_given_up", confirmation=asked.id, attempts=owed.attempts)
+        else:
+            seconds = min(FIRST_PAUSE_SECONDS * 2 ** (owed.attempts - 1), LONGEST_PAUSE_SECONDS)
+            await kept.retry_callback(asked.id, self._clock.now() + timedelta(seconds=seconds))
+
+    async def _pause(self) -> float:
+        due = await self._store.confirmations.next_callback()
+        seconds = (due - self._clock.now()).total_seconds() if due else LOOK_SECONDS
+        return min(max(seconds, SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)
+
+
+def body_of(asked: Confirmation) -> bytes:
+    told = {
+        "id": asked.id,
+        "action": asked.action,
+        "digest": asked.digest,
+        "status": str(asked.status),
+        "resolved_by": asked.resolved_by,
+        "resolved_at": asked.resolved_at.timestamp() if asked.resolved_at else None,
+    }
+    return msgspec.json.encode(told)

@@ -1,0 +1,85 @@
+"""Requests as they come in: read, checked, and brought into the one form that people vote on."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.formats import canonical
+from frontdesk.model.confirmations import (
+    DEFAULT_REQUESTER,
+    MAX_ACTION_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    Caller,
+    Kind,
+    Settings,
+    Submission,
+    clamp_timeout,
+    is_reserved,
+)
+
+MAX_KEY_CHARACTERS = 255
+MAX_URL_CHARACTERS = 2_000
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings) -> Submission:
+    """What is asked for. InvalidInput when something is missing or cannot be used."""
+    action = needed(data, "action", MAX_ACTION_CHARACTERS)
+    details = data.get("details")
+    if details is None:
+        details = {}
+    if not isinstance(details, Mapping):
+        raise errors.InvalidInput(what="details", why="use an object")
+    payload = canonical.payload(action, details)
+    return Submission(
+        action=action,
+        description=needed(data, "description", MAX_TEXT_CHARACTERS),
+        payload=payload,
+        digest=canonical.digest(payload),
+        requester=_requester(data, caller),
+        session_key=optional(data, "session_key", MAX_TEXT_CHARACTERS),
+        timeout_seconds=clamp_timeout(data.get("timeout_seconds")),
+        callback_url=_callback(data, settings),
+    )
+
+
+def _requester(data: Mapping[str, Any], caller: Caller) -> str:
+    """Whoever showed a credential is known by it, whatever they call themselves."""
+    named = optional(data, "requester", MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER
+    if caller.kind is not Kind.ANYBODY:
+        return caller.id
+    if is_reserved(named):
+        raise errors.InvalidInput(what="requester", why="only somebody with a credential goes by that name")
+    return named
+
+
+def _callback(data: Mapping[str, Any], settings: Settings) -> str | None:
+    url = optional(data, "callback_url", MAX_URL_CHARACTERS)
+    if url is None or url.startswith(settings.callbacks):
+        return url
+    raise errors.InvalidInput(what="callback_url", why="its address is not among those of confirm.callbacks")
+
+
+def needed(data: Mapping[str, Any], name: str, most: int) -> str:
+    text = optional(data, name, most)
+    if text is None:
+        raise errors.InvalidInput(what=name, why="it is missing or blank")
+    return text
+
+
+def optional(data: Mapping[str, Any], name: str, most: int) -> str | None:
+    """A text without the space around it; None when there is none."""
+    value = data.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise errors.InvalidInput(what=name, why="use a text")
+    text = value.strip()
+    if len(text) > most:
+        raise errors.InvalidInput(what=name, why=f"it is longer than {most} characters")
+    if _UNSTORABLE.search(text):
+        raise errors.InvalidInput(what=name, why="it holds characters that cannot be stored")
+    return text or None

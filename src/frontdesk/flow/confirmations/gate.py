@@ -1,0 +1,89 @@
+"""The gate: an agent's turn waits, durably, until people have decided about what it asks for."""
+
+from collections.abc import Callable
+from functools import partial
+
+from frontdesk import errors
+from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.telling import Telling
+from frontdesk.formats import canonical
+from frontdesk.model import confirmations, events, people, turns
+from frontdesk.model.confirmations import Caller, Confirmation, Status
+from frontdesk.model.turns import Claim, Turn
+
+WAIT_SECONDS = 30.0
+"""How long to wait before the confirmation is looked at again; it is found as soon as it is decided."""
+NOT_IN_TIME = "nobody decided in time"
+DENIED = "it was denied"
+
+
+class Gate:
+    def __init__(self, service: Confirmations, telling: Telling, store: Store, clock: Clock) -> None:
+        self._service = service
+        self._telling = telling
+        self._store = store
+        self._clock = clock
+
+    async def pass_on(
+        self, claim: Claim, approval: events.Approval, show: Callable[[events.Asked], None]
+    ) -> events.Decision:
+        """The decision about what an agent asks for; its grant is used up when it is approved.
+
+        A turn that runs again finds what it asked for before: what waits goes on waiting, what was approved
+        and not yet used is used now.
+        """
+        try:
+            asked = await self._ask(claim.turn, approval)
+        except (errors.InvalidInput, errors.RateLimited, errors.TooManyPending) as refusal:
+            return events.Decision(id=approval.id, approved=False, reason=str(refusal))
+        if asked.status is Status.PENDING:
+            await self._store.turns.mark(claim, turns.State.WAITING, self._clock.now())
+            show(events.Asked(id=asked.id, text=self._telling.text(asked)))
+        decision = await self._decided(claim.turn, asked, approval.id)
+        await self._store.turns.mark(claim, turns.State.RUNNING, self._clock.now())
+        return decision
+
+    async def _ask(self, turn: Turn, approval: events.Approval) -> Confirmation:
+        data = {
+            "action": approval.action,
+            "description": approval.description or approval.action,
+            "details": dict(approval.details),
+            "session_key": turn.session_key,
+            "timeout_seconds": confirmations.MAX_TIMEOUT_SECONDS,
+        }
+        digest = canonical.digest(canonical.payload(approval.action.strip(), approval.details))
+        known = await self._service.of_turn(turn.id, digest)
+        if known and known.counts:
+            return known
+        submitted = await self._service.submit(
+            data,
+            _caller(turn),
+            turn_id=turn.id,
+            on_behalf_of=people.name_of(turn.source),
+            also=partial(self._telling.in_chat, turn.source),
+        )
+        return submitted.confirmation
+
+    async def _decided(self, turn: Turn, asked: Confirmation, approval_id: str) -> events.Decision:
+        while True:
+            while asked.status is Status.PENDING:
+                asked = await self._service.wait(asked.id, WAIT_SECONDS)
+            if asked.status is not Status.APPROVED:
+                reason = NOT_IN_TIME if asked.status is Status.EXPIRED else asked.reason or DENIED
+                return events.Decision(id=approval_id, approved=False, reason=reason)
+            try:
+                tell = partial(self._telling.in_chat, turn.source)
+                await self._service.redeem(asked.id, _caller(turn), asked.digest, also=tell)
+            except errors.GrantUnusable as refusal:
+                if not refusal.renewal:
+                    return events.Decision(id=approval_id, approved=False, reason=refusal.why)
+                asked = await self._service.find(refusal.renewal)
+            else:
+                return events.Decision(id=approval_id, approved=True, reason=asked.reason)
+
+
+def _caller(turn: Turn) -> Caller:
+    """The agent of a conversation: it asks and carries out, and never decides."""
+    return Caller(id=f"agent:{turn.session_key}", kind=confirmations.Kind.AGENT)

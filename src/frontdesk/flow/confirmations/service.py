@@ -1,0 +1,346 @@
+"""The confirmation service: holds an action until people have decided about exactly that action."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.confirmations import Redemption, Tell
+from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations import forms
+from frontdesk.formats import canonical
+from frontdesk.logs import get_logger
+from frontdesk.model import audit, confirmations, rules
+from frontdesk.model.confirmations import (
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    Caller,
+    Confirmation,
+    Kind,
+    Settings,
+    Status,
+    Submission,
+    Submitted,
+    Vote,
+)
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.rules import Rule
+
+ID_BYTES = 8
+MOST_LISTED = 500
+LONGEST_WAIT_SECONDS = 60.0
+LOOK_SECONDS = 1.0
+SHORTEST_PAUSE_SECONDS = 0.02
+SWEPT_AT_ONCE = 100
+FOLLOWED_AT_ONCE = 200
+TROUBLE_PAUSE_SECONDS = 0.5
+
+UNUSABLE = {
+    "redeemed": "it was used before",
+    "lapsed": "it was not used in time",
+    "pending": "nobody has decided yet",
+    "denied": "it was denied",
+    "expired": "nobody decided in time",
+    "erased": "its payload was erased",
+}
+
+log = get_logger(__name__)
+
+
+def no_one(_: Confirmation) -> Sequence[Delivery]:
+    """Nobody can be told."""
+    return ()
+
+
+class Confirmations:
+    def __init__(
+        self, store: Store, settings: Settings, *, clock: Clock | None = None, tell: Tell = no_one
+    ) -> None:
+        self._store = store
+        self._kept = store.confirmations
+        self._clock = clock or SystemClock()
+        self._tell = tell
+        self.settings = settings
+
+    async def submit(
+        self,
+        data: Mapping[str, Any],
+        caller: Caller,
+        *,
+        idempotency_key: str | None = None,
+        turn_id: str | None = None,
+        on_behalf_of: str | None = None,
+        also: Tell = no_one,
+    ) -> Submitted:
+        """Ask people to allow an action. It waits, unless a rule decides; nothing waits for people here.
+
+        ``also`` tells somebody besides those who are told of everything.
+        """
+        if caller.kind is Kind.APPROVER:
+            raise errors.NotAllowed(who=caller.id, rule="whoever approves does not ask")
+        submission = replace(
+            forms.read_submission(data, caller, self.settings),
+            idempotency_key=_checked_key(idempotency_key),
+            turn_id=turn_id,
+            on_behalf_of=on_behalf_of,
+        )
+        return await self._take_in(submission, also)
+
+    async def _take_in(self, submission: Submission, also: Tell) -> Submitted:
+        now = self._clock.now()
+        submitted = await self._kept.submit(
+            submission,
+            partial(self._rule, submission, now),
+            self.settings,
+            now,
+            new_id=_new_id,
+            tell=partial(self._told_or_warned, also=also),
+        )
+        asked = submitted.confirmation
+        log.info(
+            "confirmation_submitted",
+            confirmation=asked.id,
+            action=asked.action,
+            status=str(asked.status),
+            repeated=submitted.repeated or None,
+        )
+        return submitted
+
+    def _rule(self, submission: Submission, now: datetime, known: Sequence[Rule]) -> rules.Ruling:
+        details = canonical.read_strict(submission.payload)["details"]
+        return rules.decide(known, submission, details, self.settings.mode, now)
+
+    def _told_or_warned(self, asked: Confirmation, also: Tell = no_one) -> Sequence[Delivery]:
+        """Nobody reachable is said loudly, at once."""
+        deliveries = (*self._tell(asked), *also(asked))
+        if not deliveries:
+            where = self.settings.page_url or "frontdesk confirm list"
+            log.warning("nobody_told", confirmation=asked.id, action=asked.action, look=where)
+        return deliveries
+
+    async def find(self, confirmation_id: str) -> Confirmation:
+        found = await self._kept.find(confirmation_id)
+        if found is None:
+            raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
+        return found
+
+    async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
+        """What a turn asked for before."""
+        return await self._kept.of_turn(turn_id, digest)
+
+    async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
+        """The confirmation as soon as it is decided, else as it is when the time is over."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + min(seconds, LONGEST_WAIT_SECONDS)
+        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
+        try:
+            while (found := await self.find(confirmation_id)).status is Status.PENDING:
+                left = end - loop.time()
+                if left <= 0:
+                    break
+                await bell.wait(min(left, LOOK_SECONDS))
+            return found
+        finally:
+            bell.silence()
+
+    async def approve(
+        self,
+        confirmation_id: str,
+        caller: Caller,
+        *,
+        name: str | None = None,
+        reason: str | None = None,
+        digest: str | None = None,
+    ) -> Confirmation:
+        return await self._vote(confirmation_id, caller, True, name, reason, digest)
+
+    async def deny(
+        self,
+        confirmation_id: str,
+        caller: Caller,
+        *,
+        name: str | None = None,
+        reason: str | None = None,
+        digest: str | None = None,
+    ) -> Confirmation:
+        return await self._vote(confirmation_id, caller, False, name, reason, digest)
+
+    async def _vote(
+        self,
+        confirmation_id: str,
+        caller: Caller,
+        approves: bool,
+        name: str | None,
+        reason: str | None,
+        digest: str | None,
+    ) -> Confirmation:
+        """The one place where somebody decides."""
+        now = self._clock.now()
+        caller = confirmations.as_person(caller, self.settings.persons)
+        vote = _vote(caller, approves, name, reason, digest)
+
+        def check(asked: Confirmation) -> None:
+            asked.check_decider(caller, self.settings.mode, now)
+
+        try:
+            voted = await self._kept.vote(confirmation_id, check, vote, now, tell=self._tell)
+        except errors.NotAllowed as refusal:
+            log.warning("decision_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
+            raise
+        log.info("confirmation_voted", confirmation=voted.id, by=caller.id, status=str(voted.status))
+        return voted
+
+    async def redeem(
+        self, confirmation_id: str, caller: Caller, digest: str, also: Tell = no_one
+    ) -> tuple[Confirmation, bytes]:
+        """The bytes to carry out, once, for whoever asked for them; ``also`` tells of a renewal."""
+        asked = await self.find(confirmation_id)
+        if not caller.asked_for(asked):
+            raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
+        redemption = await self._kept.redeem(
+            confirmation_id,
+            digest,
+            caller.id,
+            self._clock.now(),
+            new_id=_new_id,
+            tell=partial(self._told_or_warned, also=also),
+        )
+        if redemption.payload is None:
+            raise self._unusable(redemption)
+        log.info("confirmation_redeemed", confirmation=confirmation_id, by=caller.id)
+        return redemption.confirmation, redemption.payload
+
+    def _unusable(self, redemption: Redemption) -> errors.FrontdeskError:
+        confirmation_id, refused = redemption.confirmation.id, redemption.refused or ""
+        log.warning("redeem_refused", confirmation=confirmation_id, why=refused)
+        if refused == "digest":
+            return errors.DigestMismatch(confirmation_id=confirmation_id)
+        renewal = redemption.renewal.id if redemption.renewal else None
+        why = UNUSABLE.get(refused, refused)
+        return errors.GrantUnusable(
+            confirmation_id=confirmation_id,
+            why=why,
+            refused=refused,
+            renewal=renewal,
+            status=str(redemption.confirmation.status),
+        )
+
+    async def list(self, limit: int = 50, status: Status | None = None) -> Sequence[Confirmation]:
+        return await self._kept.list(min(max(limit, 1), MOST_LISTED), status)
+
+    async def pending_count(self) -> int:
+        return await self._kept.count_pending()
+
+    async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
+        return await self._kept.audit_newest(min(max(limit, 1), MOST_LISTED))
+
+    async def audit_rows(self, after: int, limit: int) -> Sequence[audit.Row]:
+        return await self._kept.audit_rows(after, limit)
+
+    async def follow(self, after: int) -> AsyncIterator[audit.Row]:
+        """What happens from there on, as it happens."""
+        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
+        try:
+            while True:
+                found = await self._kept.audit_rows(after, FOLLOWED_AT_ONCE)
+                for row in found:
+                    yield row
+                    after = row.number
+                if not found:
+                    await bell.wait(LOOK_SECONDS)
+        finally:
+            bell.silence()
+
+    async def add_rule(self, rule: Rule, caller: Caller) -> Rule:
+        """Keep a rule; a remembered decision is one, too."""
+        _check_approver(caller)
+        now = self._clock.now()
+        rule = replace(rule, created_by=caller.id, created_at=now)
+        rule.check(now)
+        if rule.effect is rules.Effect.ALLOW and self.settings.mode is confirmations.Mode.STRICT:
+            raise errors.InvalidInput(what="The rule", why="nothing is allowed beforehand in mode strict")
+        await self._kept.add_rule(rule, now)
+        log.info("rule_added", rule=rule.id, effect=str(rule.effect), by=caller.id)
+        return rule
+
+    async def revoke_rule(self, rule_id: str, caller: Caller) -> bool:
+        _check_approver(caller)
+        revoked = await self._kept.revoke_rule(rule_id, caller.id, self._clock.now())
+        log.info("rule_revoked", rule=rule_id, by=caller.id, found=revoked)
+        return revoked
+
+    async def rules(self) -> Sequence[Rule]:
+        return await self._kept.rules(self._clock.now())
+
+    async def erase(self, confirmation_id: str, caller: Caller) -> bool:
+        """Forget what a decided request was about; the audit log stays whole."""
+        _check_approver(caller)
+        return await self._kept.erase(confirmation_id, caller.id, self._clock.now())
+
+    async def sweep(self) -> None:
+        """End what has waited long enough, and pass on what others are to decide now."""
+        now = self._clock.now()
+        for ended in await self._kept.expire(now, SWEPT_AT_ONCE, tell=self._tell):
+            log.info("confirmation_expired", confirmation=ended.id, action=ended.action)
+        for passed in await self._kept.escalate(now, SWEPT_AT_ONCE, tell=self._told_or_warned):
+            log.info("confirmation_escalated", confirmation=passed.id, action=passed.action)
+
+    async def watch(self) -> None:
+        """Sweep when something is due, until cancelled: the outermost door of what is done by the clock."""
+        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
+        try:
+            while True:
+                try:
+                    await self.sweep()
+                    await bell.wait(await self._pause())
+                except errors.StoreError as error:
+                    log.warning("store_troubled", why=str(error))
+                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
+                except Exception:
+                    log.exception("job_failed")
+                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
+        finally:
+            bell.silence()
+
+    async def _pause(self) -> float:
+        due = await self._kept.next_due()
+        if due is None:
+            return LOOK_SECONDS
+        seconds = (due - self._clock.now()).total_seconds()
+        return min(max(seconds, SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)
+
+
+def _new_id() -> str:
+    return f"c_{secrets.token_hex(ID_BYTES)}"
+
+
+def _check_approver(caller: Caller) -> None:
+    if caller.kind is not Kind.APPROVER:
+        raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
+
+
+def _checked_key(key: str | None) -> str | None:
+    if key is not None and not 0 < len(key) <= forms.MAX_KEY_CHARACTERS:
+        raise errors.InvalidInput(
+            what="Idempotency-Key", why=f"use 1 to {forms.MAX_KEY_CHARACTERS} characters"
+        )
+    return key
+
+
+def _vote(caller: Caller, approves: bool, name: str | None, reason: str | None, digest: str | None) -> Vote:
+    said = {"name": name, "reason": reason}
+    return Vote(
+        approves=approves,
+        by=caller.id,
+        people=caller.people,
+        name=forms.optional(said, "name", MAX_NAME_CHARACTERS),
+        reason=forms.optional(said, "reason", MAX_TEXT_CHARACTERS),
+        digest=digest,
+    )

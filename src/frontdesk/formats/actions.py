@@ -1,0 +1,206 @@
+"""An action as people see it before they decide: all of it, from the bytes that would be executed."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.formats import canonical, masking, quoting
+
+INDENT = "  "
+SPACE = "␣"
+"""Stands for a space that would not be seen: at either end of a line, or beside another one."""
+MOST_MARKS = 2
+"""So many accents in a row stay; more would cover what is around them."""
+CACHED_SIGNS = 4096
+AGENTS_WORDS = "The agent's own words (nobody checked them):"
+QUOTED = "> "
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_PLAIN_LINE = re.compile(r"(?:[!#-\[\]-~]++[ ]?)*+(?<! )")
+_SPACES = r"(?P<spaces>[ ]{2,}|\A[ ]|[ ]\Z)"
+_ASCII_PIECES = re.compile(rf'{_SPACES}|(?P<sign>["\\\x00-\x1f\x7f])')
+_PIECES = re.compile(rf"{_SPACES}|(?P<bullets>•{{2,}})|(?P<word>\w+)|(?P<sign>\W)")
+# Half a character, which no payload has, stands for what is hidden.
+_HIDDEN = "\ud800"
+_SPELLED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", _HIDDEN: masking.MARK}
+# What cannot be seen, though Unicode does not count it among the controls; signs that pass for those of
+# ASCII; and the sign that stands for a space.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U00016fe4\U0001d159"
+    "\U000e0100-\U000e01ef"
+    "\u02d0\u02d7\u037e\u0387\u2010\u2011\u2024\u2044\u2212\u2215-\u2217\u2223\u2236\u29f5\u29f8\u29f9\ua789"
+    "\ufe52\ufe55\ufe58\ufe68\u2423]"
+)
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+# Writings with letters that pass for Latin ones.
+_LOOKALIKES = re.compile(
+    "[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13ff\u1c80-\u1c8f\u1d00-\u1d7f\u1f00-\u1fff\u2c80-\u2cff"
+    "\ua4d0-\ua4ff\uab30-\uabbf\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
+)
+_JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
+
+
+class Shown(msgspec.Struct, frozen=True):
+    text: str
+    whole: bool
+    """Whether the text is all of it; when it is not, nobody should be asked to decide on it."""
+
+
+def render(payload: bytes, *, limit: int | None = None) -> Shown:
+    """Every argument on lines of its own, nothing invisible, secrets masked.
+
+    Two payloads look the same only when they differ in nothing but secrets. A text longer than the limit, in
+    characters, is cut and says how much is missing; in very little room it says that alone. Raises
+    InexactJson for bytes that are not canonical JSON.
+    """
+    value = canonical.read_strict(payload)
+    if canonical.canonical(value) != payload:
+        raise errors.InexactJson(why="it is not in its canonical form")
+    text = "\n".join(_lines(masking.covered(value)))
+    if limit is None or len(text) <= limit:
+        return Shown(text, True)
+    return Shown(_cut(text, limit), False)
+
+
+def prose(description: str, *, limit: int | None = None) -> str:
+    """What the agent says about the action: cleaned, with secrets masked, and marked so that no line of it
+    passes for one of ours."""
+    most = len(description) if limit is None else limit
+    cleaned = str(masking.cover(quoting.clean_text(description, max(most, len(quoting.ELLIPSIS)))))
+    return "\n".join((AGENTS_WORDS, *((QUOTED + line).rstrip() for line in cleaned.split("\n"))))
+
+
+def _cut(text: str, limit: int) -> str:
+    """The beginning of the text, in whole lines where there is room for one, and what is missing."""
+    room = limit - len(_missing(text, text)) - 1
+    kept = text[: max(room, 0)]
+    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
+    return "\n".join(part for part in (kept, _missing(text[len(kept) :], text)) if part)
+
+
+def _missing(rest: str, text: str) -> str:
+    return f"[NOT ALL OF IT: {len(rest)} of {len(text)} characters are missing here]"
+
+
+def _lines(value: Any) -> Iterator[str]:
+    """A value that has lines of its own."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _entry(f"{_name(key)}:", each)
+    elif isinstance(value, list) and value:
+        for each in value:
+            yield from _entry("-", each)
+    else:
+        yield from _scalar(value)
+
+
+def _entry(head: str, value: Any) -> Iterator[str]:
+    lines = [*_lines(value)]
+    if len(lines) == 1 and not (isinstance(value, dict | list) and value):
+        yield f"{head} {lines[0]}"
+    else:
+        yield head
+        yield from (INDENT + line for line in lines)
+
+
+def _name(key: str) -> str:
+    name = masking.cover(key)
+    return key if name is key and _PLAIN_NAME.fullmatch(key) else " ".join(_text(name))
+
+
+def _scalar(value: Any) -> list[str]:
+    match value:
+        case str() | masking.Partly():
+            return _text(value)
+        case None | True | False:
+            return [str(canonical.canonical(value), "ascii")]
+        case int() | float():
+            return [canonical.number(value)]
+        case _:
+            return ["[]" if isinstance(value, list) else "{}"]
+
+
+def _text(text: str | masking.Partly) -> list[str]:
+    """A text in quotes, each of its lines in its own; a secret that is all of it has none."""
+    if text == masking.HIDDEN:
+        return [masking.MARK]
+    parts = text.parts if isinstance(text, masking.Partly) else (text,)
+    *broken, last = "".join(_HIDDEN if part is None else part for part in parts).split("\n")
+    lines = [f'"{_spelled(line)}\\n"' for line in broken]
+    return lines if lines and not last else [*lines, f'"{_spelled(last)}"']
+
+
+def _spelled(line: str) -> str:
+    """A line with everything in it that could not be seen, or passes for something else, as an escape.
+    No two lines are spelled the same."""
+    if _PLAIN_LINE.fullmatch(line):
+        return line
+    composed = unicodedata.is_normalized("NFC", line)
+    pieces = _ASCII_PIECES if line.isascii() else _PIECES
+    return pieces.sub(lambda piece: _piece(piece, composed), line)
+
+
+def _piece(piece: re.Match[str], composed: bool) -> str:
+    text = piece[0]
+    match piece.lastgroup:
+        case "spaces":
+            return SPACE * len(text)
+        case "bullets":
+            return "".join(map(_escape, text))
+        case "word":
+            return _word(text, composed)
+        case _:
+            return _SPELLED.get(text) or _sign(piece, composed)
+
+
+def _word(word: str, composed: bool) -> str:
+    mixed = bool(_LATIN.search(word) and _LOOKALIKES.search(word))
+    if composed and not mixed and word.isprintable() and not _UNSEEN.search(word):
+        return word
+    return "".join(_escape(letter) if _doubtful(letter, mixed, composed) else letter for letter in word)
+
+
+def _doubtful(letter: str, mixed: bool, composed: bool) -> bool:
+    if _is_unseen(letter) or (mixed and _LOOKALIKES.match(letter)):
+        return True
+    return not composed and _may_compose(letter)
+
+
+def _sign(piece: re.Match[str], composed: bool) -> str:
+    sign = piece[0]
+    if _is_unseen(sign) or (not composed and _may_compose(sign)):
+        return _escape(sign)
+    return _escape(sign) if _is_mark(sign) and not _is_readable(piece) else sign
+
+
+def _is_readable(mark: re.Match[str]) -> bool:
+    """Whether a mark is on something, and not on too many others."""
+    before = mark.string[max(mark.start() - MOST_MARKS, 0) : mark.start()]
+    if not before or not (before[-1].isalnum() or _is_mark(before[-1])):
+        return False
+    return len(before) < MOST_MARKS or not all(map(_is_mark, before))
+
+
+@functools.lru_cache(CACHED_SIGNS)
+def _is_unseen(sign: str) -> bool:
+    return not sign.isprintable() or bool(_UNSEEN.match(sign))
+
+
+@functools.lru_cache(CACHED_SIGNS)
+def _is_mark(sign: str) -> bool:
+    return unicodedata.category(sign).startswith("M")
+
+
+@functools.lru_cache(CACHED_SIGNS)
+def _may_compose(sign: str) -> bool:
+    """Whether another spelling of the same may have something else in its place."""
+    return _is_mark(sign) or bool(_JAMO.match(sign)) or not unicodedata.is_normalized("NFC", sign)
+
+
+def _escape(sign: str) -> str:
+    return f"\\u{{{ord(sign):x}}}"

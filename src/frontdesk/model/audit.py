@@ -1,0 +1,67 @@
+"""The audit log: every row holds the hash of the one before it, so that none can be changed or taken away."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+GENESIS = "0" * 64
+
+
+class Kind(StrEnum):
+    SUBMITTED = "submitted"
+    COALESCED = "coalesced"
+    AUTO_APPROVED = "auto_approved"
+    RULE_DENIED = "rule_denied"
+    MUTED = "muted"
+    VOTED = "voted"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    ESCALATED = "escalated"
+    REDEEMED = "redeemed"
+    REDEEM_REFUSED = "redeem_refused"
+    RENEWED = "renewed"
+    RULE_ADDED = "rule_added"
+    RULE_REVOKED = "rule_revoked"
+    PAYLOAD_ERASED = "payload_erased"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened. Digests stand for payloads, so that a payload can be erased."""
+
+    kind: Kind
+    at: datetime
+    actor: str
+    confirmation_id: str | None = None
+    digest: str | None = None
+    facts: Mapping[str, Any] = {}
+    """Small and harmless: status, reason's digest, rule; nothing of a payload."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry in its place."""
+
+    number: int
+    body: bytes
+    """The entry as JSON, byte for byte as it was hashed."""
+    previous: str
+    hash: str
+
+    @property
+    def entry(self) -> Entry:
+        return msgspec.json.decode(self.body, type=Entry)
+
+
+def chain_hash(number: int, previous: str, body: bytes) -> str:
+    return hashlib.sha256(b"%d\n%s\n%s" % (number, previous.encode(), body)).hexdigest()
+
+
+def chained(entry: Entry, after: Row | None) -> Row:
+    """The entry as the row that follows another one."""
+    number, previous = (after.number + 1, after.hash) if after else (1, GENESIS)
+    body = msgspec.json.encode(entry, order="sorted")
+    return Row(number=number, body=body, previous=previous, hash=chain_hash(number, previous, body))

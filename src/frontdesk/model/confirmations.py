@@ -1,0 +1,278 @@
+"""Confirmations: a dangerous action waits until a person says yes to exactly that action."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from frontdesk import errors
+
+HIGH_RISK_ACTIONS = frozenset(
+    {
+        "deploy_production",
+        "delete_data",
+        "transfer_funds",
+        "modify_permissions",
+        "shutdown_service",
+        "wipe_database",
+        "exec_remote",
+        "publish_package",
+        "rotate_keys",
+        "migrate_database",
+    }
+)
+"""Always asked: no rule and no remembered decision lets these through."""
+
+DEFAULT_RATE_LIMIT = 10
+RATE_LIMIT_WINDOW = 3600
+MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS, DEFAULT_TIMEOUT_SECONDS = 30, 3600, 300
+GRANT_SECONDS = 60
+"""How long after the decision an approved action may be carried out."""
+MUTE_SECONDS = 600
+"""How long the same action is refused at once after somebody denied it."""
+MOST_PENDING_PER_APPROVER = 50
+"""The budget of prompts: so many may wait for one person."""
+MAX_ACTION_CHARACTERS = 200
+MAX_NAME_CHARACTERS = 200
+MAX_TEXT_CHARACTERS = 10_000
+
+TIMEOUT = "system:timeout"
+MUTED = "system:muted"
+DEFAULT_REQUESTER = "agent"
+TOKEN, CONVERSATION = "token:", "agent:agent:"
+RESERVED = (TOKEN, CONVERSATION)
+"""What the names of those whom we know begin with."""
+
+
+class Mode(StrEnum):
+    """How much is asked of everybody."""
+
+    SOLO = "solo"
+    """One person on one machine: whoever is on it may submit, the approver's credential decides."""
+    TEAM = "team"
+    """Agents have tokens, approvers have names."""
+    STRICT = "strict"
+    """A team where the ten need two approvers, nobody decides about what was asked on their behalf, and
+    nothing is remembered."""
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+
+
+MOVES: Mapping[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset({Status.APPROVED, Status.DENIED, Status.EXPIRED}),
+}
+
+
+class Kind(StrEnum):
+    """Who calls."""
+
+    ANYBODY = "anybody"
+    """No credential; a process on this machine, perhaps."""
+    AGENT = "agent"
+    APPROVER = "approver"
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whose credential was checked, once, at the door they came through."""
+
+    id: str
+    """``token:NAME`` for a credential of ours, a principal's id for somebody in a chat."""
+    kind: Kind
+    people: frozenset[str] = frozenset()
+    """Every other name of the same person."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.people | {self.id}
+
+    def asked_for(self, asked: "Confirmation") -> bool:
+        """Whether it is this caller's own request; what nobody with a credential asked for is anybody's."""
+        if self.kind is Kind.ANYBODY:
+            return asked.turn_id is None and not is_reserved(asked.requester)
+        return self.kind is Kind.AGENT and asked.requester == self.id
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What it takes to decide."""
+
+    quorum: int = 1
+    """How many different people must approve; one is enough to deny."""
+    approvers: tuple[str, ...] = ()
+    """Who may decide; empty for every approver."""
+    needs_reason: bool = False
+    escalate_after_seconds: int | None = None
+    escalate_to: tuple[str, ...] = ()
+    """Who may decide, too, once that time is over."""
+    rule: str | None = None
+    """The rule that says so."""
+
+    def may_decide(self, caller: Caller, waited: timedelta) -> bool:
+        if not self.approvers:
+            return True
+        named = {*self.approvers, *(self.escalate_to if self.is_escalated(waited) else ())}
+        return bool(named & caller.names)
+
+    def is_escalated(self, waited: timedelta) -> bool:
+        """Whether it has waited so long that others may decide, too."""
+        after = self.escalate_after_seconds
+        return after is not None and waited.total_seconds() >= after
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """An action as somebody asks for it. The payload is the action itself, in its one canonical form."""
+
+    action: str
+    description: str
+    payload: bytes
+    """Canonical JSON of ``{"action", "details"}``: people vote on these bytes, and these are executed."""
+    digest: str
+    """SHA-256 of the payload, in hex."""
+    requester: str
+    """Who asks: as authenticated, else as they call themselves."""
+    session_key: str | None = None
+    on_behalf_of: str | None = None
+    """The person whose message led to it."""
+    turn_id: str | None = None
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    callback_url: str | None = None
+    idempotency_key: str | None = None
+
+
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and what became of it."""
+
+    id: str
+    action: str
+    description: str
+    digest: str
+    payload: bytes | None
+    """None once it was erased; the digest stays."""
+    requester: str
+    session_key: str | None = None
+    on_behalf_of: str | None = None
+    turn_id: str | None = None
+    callback_url: str | None = None
+    status: Status = Status.PENDING
+    terms: Terms = Terms()
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    created_at: datetime
+    expires_at: datetime
+    resolved_at: datetime | None = None
+    resolved_by: str | None = None
+    resolved_as: str | None = None
+    """What the one who decided wants to be called."""
+    reason: str | None = None
+    redeemed_at: datetime | None = None
+    redeemed_by: str | None = None
+    renewal_of: str | None = None
+    """The confirmation whose grant lapsed before it was used, and which is asked again."""
+    approvals: tuple[str, ...] = ()
+    """Who said yes so far."""
+
+    @property
+    def grant_until(self) -> datetime | None:
+        """Until when the approved action may be carried out."""
+        if self.status is not Status.APPROVED or self.resolved_at is None:
+            return None
+        return self.resolved_at + timedelta(seconds=GRANT_SECONDS)
+
+    @property
+    def counts(self) -> bool:
+        """Whether who asks for the same again gets this one's answer: not when it was used, or ran out."""
+        return self.status is not Status.EXPIRED and self.redeemed_at is None
+
+    def check_decider(self, caller: Caller, mode: Mode, now: datetime) -> None:
+        """NotAllowed for whoever may not decide about it: agents, the requester, people not named for it."""
+        if caller.kind is not Kind.APPROVER:
+            raise errors.NotAllowed(who=caller.id, rule="deciding takes an approver's credential")
+        if self.requester in caller.names:
+            raise errors.NotAllowed(who=caller.id, rule="nobody decides about what they asked for")
+        if mode is Mode.STRICT and self.on_behalf_of in caller.names:
+            raise errors.NotAllowed(who=caller.id, rule="nobody decides about what was asked on their behalf")
+        if not self.terms.may_decide(caller, now - self.created_at):
+            raise errors.NotAllowed(who=caller.id, rule=f"rule {self.terms.rule} names who decides")
+
+    def resolved(self, status: Status, *, by: str, at: datetime, **more: Any) -> "Confirmation":
+        if status not in MOVES.get(self.status, ()):
+            raise errors.AlreadyResolved(confirmation_id=self.id, status=str(self.status))
+        return replace(self, status=status, resolved_by=by, resolved_at=at, **more)
+
+
+ConfirmationRequest = Confirmation
+"""The name that it goes by in public."""
+
+
+class Vote(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says to a request."""
+
+    approves: bool
+    by: str
+    people: frozenset[str] = frozenset()
+    """Every other name of the same person, who counts once under all of them."""
+    name: str | None = None
+    reason: str | None = None
+    digest: str | None = None
+    """Of the action that they saw; another one is refused."""
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a submission."""
+
+    confirmation: Confirmation
+    repeated: bool = False
+    """It is one that waits already: the same action of the same requester, or the same idempotency key."""
+    automatic: bool = False
+    """A rule decided."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    mode: Mode = Mode.SOLO
+    rate_limit: int = DEFAULT_RATE_LIMIT
+    window_seconds: int = RATE_LIMIT_WINDOW
+    callbacks: tuple[str, ...] = ()
+    """What addresses of callbacks begin with; others are refused."""
+    persons: tuple[frozenset[str], ...] = ()
+    """Names that belong to one person each: they are one vote, however they vote."""
+    page_url: str | None = None
+    """Where people see what waits; told with a request that does not fit into a message."""
+
+
+def is_reserved(requester: str) -> bool:
+    """Whether only somebody whom we know goes by that name: a credential, or the agent of a conversation."""
+    return requester.strip().casefold().startswith(RESERVED)
+
+
+def is_high_risk(action: str) -> bool:
+    """Whether it is one of the ten, however it is written."""
+    plain = unicodedata.normalize("NFKC", action).casefold().strip()
+    return _BETWEEN_WORDS.sub("_", plain) in HIGH_RISK_ACTIONS
+
+
+_BETWEEN_WORDS = re.compile(r"[\s_.\-/:]+")
+
+
+def as_person(caller: Caller, persons: Iterable[frozenset[str]]) -> Caller:
+    """The caller with every name of the same person."""
+    same = [names for names in persons if names & caller.names]
+    return replace(caller, people=caller.people.union(*same))
+
+
+def clamp_timeout(value: object) -> int:
+    """Seconds within the bounds; what cannot be read is the default."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return DEFAULT_TIMEOUT_SECONDS
+    try:
+        seconds = int(float(value))
+    except (ValueError, OverflowError):
+        return DEFAULT_TIMEOUT_SECONDS
+    return min(max(seconds, MIN_TIMEOUT_SECONDS), MAX_TIMEOUT_SECONDS)

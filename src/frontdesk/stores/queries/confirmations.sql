@@ -1,0 +1,205 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+-- A confirmation is read with what can be erased of it and what the one who decided said.
+
+-- name: confirmation
+-- A confirmation by its id.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.id = :confirmation_id;
+
+-- name: confirmation_locked
+-- The same, to be changed in this transaction.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
+    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.id = :confirmation_id /*pg FOR NO KEY UPDATE OF c */;
+
+-- name: confirmation_of_key
+-- What an idempotency key was used for.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.id = (SELECT confirmation_id FROM confirmation_keys WHERE requester = :requester AND key = :key);
+
+-- name: confirmation_of_turn
+-- The newest one that a turn asked for an action.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.turn_id = :turn_id AND c.digest = :digest ORDER BY c.number DESC LIMIT 1;
+
+-- name: renewal_of
+-- The one that asks again.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.renewal_of = :confirmation_id;
+
+-- name: list_confirmations
+-- All of them, newest first.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+ORDER BY c.number DESC LIMIT :limit;
+
+-- name: list_confirmations_with
+-- Those with a status, newest first.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
+
+-- name: same_requests
+-- The same action of the same requester that waits in the same conversation, or that a person denied lately.
+-- One look finds both: what waited a moment ago may be denied now.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND (
+    c.status = 'pending' AND c.expires_at > :now
+        AND c.session_key IS NOT DISTINCT FROM CAST(:session_key AS text)
+    OR c.status = 'denied' AND c.resolved_at > :since AND c.resolved_at < :until
+) ORDER BY c.number;
+
+-- name: confirmation_load
+-- How often an action was asked for lately, and how many requests wait.
+SELECT (
+    SELECT COUNT(*) FROM confirmations
+    WHERE action = :action AND asked = 1 AND created_at > :since AND created_at < :until
+), (
+    SELECT COUNT(*) FROM confirmations WHERE status = 'pending' AND expires_at > :now
+);
+
+-- name: count_waiting
+-- How many requests wait.
+SELECT COUNT(*) FROM confirmations WHERE status = 'pending';
+
+-- name: insert_confirmation
+-- A request, waiting or decided at once.
+INSERT INTO confirmations (
+    id, action, digest, requester, session_key, on_behalf_of, turn_id, status, asked, terms, timeout_seconds,
+    created_at, expires_at, escalates_at, resolved_at, resolved_by, renewal_of, approvals
+) VALUES (
+    :id, :action, :digest, :requester, :session_key, :on_behalf_of, :turn_id, :status, :asked, :terms,
+    :timeout_seconds, :created_at, :expires_at, :escalates_at, :resolved_at, :resolved_by, :renewal_of,
+    :approvals
+);
+
+-- name: insert_payload
+-- What can be erased of a request.
+INSERT INTO confirmation_payloads (confirmation_id, payload, description, callback_url)
+VALUES (:confirmation_id, :payload, :description, :callback_url);
+
+-- name: put_confirmation_key
+-- An idempotency key was used.
+INSERT INTO confirmation_keys (requester, key, confirmation_id) VALUES (:requester, :key, :confirmation_id)
+ON CONFLICT (requester, key) DO UPDATE SET confirmation_id = excluded.confirmation_id;
+
+-- name: put_vote
+-- Somebody voted; their later word counts.
+INSERT INTO confirmation_votes (confirmation_id, person, approves, name, reason, voted_at)
+VALUES (:confirmation_id, :person, :approves, :name, :reason, :now)
+ON CONFLICT (confirmation_id, person) DO UPDATE SET approves = excluded.approves, name = excluded.name,
+    reason = excluded.reason, voted_at = excluded.voted_at;
+
+-- name: count_approval
+-- One more said yes, and more are needed.
+UPDATE confirmations SET approvals = :approvals WHERE id = :confirmation_id AND status = 'pending';
+
+-- name: resolve_confirmation
+-- Decide what waits; of several who try, one does.
+UPDATE confirmations SET status = :status, resolved_at = :now, resolved_by = :by, approvals = :approvals
+WHERE id = :confirmation_id AND status = 'pending' RETURNING number;
+
+-- name: expire_confirmation
+-- Nobody decided in time.
+UPDATE confirmations SET status = 'expired', resolved_at = :now, resolved_by = :by
+WHERE id = :confirmation_id AND status = 'pending';
+
+-- name: redeem_confirmation
+-- Use a grant up; of several who try, one does.
+UPDATE confirmations SET redeemed_at = :now, redeemed_by = :by
+WHERE id = :confirmation_id AND status = 'approved' AND redeemed_at IS NULL RETURNING number;
+
+-- name: overdue_confirmations
+-- What has waited for its time, to be ended in this transaction.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
+    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.status = 'pending' AND c.expires_at <= :now
+ORDER BY c.expires_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
+
+-- name: escalating_confirmations
+-- What has waited long enough for others to be told, to be marked in this transaction.
+SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
+    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+WHERE c.status = 'pending' AND c.escalates_at <= :now AND c.escalated_at IS NULL AND c.expires_at > :now
+ORDER BY c.escalates_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
+
+-- name: escalate_confirmation
+-- Others were told.
+UPDATE confirmations SET escalated_at = :now
+WHERE id = :confirmation_id AND status = 'pending' AND escalated_at IS NULL;
+
+-- name: next_confirmation_due
+-- When something expires or escalates next.
+SELECT MIN(due_at) FROM (
+    SELECT MIN(expires_at) AS due_at FROM confirmations WHERE status = 'pending'
+    UNION ALL
+    SELECT MIN(escalates_at) FROM confirmations
+    WHERE status = 'pending' AND escalates_at IS NOT NULL AND escalated_at IS NULL
+) AS dues;
+
+-- name: erase_payload
+-- Forget an action and what was said about it.
+DELETE FROM confirmation_payloads WHERE confirmation_id = :confirmation_id RETURNING confirmation_id;
+
+-- name: erase_reasons
+-- Forget what people said when they voted.
+UPDATE confirmation_votes SET reason = NULL WHERE confirmation_id = :confirmation_id AND reason IS NOT NULL;
+
+-- name: insert_rule
+-- A rule, unless its id is taken.
+INSERT INTO rules (id, expires_at, body) VALUES (:id, :expires_at, :body)
+ON CONFLICT (id) DO NOTHING RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: revoke_rule
+-- A rule holds no longer.
+UPDATE rules SET revoked_at = :now WHERE id = :rule_id AND revoked_at IS NULL
+RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: rules
+-- The rules that hold, oldest first.
+SELECT id, body FROM rules
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) ORDER BY number;
+
+-- name: owe_callback
+-- A program is to be told.
+INSERT INTO confirmation_callbacks (confirmation_id, due_at, attempts) VALUES (:confirmation_id, :now, 0)
+ON CONFLICT (confirmation_id) DO NOTHING;
+
+-- name: claim_callbacks
+-- Programs that are to be told now, by whoever asks; if that fails, again later.
+UPDATE confirmation_callbacks SET due_at = :until, attempts = attempts + 1 WHERE confirmation_id IN (
+    SELECT o.confirmation_id FROM confirmation_callbacks o WHERE o.due_at <= :now
+    ORDER BY o.due_at LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */
+) RETURNING confirmation_id, attempts /*pg , pg_current_xact_id() AS xid */;
+
+-- name: move_callback
+-- It failed: the next attempt is later.
+UPDATE confirmation_callbacks SET due_at = :due_at WHERE confirmation_id = :confirmation_id
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: drop_callback
+-- It was heard, or given up.
+DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: next_callback_due
+-- When the next program is to be told.
+SELECT MIN(due_at) FROM confirmation_callbacks;

@@ -1,0 +1,129 @@
+"""The confirmation service inside another program."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Future
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from frontdesk import config
+from frontdesk.app.confirmations import open_confirmations, prepare_keys, store_url
+from frontdesk.config.confirm import People
+from frontdesk.logs import get_logger
+from frontdesk.model.confirmations import DEFAULT_RATE_LIMIT, Mode, Settings
+from frontdesk.web.confirmations.serving import Addresses, serving_alone
+
+HOST, PORT = "127.0.0.1", 6000
+
+log = get_logger(__name__)
+
+
+class _Ending:
+    """The end of a server; nobody has to wait for it."""
+
+    def __init__(self, task: asyncio.Task[None] | None) -> None:
+        self._task = task
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self._task is not None:
+            yield from self._task
+
+
+class ConfirmationServer:
+    """Serves confirmations from `start`, or `start_background`, until `stop`.
+
+    server = ConfirmationServer(port=0, db_path=":memory:")
+    url = server.start_background()
+    ...
+    server.stop()
+    """
+
+    def __init__(
+        self,
+        host: str = HOST,
+        port: int = PORT,
+        db_path: str | PathLike[str] | None = None,
+        rate_limit: int = DEFAULT_RATE_LIMIT,
+        *,
+        home: str | PathLike[str] | None = None,
+        mode: Mode = Mode.SOLO,
+        people: People | None = None,
+        page_port: int | None = None,
+    ) -> None:
+        """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
+        frontdesk's."""
+        self._home = Path(home) if home is not None else config.load().home
+        self._store = store_url(fspath(db_path if db_path is not None else self._home / "state.db"))
+        self._settings = Settings(mode=mode, rate_limit=rate_limit)
+        self._host, self._port, self._page_port = host, port, page_port
+        self._people = people or People()
+        self.keys = prepare_keys(self._home)
+        """``keys.token()`` is the approver's token, ``keys.token_file`` where it is kept."""
+        self.addresses: Addresses | None = None
+        self._stopping: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> str:
+        """Serve in this event loop; the address as soon as requests are taken."""
+        ready: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve(ready.set_result), name="frontdesk-confirmation-server")
+        either: set[asyncio.Future[Any]] = {ready, self._task}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            await self._task
+        return self._started(ready.result())
+
+    def start_background(self) -> str:
+        """Serve in a thread of its own; the address as soon as requests are taken."""
+        ready: Future[Addresses] = Future()
+        self._thread = threading.Thread(
+            target=self._run, args=(ready,), name="frontdesk-confirmation-server", daemon=True
+        )
+        self._thread.start()
+        return self._started(ready.result())
+
+    def stop(self) -> Awaitable[None]:
+        """Stop serving. One in the background has ended when this returns; after `start`, await it."""
+        if self._thread is not None and self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+            self._thread = None
+        elif self._stopping is not None:
+            self._stopping.set()
+        return _Ending(self._task)
+
+    def _started(self, addresses: Addresses) -> str:
+        self.addresses = addresses
+        return addresses.url
+
+    def _run(self, ready: "Future[Addresses]") -> None:
+        """The outermost door of the thread: what fails before it serves is raised where it was started."""
+        try:
+            asyncio.run(self._serve(ready.set_result))
+        except Exception as error:
+            if ready.done():
+                log.exception("confirmation_server_failed")
+            else:
+                ready.set_exception(error)
+
+    async def _serve(self, ready: Callable[[Addresses], None]) -> None:
+        self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        async with (
+            open_confirmations(
+                self._store, self._settings, callback_secret=self._people.callback_secret
+            ) as service,
+            serving_alone(
+                service,
+                self.keys,
+                self._people,
+                host=self._host,
+                port=self._port,
+                page_port=self._page_port,
+            ) as addresses,
+        ):
+            ready(addresses)
+            await self._stopping.wait()

@@ -1,0 +1,278 @@
+"""What requests and answers hold, field for field: the OpenAPI document is made from these."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from frontdesk.flow.confirmations import forms
+from frontdesk.model import audit, confirmations, rules
+from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS
+
+STORABLE = "^[^\\u0000]*$"
+NOT_BLANK = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"
+EXACT_VALUE = "ExactValue"
+MAX_RULE_NUMBER = 1_000_000
+MAX_NAMES = 100
+MAX_EVENT_NUMBER = 2**63 - 1
+DEFAULT_LIMIT = 50
+
+Name = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS)]
+Text = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_TEXT_CHARACTERS)]
+Digest = Annotated[
+    str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS, description="SHA-256 of the payload, in hex.")
+]
+Exact = Annotated[Any, Meta(extra_json_schema={"$ref": f"#/components/schemas/{EXACT_VALUE}"})]
+Seconds = Annotated[float, Meta(description="Seconds since 1970.")]
+Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Whole = Annotated[int, Meta(ge=0, le=MAX_RULE_NUMBER)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that somebody is to allow. Strings are trimmed."""
+
+    action: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_ACTION_CHARACTERS)]
+    description: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_TEXT_CHARACTERS)]
+    details: dict[str, Exact] | None = None
+    requester: Name | None = None
+    session_key: Text | None = None
+    timeout_seconds: Annotated[Exact, Meta(description="30 to 3600; 300 when it cannot be read.")] = None
+    callback_url: Annotated[str, Meta(pattern=STORABLE, max_length=forms.MAX_URL_CHARACTERS)] | None = None
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``approver`` is what the one who decides wants to be called, beside who they are."""
+
+    approver: Name | None = None
+    reason: Text | None = None
+    digest: Digest | None = None
+
+
+class Denial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``denier`` is what the one who decides wants to be called, beside who they are."""
+
+    denier: Name | None = None
+    reason: Text | None = None
+    digest: Digest | None = None
+
+
+class Redeeming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    digest: Digest
+
+
+class NewCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    argument: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_NAME_CHARACTERS)]
+    test: rules.Comparison = rules.Comparison.EQUALS
+    value: Exact = None
+
+
+class NewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule to be kept; one that allows names an action or a digest, and ends."""
+
+    effect: rules.Effect
+    action: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_ACTION_CHARACTERS)] | None = None
+    digest: Digest | None = None
+    conditions: Annotated[tuple[NewCondition, ...], Meta(max_length=MAX_NAMES)] = ()
+    session_key: Text | None = None
+    quorum: Annotated[int, Meta(ge=1, le=MAX_NAMES)] = 1
+    approvers: Names = ()
+    needs_reason: bool = False
+    escalate_after_seconds: Whole | None = None
+    escalate_to: Names = ()
+    expires_at: Annotated[datetime, Meta(tz=True)] | None = None
+
+    def as_rule(self, rule_id: str) -> rules.Rule:
+        conditions = tuple(rules.Condition(**msgspec.structs.asdict(each)) for each in self.conditions)
+        return rules.Rule(id=rule_id, **msgspec.structs.asdict(self) | {"conditions": conditions})
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """It waits for people; the addresses are paths, and deciding takes an approver's token."""
+
+    id: str
+    action: str
+    status: confirmations.Status
+    timeout_seconds: int
+    message: str
+    approve_url: str
+    deny_url: str
+    digest: str
+    expires_at: Seconds
+    repeated: bool
+    """Whether it waited before: the same action of the same requester, or the same Idempotency-Key."""
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """It waits for nobody: a rule allows it, or the same Idempotency-Key was approved."""
+
+    id: str
+    action: str
+    status: str
+    """``auto_approved``, or ``approved`` when people did."""
+    auto_approved: bool
+    message: str
+    digest: str
+    repeated: bool
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and what became of it."""
+
+    id: str
+    action: str
+    description: str
+    details: dict[str, Any] | None
+    """None when it was erased."""
+    requester: str
+    session_key: str | None
+    status: confirmations.Status
+    resolved_by: str | None
+    resolved_at: Seconds | None
+    created_at: Seconds
+    timeout_seconds: int
+    created_at_iso: Iso
+    resolved_at_iso: Iso | None
+    resolved_as: str | None
+    reason: str | None
+    digest: str
+    expires_at: Seconds
+    approvals: tuple[str, ...]
+    quorum: int
+    redeemed_at: Seconds | None
+    renewal_of: str | None
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """After a vote; it still waits when more people must agree."""
+
+    id: str
+    action: str
+    status: confirmations.Status
+    resolved_by: str | None
+    resolved_at: Seconds | None
+    resolved_as: str | None
+    reason: str | None
+    digest: str
+    approvals: tuple[str, ...]
+    quorum: int
+
+
+class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was approved. Carry out ``payload_base64``: these are the bytes that people saw; ``payload`` is
+    the same, parsed."""
+
+    id: str
+    digest: str
+    payload_base64: str
+    payload: dict[str, Any]
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+    confirmations: tuple[Shown, ...]
+
+
+class Entries(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry for each request, newest first."""
+
+    count: int
+    entries: tuple[Shown, ...]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the audit log. ``hash`` is the SHA-256 of the number, ``previous`` and ``body``, each but the
+    last with a line feed after it."""
+
+    number: int
+    kind: audit.Kind
+    at: Iso
+    actor: str
+    confirmation_id: str | None
+    digest: str | None
+    facts: dict[str, Any]
+    body: str
+    previous: str
+    hash: str
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of the audit log, newest first."""
+
+    count: int
+    entries: tuple[Event, ...]
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+    rules: tuple[rules.Rule, ...]
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    pending_count: int
+    timestamp: Seconds
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why not. ``error`` is the same text as ``detail``."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error: str
+    id: str | UnsetType = UNSET
+    confirmation_status: confirmations.Status | UnsetType = UNSET
+    remaining: int | UnsetType = UNSET
+    window_seconds: int | UnsetType = UNSET
+    pending: int | UnsetType = UNSET
+    refused: str | UnsetType = UNSET
+    """Why a grant cannot be used, in a word."""
+    renewal: str | UnsetType | None = UNSET
+    """The request that asks again, after a grant that was not used in time."""
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: int = DEFAULT_LIMIT
+    status: confirmations.Status | UnsetType = UNSET
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: int = DEFAULT_LIMIT
+    view: Literal["confirmations", "events"] = "confirmations"
+
+
+class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No part of an address after a question mark, and no header of ours."""
+
+
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    idempotency_key: (
+        Annotated[
+            str,
+            Meta(
+                pattern="^[!-~]([ -~]*[!-~])?$",
+                max_length=forms.MAX_KEY_CHARACTERS,
+                description="The same request with the same key is asked once, however often it is sent.",
+            ),
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="Idempotency-Key")
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    prefer: Annotated[
+        str, Meta(description="wait=25: answer when it is decided, or after so many seconds; at most 60.")
+    ] = msgspec.field(default="", name="Prefer")
+
+
+class Resumes(msgspec.Struct, frozen=True, kw_only=True):
+    last_event_id: (
+        Annotated[
+            int,
+            Meta(ge=0, le=MAX_EVENT_NUMBER, description="Go on after this event; 0 is from the beginning."),
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="Last-Event-ID")

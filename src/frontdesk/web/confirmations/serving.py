@@ -1,0 +1,93 @@
+"""The confirmation service on its port, and its pages on another."""
+
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.app.confirmations import Keys
+from frontdesk.config.confirm import OWNER, People
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.logs import get_logger
+from frontdesk.web import ports, server
+from frontdesk.web.confirmations import Credentials, make_app, make_page_app
+
+TAKEN = "another program has it. Stop that one, or choose another port in confirm.port"
+
+log = get_logger(__name__)
+
+
+class Addresses(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the service is reached."""
+
+    url: str
+    page_url: str | None = None
+
+
+def credentials_of(keys: Keys, people: People) -> Credentials:
+    """Everybody with a token: the owner, and whom the settings name."""
+    return Credentials(approvers={OWNER: keys.token, **people.approvers}, agents=people.agents)
+
+
+@asynccontextmanager
+async def serving(
+    service: Confirmations,
+    credentials: Credentials,
+    *,
+    host: str,
+    port: int,
+    names: Collection[str] = (),
+    page_url: str | None = None,
+) -> AsyncIterator[str]:
+    """The address of the service, which is served for as long as the block lasts."""
+    mode = service.settings.mode
+    app = make_app(service, credentials, bound_to=host, names=names, mode=mode, page_url=page_url)
+    with _listening(host, port) as listening:
+        async with server.serving_app(app, listening):
+            url = _url(host, listening)
+            log.info("confirmations_served", url=url, mode=str(mode))
+            try:
+                yield url
+            finally:
+                app.close()
+
+
+@asynccontextmanager
+async def serving_alone(
+    service: Confirmations,
+    keys: Keys,
+    people: People,
+    *,
+    host: str,
+    port: int,
+    names: Collection[str] = (),
+    page_port: int | None = None,
+) -> AsyncIterator[Addresses]:
+    """The service where no gateway runs: its pages are on a port of their own, if there is one for them."""
+    credentials = credentials_of(keys, people)
+    page_url = service.settings.page_url
+    async with AsyncExitStack() as opened:
+        if page_port is not None:
+            listening = opened.enter_context(_listening(host, page_port))
+            page_url = page_url or _url(host, listening)
+            pages = make_page_app(
+                service, credentials, keys.link_key, bound_to=host, names=names, page_url=page_url
+            )
+            await opened.enter_async_context(server.serving_app(pages, listening))
+        served = serving(service, credentials, host=host, port=port, names=names, page_url=page_url)
+        yield Addresses(url=await opened.enter_async_context(served), page_url=page_url)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[ports.Socket]:
+    try:
+        with ports.listening(host, port) as listening:
+            yield listening
+    except errors.AddressInUse as error:
+        raise errors.CannotListen(where=f"{host}:{port}", why=TAKEN) from error
+
+
+def _url(host: str, listening: ports.Socket) -> str:
+    port: int = listening.getsockname()[1]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

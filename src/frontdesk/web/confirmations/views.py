@@ -1,0 +1,160 @@
+"""Records of the model as those that go out."""
+
+import base64
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from frontdesk.model import audit
+from frontdesk.model.confirmations import MUTED, Confirmation, Status, Submitted
+from frontdesk.web import problems
+from frontdesk.web.confirmations import answers, records
+
+AUTO_APPROVED = "auto_approved"
+WAITS = "It waits until somebody decides, at most {seconds} seconds."
+LOOK = " Approvers see it at {url}."
+ALLOWED = "It is allowed: redeem it within a minute to carry it out."
+REFUSED = "It is refused: a rule denies it."
+REFUSED_BEFORE = "It is refused: the same was denied a while ago."
+REFUSED_BY = "It was denied{reason}."
+TOO_LATE = "Nobody decided in time."
+
+
+def submitted(what: Submitted, page_url: str | None) -> Response:
+    """What became of a submission; whatever is not allowed is no success."""
+    asked = what.confirmation
+    match asked.status:
+        case Status.PENDING:
+            return answers.give(_waiting(what, page_url), HTTPStatus.ACCEPTED)
+        case Status.APPROVED:
+            return answers.give(_allowed(what))
+        case Status.DENIED:
+            return _refusal(HTTPStatus.FORBIDDEN, _refused(what), asked)
+        case Status.EXPIRED:
+            return _refusal(HTTPStatus.CONFLICT, TOO_LATE, asked)
+
+
+def _refusal(status: HTTPStatus, detail: str, asked: Confirmation) -> Response:
+    return problems.respond(status, detail, id=asked.id, confirmation_status=str(asked.status))
+
+
+def _waiting(what: Submitted, page_url: str | None) -> records.Waiting:
+    asked = what.confirmation
+    look = LOOK.format(url=f"{page_url.rstrip('/')}/approvals/{asked.id}") if page_url else ""
+    return records.Waiting(
+        id=asked.id,
+        action=asked.action,
+        status=asked.status,
+        timeout_seconds=asked.timeout_seconds,
+        message=WAITS.format(seconds=asked.timeout_seconds) + look,
+        approve_url=f"/confirm/{asked.id}/approve",
+        deny_url=f"/confirm/{asked.id}/deny",
+        digest=asked.digest,
+        expires_at=asked.expires_at.timestamp(),
+        repeated=what.repeated,
+    )
+
+
+def _allowed(what: Submitted) -> records.Allowed:
+    asked = what.confirmation
+    return records.Allowed(
+        id=asked.id,
+        action=asked.action,
+        status=AUTO_APPROVED if what.automatic else str(asked.status),
+        auto_approved=what.automatic,
+        message=ALLOWED,
+        digest=asked.digest,
+        repeated=what.repeated,
+    )
+
+
+def _refused(what: Submitted) -> str:
+    if what.confirmation.resolved_by == MUTED:
+        return REFUSED_BEFORE
+    if what.automatic:
+        return REFUSED
+    reason = what.confirmation.reason
+    return REFUSED_BY.format(reason=f": {reason}" if reason else "")
+
+
+def shown(asked: Confirmation) -> records.Shown:
+    return records.Shown(
+        id=asked.id,
+        action=asked.action,
+        description=asked.description,
+        details=details(asked),
+        requester=asked.requester,
+        session_key=asked.session_key,
+        status=asked.status,
+        resolved_by=asked.resolved_by,
+        resolved_at=_seconds(asked.resolved_at),
+        created_at=asked.created_at.timestamp(),
+        timeout_seconds=asked.timeout_seconds,
+        created_at_iso=iso(asked.created_at),
+        resolved_at_iso=iso(asked.resolved_at) if asked.resolved_at else None,
+        resolved_as=asked.resolved_as,
+        reason=asked.reason,
+        digest=asked.digest,
+        expires_at=asked.expires_at.timestamp(),
+        approvals=asked.approvals,
+        quorum=asked.terms.quorum,
+        redeemed_at=_seconds(asked.redeemed_at),
+        renewal_of=asked.renewal_of,
+    )
+
+
+def decided(asked: Confirmation) -> records.Decided:
+    return records.Decided(
+        id=asked.id,
+        action=asked.action,
+        status=asked.status,
+        resolved_by=asked.resolved_by,
+        resolved_at=_seconds(asked.resolved_at),
+        resolved_as=asked.resolved_as,
+        reason=asked.reason,
+        digest=asked.digest,
+        approvals=asked.approvals,
+        quorum=asked.terms.quorum,
+    )
+
+
+def redeemed(asked: Confirmation, payload: bytes) -> records.Redeemed:
+    return records.Redeemed(
+        id=asked.id,
+        digest=asked.digest,
+        payload_base64=base64.b64encode(payload).decode(),
+        payload=msgspec.json.decode(payload),
+    )
+
+
+def event(row: audit.Row) -> records.Event:
+    entry = row.entry
+    return records.Event(
+        number=row.number,
+        kind=entry.kind,
+        at=iso(entry.at),
+        actor=entry.actor,
+        confirmation_id=entry.confirmation_id,
+        digest=entry.digest,
+        facts=dict(entry.facts),
+        body=row.body.decode(),
+        previous=row.previous,
+        hash=row.hash,
+    )
+
+
+def details(asked: Confirmation) -> dict[str, Any] | None:
+    """The arguments, as they are in the bytes that people vote on."""
+    found: dict[str, Any] | None = msgspec.json.decode(asked.payload)["details"] if asked.payload else None
+    return found
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return moment.timestamp() if moment else None

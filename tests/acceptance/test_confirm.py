@@ -1,0 +1,702 @@
+"""``frontdesk confirm`` as a user starts it: the service, commands that wait for people, MCP tools."""
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from frontdesk import errors
+from frontdesk.confirm import SyncClient, Ticket
+from frontdesk.model.confirmations import HIGH_RISK_ACTIONS
+from tests.acceptance import program
+from tests.approvers import Approver
+from tests.counts import count
+
+READY = "; the mode is "
+WAITING = re.compile(r"about (c_[0-9a-f]+)\.")
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, home: Path, process: subprocess.Popen[bytes], greeting: str) -> None:
+        found = re.search(r"confirmation at (http://[\w.:]+);", greeting)
+        assert found, greeting
+        self.home = home
+        self.process = process
+        self.greeting = greeting
+        self.url = found[1]
+        self.token = token_of(home)
+
+    def approver(self) -> Approver:
+        return Approver(self.url, self.token)
+
+    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return program.run(self.home, *arguments, "--url", self.url, **more)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def token_of(home: Path) -> str:
+    return (home / ".frontdesk" / "confirm" / "approver.token").read_text().strip()
+
+
+@contextmanager
+def serving(home: Path, *arguments: str, port: int = 0, **more: str) -> Iterator[Service]:
+    options = ("--port", str(port), "--log-level", "error", *arguments)
+    with program.start(home, "confirm", "serve", *options, terminal=False, **more) as process:
+        greeting = program.read_until(process, READY)
+        yield Service(home, process, greeting)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with serving(tmp_path, "--rate-limit", "100000") as service:
+        yield service
+
+
+class TestServe:
+    def test_approvers_token_is_shown_once_and_kept_for_its_owner(self, tmp_path: Path) -> None:
+        with serving(tmp_path) as first:
+            assert first.token in first.greeting
+        with serving(tmp_path) as second:
+            assert second.token == first.token
+            assert second.token not in second.greeting
+        mode = (tmp_path / ".frontdesk" / "confirm" / "approver.token").stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
+
+    def test_variables_set_the_address_and_options_win(self, tmp_path: Path) -> None:
+        port, other = free_port(), free_port()
+        variables = {"CONFIRMATION_PORT": str(port), "CONFIRMATION_RATE_LIMIT": "1"}
+        with program.start(
+            tmp_path, "confirm", "serve", terminal=False, CONFIRMATION_HOST="127.0.0.1", **variables
+        ) as process:
+            service = Service(tmp_path, process, program.read_until(process, READY))
+            client = SyncClient(f"http://127.0.0.1:{port}")
+            assert service.url == client.url
+            client.request("reboot", "Reboot it")
+            with pytest.raises(errors.RateLimited):
+                client.request("reboot", "Reboot it", {"host": "db2"})
+            near = {"CONFIRMATION_HOST": "localhost", "CONFIRMATION_PORT": str(port)}
+            assert program.run(tmp_path, "confirm", "list", given=b"", **near).returncode == 0
+            assert program.run(tmp_path, "confirm", "list", FRONTDESK_CONFIRM_PORT=str(port)).returncode == 0
+        with serving(tmp_path, "--rate-limit", "2", port=other, **variables) as service:
+            assert service.url == f"http://127.0.0.1:{other}"
+
+    def test_variable_that_is_no_number_is_named(self, tmp_path: Path) -> None:
+        done = program.run(tmp_path, "confirm", "serve", CONFIRMATION_RATE_LIMIT="many")
+        assert done.returncode == 1
+        assert "confirm.rate_limit is 'many'" in done.stderr
+        assert "CONFIRMATION_RATE_LIMIT" in done.stderr
+
+    def test_memory_keeps_nothing(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--db-path", ":memory:") as service:
+            assert SyncClient(service.url).request("reboot", "Reboot it").id
+        assert not list(tmp_path.rglob("*.db*"))
+
+    def test_file_of_another_process_is_refused_and_its_holder_named(self, service: Service) -> None:
+        done = program.run(service.home, "confirm", "serve", "--port", "0")
+        assert done.returncode == 1
+        assert f"in use by process {service.process.pid}" in done.stderr
+        with serving(service.home, "--db-path", "another.db") as second:
+            assert second.url != service.url
+
+    def test_port_that_is_taken_is_told(self, service: Service) -> None:
+        port = service.url.rpartition(":")[2]
+        done = program.run(service.home, "confirm", "serve", "--port", port, "--db-path", ":memory:")
+        assert done.returncode == 1
+        assert "another program has it" in done.stderr
+
+    def test_order_to_stop_is_followed(self, service: Service) -> None:
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(program.PATIENCE_SECONDS) == 0
+
+    def test_page_has_a_port_of_its_own(self, tmp_path: Path) -> None:
+        port = free_port()
+        with serving(tmp_path, "--page-port", str(port)) as service:
+            assert f"at http://127.0.0.1:{port}" in service.greeting
+            ticket = SyncClient(service.url).request("reboot", "Reboot it")
+            assert f"http://127.0.0.1:{port}/approvals/{ticket.id}" in ticket.message
+
+    def test_token_is_in_no_log_and_no_database(self, tmp_path: Path) -> None:
+        with program.start(tmp_path, "confirm", "serve", "--port", "0", "--log-level", "debug") as process:
+            service = Service(tmp_path, process, program.read_until(process, READY))
+            with service.approver() as approver, ThreadPoolExecutor() as pool:
+                deciding = pool.submit(approver.decide)
+                SyncClient(service.url).obtain("reboot", "Reboot it")
+                deciding.result()
+            process.send_signal(signal.SIGTERM)
+            _, written = program.finish(process)
+        assert service.token not in written
+        kept = b"".join(file.read_bytes() for file in (tmp_path / ".frontdesk").glob("state.db*"))
+        assert kept
+        assert service.token.encode() not in kept
+
+
+class TestDecide:
+    def test_request_is_listed_shown_approved_and_listed_no_more(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request(
+            "reboot", "Reboot it", {"host": "db1 ", "password": "hunter2"}
+        )
+        (listed,) = json.loads(service.run("confirm", "list", "--json").stdout)
+        assert (listed["id"], listed["status"]) == (ticket.id, "pending")
+        shown = service.run("confirm", "show", ticket.id)
+        assert 'host: "db1␣"' in shown.stdout
+        assert ticket.digest in shown.stdout
+        assert "hunter2" not in shown.stdout
+        done = service.run("confirm", "approve", ticket.id, "--digest", ticket.digest, "--name", "Ann")
+        assert (done.returncode, done.stdout) == (0, f"{ticket.id} (reboot) is approved.\n")
+        assert service.run("confirm", "list").stdout == "Nothing waits.\n"
+        again = json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)
+        assert (again["resolved_by"], again["resolved_as"]) == ("token:approver", "Ann")
+
+    def test_another_digest_is_not_approved(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        done = service.run("confirm", "approve", ticket.id, "--digest", "0" * 64)
+        assert done.returncode == 1
+        assert "the digest differs" in done.stderr
+        with service.approver() as approver:
+            assert [asked["id"] for asked in approver.pending()] == [ticket.id]
+
+    def test_nobody_approves_by_accident(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        done = service.run("confirm", "approve", ticket.id)
+        assert done.returncode == 2
+        assert "--yes" in done.stderr
+        arguments = ("confirm", "approve", ticket.id, "--url", service.url)
+        with program.start(service.home, *arguments, terminal=True) as process:
+            asked = program.read_until(process, "Approve exactly this? [y/N]: ")
+            assert "Reboot it" in asked
+            program.write(process, "n\n")
+            assert program.finish(process)[0] == 1
+        with program.start(service.home, *arguments, terminal=True) as process:
+            program.read_until(process, "Approve exactly this? [y/N]: ")
+            program.write(process, "y\n")
+            code, said = program.finish(process)
+        assert (code, "is approved" in said) == (0, True)
+
+    def test_denying_gives_a_reason(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        ticket = client.request("reboot", "Reboot it")
+        assert service.run("confirm", "deny", ticket.id, "--reason", "not now").returncode == 0
+        assert client.wait(ticket).reason == "not now"
+        late = service.run("confirm", "approve", ticket.id, "--yes")
+        assert late.returncode == 1
+        assert "is denied" in late.stderr
+
+    def test_deciding_takes_an_approvers_token(self, service: Service, tmp_path: Path) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        stranger = tmp_path / "stranger"
+        stranger.mkdir()
+        for more in ({}, {"CONFIRMATION_TOKEN": "a-wrong-one"}):
+            done = program.run(
+                stranger, "confirm", "approve", ticket.id, "--yes", "--url", service.url, **more
+            )
+            assert done.returncode == 1
+        right = {"CONFIRMATION_TOKEN": service.token}
+        done = program.run(stranger, "confirm", "approve", ticket.id, "--yes", "--url", service.url, **right)
+        assert done.returncode == 0
+
+    def test_service_that_does_not_run_is_told_with_how_to_start_it(self, service: Service) -> None:
+        service.kill()
+        done = service.run("confirm", "list")
+        assert done.returncode == 1
+        assert "frontdesk confirm serve" in done.stderr
+
+    def test_rules_are_added_listed_and_revoked(self, service: Service) -> None:
+        arguments = ("--action", "restart", "--where", "host~db*", "--where", "times<3", "--expires-in", "2h")
+        added = json.loads(service.run("confirm", "rules", "add", "allow", *arguments, "--json").stdout)
+        assert added["conditions"] == [
+            {"argument": "host", "test": "like", "value": "db*"},
+            {"argument": "times", "test": "below", "value": 3},
+        ]
+        client = SyncClient(service.url)
+        assert client.request("restart", "Restart it", {"host": "db1", "times": 1}).automatic
+        assert not client.request("restart", "Restart it", {"host": "web1", "times": 1}).automatic
+        assert added["id"] in service.run("confirm", "rules", "list").stdout
+        assert service.run("confirm", "rules", "revoke", added["id"]).returncode == 0
+        assert service.run("confirm", "rules", "revoke", added["id"]).returncode == 1
+        assert not client.request("restart", "Restart it", {"host": "db2", "times": 1}).automatic
+
+    def test_no_rule_allows_what_is_always_asked(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        with service.approver() as approver:
+            rule = {"effect": "allow", "expires_at": "2999-01-01T00:00:00Z"}
+            for action in sorted(HIGH_RISK_ACTIONS):
+                with pytest.raises(httpx.HTTPStatusError, match="400"):
+                    approver.post("/rules", action=action, **rule)
+                assert not client.request(action, "Do it").automatic
+        done = service.run("confirm", "rules", "add", "allow", "--action", "wipe_*", "--expires-in", "1h")
+        assert (done.returncode, "always asked" in done.stderr) == (1, True)
+
+
+@contextmanager
+def asking(
+    service: Service, *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A command that waits for somebody, and the id of its request."""
+    command = [
+        program.FRONTDESK,
+        "confirm",
+        "run",
+        "--action",
+        "run_command",
+        "--url",
+        service.url,
+        *arguments,
+    ]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=program.environment(service.home) | (env or {}),
+        cwd=cwd or service.home,
+        text=True,
+    ) as process:
+        try:
+            yield process, read_id(process)
+        finally:
+            process.kill()
+
+
+def read_id(process: subprocess.Popen[str]) -> str:
+    """The id that the program says it waits for; before that the system may complain of its environment."""
+    assert process.stderr is not None
+    told = ""
+    for line in process.stderr:
+        told += line
+        if found := WAITING.search(line):
+            return found[1]
+    raise AssertionError(told)
+
+
+def approve(service: Service, confirmation_id: str) -> dict[str, Any]:
+    """Approve it, by the digest of what was shown; what was shown."""
+    return approve_late(service, confirmation_id)()
+
+
+def approve_late(service: Service, confirmation_id: str) -> Callable[[], dict[str, Any]]:
+    """Look at it now, and approve what was seen then."""
+    with service.approver() as approver:
+        shown: dict[str, Any] = approver.get(f"/confirm/{confirmation_id}")
+
+    def decide() -> dict[str, Any]:
+        with service.approver() as approver:
+            approver.post(f"/confirm/{confirmation_id}/approve", digest=shown["digest"])
+        return shown
+
+    return decide
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    written, errors_written = process.communicate(timeout=program.PATIENCE_SECONDS)
+    return process.returncode, written, errors_written
+
+
+PRINT = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]))"
+
+
+class TestRun:
+    def test_exactly_the_approved_command_runs(self, service: Service) -> None:
+        arguments = (
+            "--env",
+            "COLOUR=dark red",
+            "--",
+            sys.executable,
+            "-c",
+            PRINT,
+            "a  b ",
+            "",
+            "$HOME; ls",
+            "--",
+        )
+        with asking(service, *arguments, env={"SECRET": "not passed on"}) as (process, asked):
+            shown = approve(service, asked)["details"]
+            code, written, _ = finish(process)
+        assert code == 0
+        argv, cwd, env = json.loads(written)
+        assert shown["argv"] == [sys.executable, "-c", PRINT, *argv]
+        assert argv == ["a  b ", "", "$HOME; ls", "--"]
+        assert shown["cwd"] == cwd
+        assert shown["env"] == {name: env[name] for name in shown["env"]}
+        assert set(env) - set(shown["env"]) <= {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
+        assert (env["COLOUR"], "SECRET" in env) == ("dark red", False)
+        assert shown["executable"]["path"] == os.path.realpath(sys.executable)
+
+    def test_exit_code_and_output_are_the_commands(self, service: Service) -> None:
+        with asking(service, "--", "sh", "-c", "echo out; echo err >&2; exit 7") as (process, asked):
+            approve(service, asked)
+            assert finish(process) == (7, "out\n", "err\n")
+
+    def test_signal_ends_the_command_itself(self, service: Service) -> None:
+        with asking(service, "--", "sh", "-c", "kill -TERM $$") as (process, asked):
+            approve(service, asked)
+            assert finish(process)[0] == -signal.SIGTERM
+
+    def test_broken_pipe_ends_the_command_as_usual(self, service: Service) -> None:
+        script = "yes | head -1; echo ${PIPESTATUS[0]}"
+        with asking(service, "--", "bash", "-c", script) as (process, asked):
+            approve(service, asked)
+            assert finish(process)[1] == f"y\n{128 + signal.SIGPIPE}\n"
+
+    def test_denied_command_does_not_run(self, service: Service, tmp_path: Path) -> None:
+        with asking(service, "--", "touch", "done") as (process, asked), service.approver() as approver:
+            approver.post(f"/confirm/{asked}/deny", reason="no")
+            code, written, told = finish(process)
+        assert (code, written) == (125, "")
+        assert "was denied by token:approver (no)" in told
+        assert not (tmp_path / "done").exists()
+
+    def test_stopping_the_wait_runs_nothing(self, service: Service, tmp_path: Path) -> None:
+        with asking(service, "--", "touch", "done") as (process, _):
+            process.send_signal(signal.SIGINT)
+            code, _, told = finish(process)
+        assert (code, "Nothing was run" in told) == (130, True)
+        assert not (tmp_path / "done").exists()
+
+    @pytest.mark.parametrize(
+        ("command", "code", "words"),
+        [
+            (["no-such-program"], 127, "there is no such program"),
+            (["./plain.txt"], 126, "no program that can be run"),
+            (["touch", b"\xff".decode("utf-8", "surrogateescape")], 125, "not UTF-8"),
+        ],
+        ids=["missing", "not executable", "not text"],
+    )
+    def test_what_cannot_be_run_is_not_asked_for(
+        self, service: Service, command: list[str], code: int, words: str
+    ) -> None:
+        (service.home / "plain.txt").write_text("no program")
+        done = program.run(
+            service.home, "confirm", "run", "--action", "x", "--url", service.url, "--", *command
+        )
+        assert (done.returncode, words in done.stderr) == (code, True)
+        with service.approver() as approver:
+            assert approver.pending() == []
+
+    def test_without_a_service_it_ends_at_once(self, tmp_path: Path) -> None:
+        address = f"http://127.0.0.1:{free_port()}"
+        done = program.run(
+            tmp_path, "confirm", "run", "--action", "x", "--url", address, "--", "touch", "done"
+        )
+        assert done.returncode == 125
+        assert "cannot be asked" in done.stderr
+        assert not (tmp_path / "done").exists()
+
+    def test_program_that_the_system_does_not_run_is_told(self, service: Service) -> None:
+        broken = service.home / "broken"
+        broken.write_bytes(b"\x7fELF and nothing else")
+        broken.chmod(0o755)
+        with asking(service, "--", "./broken") as (process, asked):
+            approve(service, asked)
+            assert finish(process)[0] == 126
+
+
+class TestBypasses:
+    """What was published against others: approve A, run B."""
+
+    def test_trailing_space_is_another_action(self, service: Service) -> None:
+        with (
+            asking(service, "--", "echo", "x") as (plain, asked),
+            asking(service, "--", "echo", "x ") as (spaced, other),
+        ):
+            assert asked != other
+            digests = {approve(service, each)["digest"] for each in (asked, other)}
+            assert len(digests) == 2
+            assert (finish(plain)[1], finish(spaced)[1]) == ("x\n", "x \n")
+
+    def test_approval_of_one_spelling_does_not_run_the_other(self, service: Service) -> None:
+        with (
+            asking(service, "--", "echo", "x ") as (spaced, _),
+            asking(service, "--", "echo", "x") as (_, asked),
+        ):
+            approve(service, asked)
+            with service.approver() as approver:
+                assert len(approver.pending()) == 1
+            spaced.send_signal(signal.SIGINT)
+            assert finish(spaced)[1] == ""
+
+    def test_symlinked_directory_is_resolved_once_and_for_all(self, service: Service, tmp_path: Path) -> None:
+        safe, precious = tmp_path / "safe", tmp_path / "precious"
+        link = tmp_path / "link"
+        for folder in (safe, precious):
+            folder.mkdir()
+        link.symlink_to(safe)
+        with asking(service, "--", "touch", "done", cwd=link) as (process, asked):
+            link.unlink()
+            link.symlink_to(precious)
+            assert approve(service, asked)["details"]["cwd"] == str(safe)
+            assert finish(process)[0] == 0
+        assert ((safe / "done").exists(), (precious / "done").exists()) == (True, False)
+
+    @pytest.mark.parametrize("how", ["a link", "another directory", "gone"])
+    def test_directory_that_was_swapped_is_refused(self, service: Service, tmp_path: Path, how: str) -> None:
+        safe, precious = tmp_path / "safe", tmp_path / "precious"
+        for folder in (safe, precious):
+            folder.mkdir()
+        with asking(service, "--", "touch", "done", cwd=safe) as (process, asked):
+            decide = approve_late(service, asked)
+            safe.rename(tmp_path / "away")
+            if how == "a link":
+                safe.symlink_to(precious)
+            elif how == "another directory":
+                precious.rename(safe)
+            decide()
+            code, _, told = finish(process)
+        assert (code, "is not what was approved" in told) == (125, True)
+        assert not list(tmp_path.rglob("done"))
+
+    @pytest.mark.parametrize("how", ["content", "a link", "gone"])
+    def test_program_that_was_swapped_is_refused(self, service: Service, tmp_path: Path, how: str) -> None:
+        tool, evil = tmp_path / "tool", tmp_path / "evil"
+        for file, word in ((tool, "good"), (evil, "evil")):
+            file.write_text(f"#!/bin/sh\necho {word}\n")
+            file.chmod(0o755)
+        with asking(service, "--", "./tool") as (process, asked):
+            decide = approve_late(service, asked)
+            if how == "content":
+                tool.write_text(evil.read_text())
+            else:
+                tool.unlink()
+            if how == "a link":
+                tool.symlink_to(evil)
+            decide()
+            code, written, told = finish(process)
+        assert (code, written) == (125, "")
+        assert "is not what was approved" in told
+
+    def test_link_to_a_program_is_resolved_before_people_see_it(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        good, evil, tool = (tmp_path / name for name in ("good", "evil", "tool"))
+        for file in (good, evil):
+            file.write_text(f"#!/bin/sh\necho {file.name}\n")
+            file.chmod(0o755)
+        tool.symlink_to(good)
+        with asking(service, "--", "./tool") as (process, asked):
+            tool.unlink()
+            tool.symlink_to(evil)
+            assert approve(service, asked)["details"]["executable"]["path"] == str(good)
+            assert finish(process)[:2] == (0, "good\n")
+
+    def test_environment_reaches_the_command_only_when_people_see_it(self, service: Service) -> None:
+        evil = dict.fromkeys(
+            ("LD_PRELOAD", "BASH_ENV", "ENV", "GIT_SSH_COMMAND", "IFS", "NODE_OPTIONS"), "/evil"
+        )
+        with asking(service, "--", "env", env=evil) as (process, asked):
+            assert not evil.keys() & approve(service, asked)["details"]["env"].keys()
+            assert "/evil" not in finish(process)[1]
+        named = ("--env", "BASH_ENV", "--env", "IFS=/other", "--env", "NOT_SET")
+        with asking(service, *named, "--", "env", env=evil) as (process, asked):
+            shown = approve(service, asked)["details"]["env"]
+            assert (shown["BASH_ENV"], shown["IFS"], "NOT_SET" in shown) == ("/evil", "/other", False)
+            written = finish(process)[1].splitlines()
+        assert {"BASH_ENV=/evil", "IFS=/other"} <= set(written)
+        assert sorted(written) == sorted(f"{name}={value}" for name, value in shown.items())
+
+    def test_env_s_is_shown_as_it_is_and_no_rule_for_env_covers_it(self, service: Service) -> None:
+        """`env -S` splits one argument into a command: a rule for one use of env allows no other."""
+        with asking(service, "--", "env", "echo", "harmless") as (process, asked):
+            digest = approve(service, asked)["digest"]
+            assert finish(process)[1] == "harmless\n"
+        rule = ("--action", "run_command", "--digest", digest, "--expires-in", "1h")
+        assert service.run("confirm", "rules", "add", "allow", *rule).returncode == 0
+        allowed = program.run(
+            service.home,
+            *(
+                "confirm",
+                "run",
+                "--action",
+                "run_command",
+                "--url",
+                service.url,
+                "--",
+                "env",
+                "echo",
+                "harmless",
+            ),
+        )
+        assert (allowed.returncode, allowed.stdout) == (0, "harmless\n")
+        for evil in (["env", "-S", "echo harmless; touch done"], ["env", "-Secho harmless"], ["env", "echo"]):
+            with asking(service, "--", *evil) as (process, asked):
+                with service.approver() as approver:
+                    assert approver.get(f"/confirm/{asked}")["details"]["argv"] == evil
+                process.send_signal(signal.SIGINT)
+                assert finish(process)[1] == ""
+
+    def test_approval_is_used_once(self, service: Service) -> None:
+        with asking(service, "--", "echo", "once") as (process, asked):
+            shown = approve(service, asked)
+            assert finish(process)[1] == "once\n"
+        with service.approver() as approver:
+            (kept,) = approver.get("/confirm")["confirmations"]
+        assert kept["redeemed_at"]
+        stolen = Ticket(id=asked, action="run_command", digest=shown["digest"])
+        with pytest.raises(errors.GrantUnusable):
+            SyncClient(service.url).redeem(stolen)
+
+
+class TestKills:
+    @pytest.mark.prove
+    def test_pending_requests_survive_kill_and_restart(self, tmp_path: Path) -> None:
+        """As many as may wait at once, or fewer; then they are decided and carried out."""
+        wanted, at_once = count(20, 200), 10
+        survived = 0
+        for first in range(0, wanted, at_once):
+            with serving(tmp_path, "--rate-limit", "100000") as service:
+                client = SyncClient(service.url)
+                asked = [client.request("act", "Do it", {"n": n}) for n in range(first, first + at_once)]
+                service.kill()
+            with serving(tmp_path) as service, service.approver() as approver:
+                assert {each["id"] for each in approver.pending()} == {ticket.id for ticket in asked}
+                client = SyncClient(service.url)
+                for number, ticket in enumerate(asked, first):
+                    approver.post(f"/confirm/{ticket.id}/approve", digest=ticket.digest)
+                    assert client.redeem(ticket).details == {"n": number}
+                    survived += 1
+        assert survived == wanted
+        assert program.run(tmp_path, "audit", "verify").returncode == 0
+        print(f"{survived} of {wanted} pending requests survived kill -9, and the audit log holds")
+
+    @pytest.mark.prove
+    def test_kill_between_decision_and_redeem_runs_the_action_once(self, tmp_path: Path) -> None:
+        """The service dies when the decision is made; the client that waits goes on with the next one."""
+        rounds = count(3, 30)
+        port = free_port()
+        runs = 0
+        for number in range(rounds):
+            with serving(tmp_path, "--rate-limit", "100000", port=port) as service:
+                client = SyncClient(service.url)
+                ticket = client.request("deploy_production", "Deploy it", {"number": number})
+                with service.approver() as approver:
+                    approver.post(f"/confirm/{ticket.id}/approve", digest=ticket.digest)
+                service.kill()
+            with ThreadPoolExecutor() as pool:
+                redeeming = [pool.submit(client.redeem, ticket) for _ in range(3)]
+                with serving(tmp_path, "--rate-limit", "100000", port=port):
+                    outcomes = [each.exception() for each in redeeming]
+            runs += outcomes.count(None)
+            refused = [error for error in outcomes if error is not None]
+            assert all(isinstance(error, errors.GrantUnusable) for error in refused)
+        assert runs == rounds
+        assert program.run(tmp_path, "audit", "verify").returncode == 0
+        print(f"{runs} of {rounds} approved actions ran, each once, after a kill before the redeem")
+
+    def test_command_that_waits_outlives_a_kill_of_the_service(self, tmp_path: Path) -> None:
+        port = free_port()
+        with serving(tmp_path, port=port) as first, asking(first, "--", "echo", "done") as (process, asked):
+            first.kill()
+            with serving(tmp_path, port=port) as second:
+                approve(second, asked)
+                assert finish(process)[:2] == (0, "done\n")
+
+
+class TestAudit:
+    @pytest.fixture
+    def home(self, tmp_path: Path) -> Path:
+        """A home with a log of three requests, one of them carried out."""
+        with serving(tmp_path) as service, service.approver() as approver:
+            client = SyncClient(service.url)
+            *_, ticket = (client.request("reboot", "Reboot it", {"number": number}) for number in range(3))
+            approver.post(f"/confirm/{ticket.id}/approve")
+            client.redeem(ticket)
+        return tmp_path
+
+    def test_log_is_verified_exported_and_shown(self, home: Path) -> None:
+        verified = json.loads(program.run(home, "audit", "verify", "--json").stdout)
+        assert (verified["rows"], verified["fault"]) == (5, None)
+        assert program.run(home, "audit", "export", "-o", "log.jsonl").returncode == 0
+        assert "5 rows hold" in program.run(home, "audit", "verify", "--from", "log.jsonl").stdout
+        kinds = [
+            json.loads(line)["kind"]
+            for line in program.run(home, "audit", "tail", "--json").stdout.splitlines()
+        ]
+        assert kinds == ["submitted", "submitted", "submitted", "approved", "redeemed"]
+        assert len(program.run(home, "audit", "tail", "-n", "2").stdout.splitlines()) == 2
+
+    def test_running_service_is_asked_instead(self, home: Path) -> None:
+        alone = program.run(home, "audit", "export").stdout
+        with serving(home) as service:
+            assert service.run("audit", "export").stdout == alone
+            assert "5 rows hold" in service.run("audit", "verify").stdout
+            assert len(service.run("audit", "tail", "-n", "3").stdout.splitlines()) == 3
+            stranger = service.run("audit", "verify", CONFIRMATION_TOKEN="a-wrong-one")
+            assert stranger.returncode == 1
+        with serving(home, "--db-path", "empty.db") as service:
+            assert service.run("audit", "tail", "--db-path", "empty.db").stdout == "The log is empty.\n"
+
+    def test_following_shows_what_happens(self, home: Path) -> None:
+        arguments = ("audit", "tail", "-f", "-n", "1", "--url")
+        with serving(home) as service, program.start(home, *arguments, service.url) as process:
+            program.read_until(process, "redeemed")
+            SyncClient(service.url).request("reboot", "Reboot it", {"number": 4})
+            program.read_until(process, "submitted")
+            process.send_signal(signal.SIGINT)
+            process.wait(program.PATIENCE_SECONDS)
+
+    @pytest.mark.parametrize(
+        ("statement", "row", "change"),
+        [
+            ("UPDATE audit SET body = CAST(lower(CAST(body AS TEXT)) AS BLOB) WHERE number = 2", 2, "edited"),
+            ("DELETE FROM audit WHERE number = 3", 3, "missing"),
+        ],
+    )
+    def test_row_that_was_changed_is_named(self, home: Path, statement: str, row: int, change: str) -> None:
+        tamper(home / ".frontdesk" / "state.db", statement)
+        done = program.run(home, "audit", "verify")
+        assert done.returncode == 1
+        assert done.stdout.startswith(f"Row {row} is {change}: ")
+
+    def test_rows_taken_from_the_end_are_missed_by_the_anchor(self, home: Path) -> None:
+        anchored = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
+        assert (anchored.returncode, len((home / "anchor.txt").read_text().splitlines())) == (0, 1)
+        tamper(home / ".frontdesk" / "state.db", "DELETE FROM audit WHERE number = 5")
+        assert program.run(home, "audit", "verify").returncode == 0
+        done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
+        assert (done.returncode, done.stdout.startswith("Row 5 is truncated: ")) == (1, True)
+
+    def test_anchor_grows_with_the_log(self, home: Path) -> None:
+        assert program.run(home, "audit", "verify", "--anchor", "anchor.txt").returncode == 0
+        with serving(home) as service:
+            SyncClient(service.url).request("reboot", "Reboot it", {"number": 4})
+            assert service.run("audit", "verify", "--anchor", "anchor.txt").returncode == 0
+            assert service.run("audit", "verify", "--anchor", "anchor.txt").returncode == 0
+        numbers = [line.split()[0] for line in (home / "anchor.txt").read_text().splitlines()]
+        assert numbers == ["5", "6"]
+
+    def test_anchor_that_is_none_is_refused(self, home: Path) -> None:
+        (home / "anchor.txt").write_text("nonsense\n")
+        done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
+        assert (done.returncode, "anchor" in done.stderr) == (1, True)
+
+
+def tamper(file: Path, statement: str) -> None:
+    """Change the log as somebody would who has the file and knows how it is guarded."""
+    connection = apsw.Connection(str(file))
+    for (name,) in list(connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")):
+        connection.execute(f'DROP TRIGGER "{name}"')
+    connection.execute(statement)
+    assert connection.changes() == 1
+    connection.close()

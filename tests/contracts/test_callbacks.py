@@ -1,0 +1,120 @@
+"""Callbacks on every store: a program is told of the decision, again and again until it has heard it."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from frontdesk import plugins
+from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, Callbacks
+from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS
+from frontdesk.testing import SettableClock
+from tests.contracts.asking import Asker, request
+
+URL = "https://agent.example/decided"
+
+
+class Program:
+    """One that can be out."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, bytes]] = []
+        self.tried = 0
+        self.out = 0
+
+    async def call(self, url: str, message_id: str, body: bytes) -> bool:
+        self.tried += 1
+        if self.out:
+            self.out -= 1
+            return False
+        self.heard.append((url, message_id, body))
+        return True
+
+
+@pytest.fixture
+async def asker(store_url: str, clock: SettableClock) -> AsyncIterator[Asker]:
+    store: Store = await plugins.load_store(store_url)(store_url)
+    yield Asker(store, clock)
+    await store.close()
+
+
+@pytest.fixture
+def program() -> Program:
+    return Program()
+
+
+@pytest.fixture
+def callbacks(asker: Asker, program: Program, clock: SettableClock) -> Callbacks:
+    return Callbacks(asker.store, program.call, clock)
+
+
+async def test_decision_is_told_once(asker: Asker, callbacks: Callbacks, program: Program) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    assert await callbacks.call_due() == 0
+    await asker.vote(asked, approves=True)
+    assert await callbacks.call_due() == 1
+    assert await callbacks.call_due() == 0
+    ((url, message_id, body),) = program.heard
+    assert (url, message_id) == (URL, asked.id)
+    told = json.loads(body)
+    assert (told["status"], told["digest"]) == ("approved", asked.digest)
+
+
+async def test_end_of_its_time_is_told(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    await asker.ask(request(callback_url=URL))
+    clock.advance(timedelta(seconds=DEFAULT_TIMEOUT_SECONDS))
+    await asker.kept.expire(clock.now(), 10, tell=asker.tell)
+    await callbacks.call_due()
+    assert [json.loads(body)["status"] for _, _, body in program.heard] == ["expired"]
+
+
+async def test_program_that_was_out_is_called_again_later(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.vote(asked, approves=False)
+    program.out = 2
+    for _ in range(3):
+        await callbacks.call_due()
+        assert await callbacks.call_due() == 0
+        clock.advance(timedelta(seconds=10))
+    assert len(program.heard) == 1
+    assert program.tried == 3
+
+
+async def test_program_that_never_answers_is_given_up(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.vote(asked, approves=True)
+    program.out = 10**6
+    for _ in range(MOST_ATTEMPTS + 5):
+        await callbacks.call_due()
+        clock.advance(timedelta(hours=1))
+    assert program.tried == MOST_ATTEMPTS
+
+
+async def test_call_that_was_begun_by_a_node_that_died_is_made_by_another(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.vote(asked, approves=True)
+    assert await asker.kept.claim_callbacks(clock.now(), clock.now() + CLAIM, 10)
+    assert await callbacks.call_due() == 0
+    clock.advance(CLAIM)
+    assert await callbacks.call_due() == 1
+    assert len(program.heard) == 1
+
+
+async def test_erased_request_calls_nobody(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.vote(asked, approves=True)
+    assert await asker.kept.erase(asked.id, "token:ann", clock.now())
+    await callbacks.call_due()
+    assert program.tried == 0

@@ -1,0 +1,220 @@
+"""A turn that needs approval: it waits, people decide, exactly what was approved is carried out, once."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import pytest
+
+from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, errors
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.model import audit, events, turns
+from frontdesk.model.access import Access
+from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status
+from frontdesk.model.rules import Effect, Rule
+from tests.contracts.samples import LASTING
+from tests.flow.harness import House, Notebook, open_house, poll
+
+CONFIG = GatewayConfig(
+    default_reset_policy=LASTING.default_reset_policy,
+    access={"matrix": Access(administrators=("root",), allow=("*",))},
+)
+OWNER = Caller(id="token:owner", kind=Kind.APPROVER)
+
+
+@pytest.fixture
+async def house(store_url: str) -> AsyncIterator[House]:
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as opened:
+        yield opened
+
+
+def reliable() -> Notebook:
+    return Notebook(reliable_sender_ids=True)
+
+
+async def pending(house: House) -> Confirmation:
+    async def look() -> Confirmation | None:
+        found = await house.gateway.parts.confirmations.list(10, Status.PENDING)
+        return found[0] if found else None
+
+    return await poll(look)
+
+
+async def kinds(house: House) -> list[audit.Kind]:
+    return [row.entry.kind for row in await house.gateway.parts.confirmations.audit_rows(0, 100)]
+
+
+async def test_turn_waits_and_goes_on_once_it_is_approved(house: House) -> None:
+    receipt = await house.say("!approve remove_file Remove a.txt?")
+    asked = await pending(house)
+    await house.until(receipt.turn_id, turns.State.WAITING)
+    assert asked.action == "remove_file"
+    assert f"{asked.id} is approved" in await house.ask(f"/approve {asked.id}", user="root")
+    assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+    assert (await house.notebook.wait_for(2))[-1] == "approved: remove_file"
+    assert await kinds(house) == [audit.Kind.SUBMITTED, audit.Kind.APPROVED, audit.Kind.REDEEMED]
+
+
+async def test_denied_turn_is_told_the_reason(house: House) -> None:
+    receipt = await house.say("!approve remove_file")
+    asked = await pending(house)
+    await house.ask(f"/deny {asked.id} not on a Friday", user="root")
+    await house.finished(receipt.turn_id)
+    assert "denied: remove_file (not on a Friday)" in await house.notebook.wait_for(2)
+
+
+async def test_people_see_the_action_and_how_to_decide(house: House) -> None:
+    await house.say("!approve remove_file Remove a.txt?")
+    asked = await pending(house)
+    (told,) = await house.notebook.wait_for(1, "notice")
+    assert "remove_file" in told
+    assert "Remove a.txt?" in told
+    assert f"/approve {asked.id}" in told
+    assert f"/deny {asked.id}" in told
+
+
+async def test_message_meanwhile_is_queued_with_a_notice_that_says_why(house: House) -> None:
+    receipt = await house.say("!approve remove_file")
+    asked = await pending(house)
+    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.say("are you there?")
+    assert any("wait for somebody" in text for text in await house.notebook.wait_for(2, "notice"))
+    await house.ask(f"/approve {asked.id}", user="root")
+    assert "echo: are you there?" in await house.notebook.wait_for(3)
+
+
+@pytest.mark.parametrize("user", ["ann", "eve"])
+async def test_who_is_no_approver_decides_nothing(house: House, user: str) -> None:
+    await house.say("!approve remove_file")
+    asked = await pending(house)
+    for text in (f"/approve {asked.id}", f"/deny {asked.id}"):
+        assert "may not" in await house.ask(text, user=user)
+    assert (await pending(house)).id == asked.id
+
+
+async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
+    receipt = await house.say("!approve remove_file")
+    asked = await pending(house)
+    turn = await house.store.turns.find(receipt.turn_id)
+    assert turn
+    agent = Caller(id=f"agent:{turn.session_key}", kind=Kind.AGENT)
+    posing = Caller(id=f"agent:{turn.session_key}", kind=Kind.APPROVER)
+    for caller in (agent, posing):
+        with pytest.raises(errors.NotAllowed):
+            await house.gateway.parts.confirmations.approve(asked.id, caller)
+    assert (await pending(house)).status is Status.PENDING
+
+
+async def test_stop_ends_the_waiting(house: House) -> None:
+    receipt = await house.say("!approve remove_file")
+    await pending(house)
+    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.ask("/stop")
+    assert (await house.finished(receipt.turn_id)).state is turns.State.INTERRUPTED
+
+
+async def test_decision_of_something_unknown_is_answered(house: House) -> None:
+    assert "c_unknown" in await house.ask("/approve c_unknown", user="root")
+
+
+async def test_second_decision_is_told_the_first(house: House) -> None:
+    receipt = await house.say("!approve remove_file")
+    asked = await pending(house)
+    await house.ask(f"/deny {asked.id}", user="root")
+    await house.finished(receipt.turn_id)
+    assert "is denied" in await house.ask(f"/approve {asked.id}", user="root")
+
+
+async def test_turn_goes_on_waiting_after_a_restart_and_is_carried_out_once(store_url: str) -> None:
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as first:
+        receipt = await first.say("!approve remove_file")
+        asked = await pending(first)
+        await first.until(receipt.turn_id, turns.State.WAITING)
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
+        assert (await pending(second)).id == asked.id
+        await second.until(receipt.turn_id, turns.State.WAITING)
+        await second.ask(f"/approve {asked.id}", user="root", event_id="the decision")
+        await second.finished(receipt.turn_id)
+        assert "approved: remove_file" in await second.notebook.wait_for(2)
+        assert (await kinds(second)).count(audit.Kind.REDEEMED) == 1
+
+
+async def test_decision_made_while_nobody_ran_is_found(store_url: str) -> None:
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as first:
+        receipt = await first.say("!approve remove_file")
+        asked = await pending(first)
+        await first.until(receipt.turn_id, turns.State.WAITING)
+    async with open_house(store_url, config=CONFIG, agent=Silent(), notebook=reliable()) as between:
+        await between.gateway.parts.confirmations.deny(asked.id, OWNER, reason="while away")
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
+        await second.finished(receipt.turn_id)
+        assert any("while away" in text for text in await second.notebook.wait_for(1))
+
+
+async def test_home_channel_of_the_first_platform_is_told(store_url: str) -> None:
+    home = HomeChannel(platform=Platform.MATRIX, chat_id="the-office", name="Office")
+    config = GatewayConfig(
+        default_reset_policy=LASTING.default_reset_policy,
+        access=CONFIG.access,
+        platforms={"matrix": PlatformConfig(home_channel=home)},
+    )
+    async with open_house(store_url, config=config, notebook=reliable()) as house:
+        data = {"action": "send_mail", "description": "Write to everybody", "details": {"to": "all"}}
+        agent = Caller(id="token:mailer", kind=Kind.AGENT)
+        submitted = await house.gateway.parts.confirmations.submit(data, agent)
+        await house.notebook.wait_for(1, "notice")
+        (told,) = house.notebook.sent
+        assert told.to.chat_id == "the-office"
+        assert told.extra["confirmation"] == submitted.confirmation.id
+
+
+async def test_action_that_is_too_long_for_the_chat_is_shown_elsewhere(store_url: str) -> None:
+    notebook = Notebook(reliable_sender_ids=True, text_limit=1_200)
+    asking = Asking(action="write", details={"text": "x" * 5_000})
+    page = Settings(page_url="https://desk.example")
+    async with open_house(
+        store_url, config=CONFIG, notebook=notebook, agent=asking, confirming=page
+    ) as house:
+        await house.say("go")
+        asked = await pending(house)
+        (told,) = await notebook.wait_for(1, "notice")
+        assert f"https://desk.example/approvals/{asked.id}" in told
+
+
+class Silent:
+    """An agent that never says anything."""
+
+    abilities = Abilities()
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        await line.stopped()
+        yield events.Done()
+
+    async def release(self, session_id: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Asking(Silent):
+    """An agent that asks for one action, and says what was decided."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        yield events.Approval(id="1", description="Please", **self._fields)
+        decision = await line.receive()
+        assert isinstance(decision, events.Decision)
+        yield events.Text(text="yes" if decision.approved else f"no: {decision.reason}")
+
+
+async def test_person_with_two_names_counts_once(store_url: str) -> None:
+    same = Settings(persons=(frozenset({"token:owner", "matrix:root"}),))
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), confirming=same) as house:
+        service = house.gateway.parts.confirmations
+        await service.add_rule(Rule(id="two", effect=Effect.ASK, quorum=2), OWNER)
+        await house.say("!approve remove_file")
+        asked = await pending(house)
+        await service.approve(asked.id, OWNER)
+        assert "1 more" in await house.ask(f"/approve {asked.id}", user="root")
+        other = Caller(id="token:other", kind=Kind.APPROVER)
+        assert (await service.approve(asked.id, other)).status is Status.APPROVED

@@ -1,0 +1,152 @@
+"""The confirmation service over real HTTP on loopback, with everybody who might call."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+
+from frontdesk import plugins
+from frontdesk.app.confirmations import watching
+from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.model.confirmations import Mode, Settings
+from frontdesk.web import ports, server
+from frontdesk.web.confirmations import Credentials, make_app, make_page_app
+
+MEMORY = "sqlite:///:memory:"
+TOKENS = {name: f"{name}-token-0123456789abcdef" for name in ("ann", "eve", "bot", "rob")}
+LINK_KEY = b"k" * 32
+FORM = "application/x-www-form-urlencoded"
+
+ASKED = {"action": "send_mail", "description": "Write to the press", "details": {"to": "press@example.org"}}
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {TOKENS[name]}"}
+
+
+ANN, EVE = bearer("ann"), bearer("eve")
+"""Approvers."""
+BOT, ROB = bearer("bot"), bearer("rob")
+"""Agents."""
+
+
+class Desk(msgspec.Struct, frozen=True, kw_only=True):
+    http: httpx.AsyncClient
+    service: Confirmations
+    app: Any
+    store: Store | None = None
+
+    async def ask(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        """Hand a request in that waits then."""
+        answer = await self.http.post("/confirm", json=ASKED | fields, headers=headers)
+        assert answer.status_code == 202, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    async def approved(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        asked = await self.ask(headers, **fields)
+        assert (await self.http.post(asked["approve_url"], headers=ANN)).status_code == 200
+        return asked
+
+    async def status(self, confirmation_id: str) -> str:
+        return str((await self.service.find(confirmation_id)).status)
+
+
+def credentials() -> Credentials:
+    return Credentials(
+        approvers={name: lambda name=name: TOKENS[name] for name in ("ann", "eve")},  # type: ignore[misc]
+        agents={name: lambda name=name: TOKENS[name] for name in ("bot", "rob")},  # type: ignore[misc]
+        people={"ann": ["matrix:@ann"]},
+    )
+
+
+@asynccontextmanager
+async def opened_service(
+    url: str, settings: Settings, clock: Clock | None
+) -> AsyncIterator[tuple[Confirmations, Store]]:
+    store: Store = await plugins.load_store(url)(url)
+    async with watching(Confirmations(store, settings, clock=clock)) as service:
+        try:
+            yield service, store
+        finally:
+            await store.close()
+
+
+@asynccontextmanager
+async def opened(
+    url: str = MEMORY,
+    *,
+    clock: Clock | None = None,
+    known: Credentials | None = None,
+    quiet_seconds: float = 15.0,
+    **settings: Any,
+) -> AsyncIterator[Desk]:
+    chosen = Settings(**settings)
+    known = known or credentials()
+    async with opened_service(url, chosen, clock) as (service, store):
+        app = make_app(
+            service,
+            known,
+            bound_to="127.0.0.1",
+            names=("desk.example",),
+            mode=chosen.mode,
+            page_url=chosen.page_url,
+            quiet_seconds=quiet_seconds,
+        )
+        async with _client(app) as http:
+            try:
+                yield Desk(http=http, service=service, app=app, store=store)
+            finally:
+                app.close()
+
+
+@asynccontextmanager
+async def opened_pages(
+    *,
+    service: Confirmations | None = None,
+    clock: Clock | None = None,
+    known: Credentials | None = None,
+    page_url: str | None = None,
+    **settings: Any,
+) -> AsyncIterator[Desk]:
+    """The pages for people, of a service of their own or of one that is there."""
+    async with AsyncExitStack() as stack:
+        used = (
+            service
+            or (await stack.enter_async_context(opened_service(MEMORY, Settings(**settings), clock)))[0]
+        )
+        app = make_page_app(
+            used, known or credentials(), LINK_KEY, bound_to="127.0.0.1", clock=clock, page_url=page_url
+        )
+        http = await stack.enter_async_context(_client(app))
+        yield Desk(http=http, service=used, app=app)
+
+
+@asynccontextmanager
+async def _client(app: Any) -> AsyncIterator[httpx.AsyncClient]:
+    with ports.listening("127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        async with (
+            server.serving_app(app, listening),
+            httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client,
+        ):
+            yield client
+
+
+def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
+    """A problem document with that status, whole."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = answer.json()
+    assert (told["type"], told["status"]) == ("about:blank", status)
+    assert told["title"]
+    assert told["error"] == told["detail"] != ""
+    assert "traceback" not in answer.text.lower()
+    return told
+
+
+STRICTER = (Mode.TEAM, Mode.STRICT)

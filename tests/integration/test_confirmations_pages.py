@@ -1,0 +1,379 @@
+"""The pages for approvers over real HTTP: the whole action is shown, looking changes nothing."""
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.formats import links
+from frontdesk.model.confirmations import Caller, Confirmation, Kind, Mode
+from frontdesk.testing import SettableClock
+from frontdesk.web.confirmations import Credentials
+from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
+
+AGENT = Caller(id="token:bot", kind=Kind.AGENT)
+ANN = Caller(id="token:ann", kind=Kind.APPROVER, people=frozenset({"matrix:@ann"}))
+NASTY = "<script>alert(1)</script>\" onload='x' &amp; </pre>"
+NAVIGATION = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+async def desk(clock: SettableClock) -> AsyncIterator[Desk]:
+    async with opened_pages(clock=clock) as opened_desk:
+        yield opened_desk
+
+
+async def submitted(desk: Desk, **more: Any) -> Confirmation:
+    data = {"action": "send_mail", "description": "Write to the press", "details": {"to": "a@example.org"}}
+    kept = {name: more.pop(name) for name in ("on_behalf_of",) if name in more}
+    return (await desk.service.submit(data | more, AGENT, **kept)).confirmation
+
+
+def link_to(asked: Confirmation, approver: str = "token:ann") -> str:
+    """A one-tap link, as the path that it leads to."""
+    link = links.decision(asked.id, asked.digest, approver, asked.expires_at)
+    return links.address("", LINK_KEY, link)
+
+
+def own(desk: Desk) -> dict[str, str]:
+    """The headers that the page's own script sends, with those that a browser adds."""
+    origin = str(desk.http.base_url).rstrip("/")
+    return {"x-frontdesk-page": "1", "origin": origin, "sec-fetch-site": "same-origin"}
+
+
+async def decide(desk: Desk, asked: Confirmation, link: str | None = None, **more: Any) -> httpx.Response:
+    token = link_to(asked).partition("t=")[2] if link is None else link
+    body = {"approves": True, "digest": asked.digest, "t": token or None} | more
+    return await desk.http.post(f"/approvals/{asked.id}/decision", json=body, headers=own(desk))
+
+
+async def sign_in(desk: Desk, name: str = "ann") -> httpx.Response:
+    return await desk.http.post("/approvals/session", json={"token": TOKENS[name]}, headers=own(desk))
+
+
+class Seen(HTMLParser):
+    """What a browser makes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self._inside: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._inside and self._inside.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self._inside[-1:]):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+async def test_link_shows_the_whole_action_and_who_asks(desk: Desk) -> None:
+    asked = await submitted(desk, details={"to": "a@example.org", "body": "hello", "password": "hunter2!"})
+    answer = await desk.http.get(link_to(asked))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    seen = Seen(answer.text)
+    for shown in ("send_mail", "a@example.org", "hello", "token:bot", asked.id, asked.digest, "12:05:00 UTC"):
+        assert shown in seen.text
+    assert "hunter2!" not in answer.text, "secrets are masked"
+    assert "The agent's own words" in seen.text
+    assert [each["data-approves"] for each in seen.all("button") if "data-approves" in each] == [
+        "true",
+        "false",
+    ]
+    (section,) = seen.all("section")
+    assert section["data-digest"] == asked.digest
+
+
+async def test_long_action_is_shown_whole(desk: Desk) -> None:
+    asked = await submitted(desk, details={"lines": [f"line {number}" for number in range(5_000)]})
+    text = Seen((await desk.http.get(link_to(asked))).text).text
+    assert all(f"line {number}" in text for number in (0, 2_500, 4_999))
+
+
+async def test_nothing_that_strangers_say_is_markup(desk: Desk) -> None:
+    asked = await submitted(desk, action=NASTY, description=NASTY, details={NASTY: NASTY}, session_key=NASTY)
+    seen = Seen((await desk.http.get(link_to(asked))).text)
+    assert len(seen.all("script")) == 1
+    assert not [
+        attributes for _, attributes in seen.tags if any(name.startswith("on") for name in attributes)
+    ]
+    assert "alert(1)" in seen.text
+
+
+async def test_policy_names_the_one_script_and_style_and_nothing_from_elsewhere(desk: Desk) -> None:
+    asked = await submitted(desk)
+    for path in ("/approvals", link_to(asked)):
+        answer = await desk.http.get(path)
+        policy = answer.headers["content-security-policy"]
+        for kind in ("script", "style"):
+            (inline,) = re.findall(f"<{kind}>(.*?)</{kind}>", answer.text, re.DOTALL)
+            digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+            assert f"{kind}-src 'sha256-{digest}'" in policy
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+        foreign = [each for _, names in Seen(answer.text).tags for each in ("src", "style") if each in names]
+        assert foreign == []
+
+
+async def test_looking_changes_nothing_however_often(desk: Desk) -> None:
+    asked = await submitted(desk)
+    before = [row.hash for row in await desk.service.audit_newest(10)]
+    for _ in range(20):
+        assert (await desk.http.get(link_to(asked))).status_code == 200
+        assert (await desk.http.head(link_to(asked))).status_code == 200
+    assert [row.hash for row in await desk.service.audit_newest(10)] == before
+    assert await desk.status(asked.id) == "pending"
+
+
+@pytest.mark.parametrize(("approves", "status"), [(True, "approved"), (False, "denied")])
+async def test_button_decides_as_the_one_that_the_link_is_for(
+    desk: Desk, approves: bool, status: str
+) -> None:
+    asked = await submitted(desk)
+    answer = await decide(desk, asked, approves=approves, reason="because")
+    assert (answer.status_code, answer.json()["status"]) == (200, status)
+    assert answer.json()["message"]
+    decided = await desk.service.find(asked.id)
+    assert (decided.resolved_by, decided.reason) == ("token:ann", "because")
+    seen = Seen((await desk.http.get(link_to(asked))).text)
+    assert f"It is {status}" in seen.text
+    assert not seen.all("section"), "there is nothing more to decide"
+
+
+async def test_link_used_again_decides_nothing_more(desk: Desk) -> None:
+    asked = await submitted(desk)
+    assert (await decide(desk, asked, approves=False)).status_code == 200
+    for approves in (True, False):
+        told = problem(await decide(desk, asked, approves=approves), 409)
+        assert told["confirmation_status"] == "denied"
+
+
+async def test_link_decides_about_the_action_that_was_shown(desk: Desk) -> None:
+    asked = await submitted(desk)
+    problem(await decide(desk, asked, digest="0" * 64), 412)
+    problem(await decide(desk, asked, digest=None), 400)
+    assert await desk.status(asked.id) == "pending"
+
+
+async def test_link_of_one_request_is_refused_for_another(desk: Desk) -> None:
+    asked, other = await submitted(desk), await submitted(desk, details={"n": 2})
+    token = link_to(other).partition("t=")[2]
+    assert (await desk.http.get(f"/approvals/{asked.id}?t={token}")).status_code == 403
+    problem(await decide(desk, asked, token), 403)
+    assert await desk.status(asked.id) == "pending"
+
+
+async def test_link_ends_with_the_request(desk: Desk, clock: SettableClock) -> None:
+    asked = await submitted(desk)
+    clock.advance(seconds=301)
+    answer = await desk.http.get(link_to(asked))
+    assert answer.status_code == 403
+    assert "a@example.org" not in answer.text
+    problem(await decide(desk, asked), 403)
+
+
+async def test_link_to_nothing_looks_like_a_forged_one(desk: Desk) -> None:
+    asked = await submitted(desk)
+    forged = await desk.http.get(f"/approvals/{asked.id}?t=forged")
+    nothing = await desk.http.get("/approvals/c_0000000000000000?t=forged")
+    assert (forged.status_code, forged.text) == (nothing.status_code, nothing.text)
+    assert forged.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"x-frontdesk-page": ""},
+        {"x-frontdesk-page": "0"},
+    ],
+)
+async def test_decision_that_our_page_did_not_send_is_refused(desk: Desk, headers: dict[str, str]) -> None:
+    asked = await submitted(desk)
+    body = {"approves": True, "digest": asked.digest, "t": link_to(asked).partition("t=")[2]}
+    path = f"/approvals/{asked.id}/decision"
+    problem(await desk.http.post(path, json=body, headers=own(desk) | headers), 403)
+    without = own(desk)
+    del without["origin"]
+    problem(await desk.http.post(path, json=body, headers=without), 403)
+    assert await desk.status(asked.id) == "pending"
+
+
+async def test_form_is_no_decision(desk: Desk) -> None:
+    asked = await submitted(desk)
+    for kind in (FORM, "text/plain", "multipart/form-data; boundary=x"):
+        headers = own(desk) | {"content-type": kind}
+        problem(await desk.http.post(f"/approvals/{asked.id}/decision", content=b"a=b", headers=headers), 415)
+
+
+async def test_link_in_a_chat_of_another_site_opens_the_page(desk: Desk) -> None:
+    asked = await submitted(desk)
+    assert (await desk.http.get(link_to(asked), headers=NAVIGATION)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "other", [{"sec-fetch-mode": "cors"}, {"sec-fetch-dest": "iframe"}, {"sec-fetch-mode": "no-cors"}]
+)
+async def test_page_is_neither_framed_nor_fetched_from_elsewhere(desk: Desk, other: dict[str, str]) -> None:
+    asked = await submitted(desk)
+    answer = await desk.http.get(link_to(asked), headers=NAVIGATION | other)
+    assert answer.status_code == 403
+    assert "a@example.org" not in answer.text
+
+
+async def test_without_link_or_session_there_is_only_a_way_to_sign_in(desk: Desk) -> None:
+    asked = await submitted(desk)
+    for path in ("/approvals", f"/approvals/{asked.id}", "/approvals/c_0000000000000000"):
+        answer = await desk.http.get(path)
+        assert answer.status_code == 401
+        seen = Seen(answer.text)
+        assert [each["type"] for each in seen.all("input")] == ["password"]
+        assert "send_mail" not in seen.text
+    problem(await decide(desk, asked, ""), 401)
+
+
+async def test_signing_in_shows_what_waits_and_lets_decide(desk: Desk) -> None:
+    asked = await submitted(desk)
+    answer = await sign_in(desk)
+    cookie = answer.headers["set-cookie"]
+    assert answer.status_code == 200
+    assert re.search("; HttpOnly", cookie)
+    assert re.search("; SameSite=strict", cookie)
+    assert re.search("; Path=/approvals", cookie)
+    assert TOKENS["ann"] not in cookie
+    seen = Seen((await desk.http.get("/approvals")).text)
+    assert f"/approvals/{asked.id}" in [each.get("href") for each in seen.all("a")]
+    assert "Signed in as token:ann" in seen.text
+    assert "a@example.org" in (await desk.http.get(f"/approvals/{asked.id}")).text
+    assert (await desk.http.get("/approvals/c_0000000000000000")).status_code == 404
+    assert (await decide(desk, asked, "")).json()["status"] == "approved"
+    assert "Nothing waits" in (await desk.http.get("/approvals")).text
+
+
+async def test_signing_out_ends_the_session_here(desk: Desk) -> None:
+    await sign_in(desk)
+    answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk))
+    assert answer.status_code == 200
+    assert (await desk.http.get("/approvals")).status_code == 401
+
+
+async def test_agents_and_strangers_do_not_sign_in(desk: Desk) -> None:
+    for token in (TOKENS["bot"], "", " ", "wrong", "ü", "x" * 5_000, TOKENS["ann"][:-1]):
+        answer = await desk.http.post("/approvals/session", json={"token": token}, headers=own(desk))
+        problem(answer, 401)
+        assert "set-cookie" not in answer.headers
+    problem(await desk.http.post("/approvals/session", json={"token": TOKENS["ann"]}), 403)
+
+
+async def test_session_ends_after_some_hours(desk: Desk, clock: SettableClock) -> None:
+    await sign_in(desk)
+    clock.advance(hours=7)
+    assert (await desk.http.get("/approvals")).status_code == 200
+    clock.advance(hours=1)
+    assert (await desk.http.get("/approvals")).status_code == 401
+
+
+async def test_session_ends_when_the_token_changes(clock: SettableClock) -> None:
+    tokens = [TOKENS["ann"]]
+    known = Credentials(approvers={"ann": lambda: tokens[0]})
+    async with opened_pages(clock=clock, known=known) as desk:
+        await sign_in(desk)
+        assert (await desk.http.get("/approvals")).status_code == 200
+        tokens[0] = "another-token-of-ann"
+        assert (await desk.http.get("/approvals")).status_code == 401
+
+
+async def test_forged_session_is_none(desk: Desk, clock: SettableClock) -> None:
+    asked = await submitted(desk)
+    end = clock.now() + timedelta(hours=1)
+    for forged in (
+        "garbage",
+        TOKENS["ann"],
+        links.sign(b"x" * 32, links.session("mark", "token:ann", end)),
+        links.sign(LINK_KEY, links.session("mark", "token:ann", end)),
+        links.sign(LINK_KEY, links.session("mark", "token:nobody", end)),
+        link_to(asked).partition("t=")[2],
+    ):
+        headers = {"cookie": f"frontdesk_approver={forged}"}
+        assert (await desk.http.get("/approvals", headers=headers)).status_code == 401
+
+
+async def test_cookie_is_kept_from_plain_http_where_the_page_is_not() -> None:
+    async with opened_pages(page_url="https://desk.example") as desk:
+        assert "; Secure" in (await sign_in(desk)).headers["set-cookie"]
+
+
+async def test_link_to_another_name_of_an_approver_is_theirs(desk: Desk) -> None:
+    asked = await submitted(desk)
+    token = link_to(asked, "matrix:@ann").partition("t=")[2]
+    assert (await decide(desk, asked, token)).status_code == 200
+    assert (await desk.service.find(asked.id)).resolved_by == "token:ann"
+
+
+async def test_somebody_who_may_not_decide_is_told_why_and_has_no_buttons(clock: SettableClock) -> None:
+    async with opened_pages(clock=clock, mode=Mode.STRICT) as desk:
+        asked = await submitted(desk, on_behalf_of="matrix:@ann")
+        seen = Seen((await desk.http.get(link_to(asked))).text)
+        assert "on their behalf" in seen.text
+        assert not seen.all("section")
+        problem(await decide(desk, asked), 403)
+        assert await desk.status(asked.id) == "pending"
+
+
+async def test_yes_of_one_of_two_is_told_so(clock: SettableClock) -> None:
+    async with opened_pages(clock=clock, mode=Mode.STRICT) as desk:
+        asked = await submitted(desk, action="delete_data")
+        told = (await decide(desk, asked)).json()
+        assert (told["status"], "1 of 2" in told["message"]) == ("pending", True)
+        assert "1 of 2" in (await desk.http.get(link_to(asked))).text
+
+
+async def test_erased_request_shows_that_it_was_erased(desk: Desk) -> None:
+    asked = await submitted(desk)
+    await decide(desk, asked)
+    assert await desk.service.erase(asked.id, ANN)
+    seen = Seen((await desk.http.get(link_to(asked))).text)
+    assert "was erased" in seen.text
+    assert "a@example.org" not in seen.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/approvals/%00", "/approvals/" + "x" * 100, "/approvals/a/b", "/approvals/"]
+)
+async def test_address_of_nothing_is_not_found(desk: Desk, path: str) -> None:
+    await sign_in(desk)
+    assert (await desk.http.get(path)).status_code == 404

@@ -1,0 +1,139 @@
+"""The OpenAPI document: it names everything that is served, and schemathesis finds nothing against it."""
+
+import asyncio
+import contextlib
+import importlib.util
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk import errors
+from frontdesk.model.confirmations import Caller, Kind, Mode, Status
+from tests.counts import count
+from tests.integration.confirming import TOKENS, Desk, opened
+
+SEED = 4
+APPROVER = Caller(id="token:ann", kind=Kind.APPROVER)
+# What is right in form may still meet a state: a request that is unknown, decided, another one or too much.
+SETTINGS = """
+[checks]
+positive_data_acceptance.expected-statuses = ["2xx", 403, 404, 409, 410, 412, 422, 429]
+
+# A rule's parts have to fit together, which a schema does not say.
+[[operations]]
+include-name = "POST /rules"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
+
+[[operations]]
+include-path = "/events"
+enabled = false
+"""
+TOKEN = """
+[auth.openapi.{scheme}]
+bearer = "{token}"
+"""
+
+
+def described(mode: Mode) -> dict[str, Any]:
+    async def fetch() -> dict[str, Any]:
+        async with opened(mode=mode) as desk:
+            told: dict[str, Any] = (await desk.http.get("/openapi.json")).json()
+            return told
+
+    return asyncio.run(fetch())
+
+
+def test_document_names_every_address_and_who_may_use_it() -> None:
+    told = described(Mode.TEAM)
+    assert told["openapi"].startswith("3.1")
+    found = {(method, path) for path, methods in told["paths"].items() for method in methods}
+    assert found == {
+        ("post", "/confirm"),
+        ("get", "/confirm"),
+        ("get", "/confirm/{id}"),
+        ("post", "/confirm/{id}/approve"),
+        ("post", "/confirm/{id}/deny"),
+        ("post", "/confirm/{id}/redeem"),
+        ("get", "/audit"),
+        ("get", "/events"),
+        ("get", "/rules"),
+        ("post", "/rules"),
+        ("delete", "/rules/{id}"),
+        ("get", "/health"),
+    }
+    assert told["paths"]["/confirm/{id}/approve"]["post"]["security"] == [{"approver": []}]
+    assert told["paths"]["/confirm"]["post"]["security"] == [{"agent": []}]
+    assert described(Mode.SOLO)["paths"]["/confirm"]["post"]["security"] == [{}, {"agent": []}]
+
+
+def test_every_reference_of_the_document_leads_somewhere() -> None:
+    told = described(Mode.SOLO)
+    references = set(re.findall(r"'#/components/schemas/(\w+)'", str(told)))
+    assert references
+    assert references <= told["components"]["schemas"].keys()
+    names = [operation["operationId"] for methods in told["paths"].values() for operation in methods.values()]
+    assert len(names) == len(set(names))
+
+
+@asynccontextmanager
+async def deciding(desk: Desk) -> AsyncIterator[None]:
+    """Somebody who approves whatever waits, so that there is room for more, and something to redeem."""
+
+    async def decide() -> None:
+        while True:
+            for asked in await desk.service.list(100, Status.PENDING):
+                with contextlib.suppress(errors.AlreadyResolved, errors.ReasonMissing, errors.NotAllowed):
+                    await desk.service.approve(asked.id, APPROVER, reason="fine")
+            await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(decide())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def run_schemathesis(desk: Desk, settings: Path) -> str:
+    """What it says; it must find nothing."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings)),
+        *("run", str(desk.http.base_url.join("/openapi.json"))),
+        *("--checks", "all", "--max-examples", str(count(5, 300)), "--generation-database", "none"),
+        *("--seed", str(SEED), "--no-color", "--suppress-health-check", "all", "--warnings", "off"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=settings.parent,
+    )
+    output, _ = await process.communicate()
+    told = output.decode()
+    assert process.returncode == 0, told
+    return told
+
+
+SCHEMES = {Mode.SOLO: {"approver": "ann"}, Mode.TEAM: {"approver": "ann", "agent": "bot"}}
+"""Whose token is shown where one is asked for."""
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(count(600, 3600))
+@pytest.mark.parametrize("mode", SCHEMES)
+@pytest.mark.skipif(not importlib.util.find_spec("schemathesis"), reason="schemathesis is not installed")
+async def test_schemathesis_finds_nothing(
+    mode: Mode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens = (TOKEN.format(scheme=scheme, token=TOKENS[name]) for scheme, name in SCHEMES[mode].items())
+    settings = tmp_path / "schemathesis.toml"
+    settings.write_text(SETTINGS + "".join(tokens), encoding="utf-8")
+    async with opened(mode=mode, rate_limit=10**6, callbacks=("",)) as desk, deciding(desk):
+        told = await run_schemathesis(desk, settings)
+        assert (await desk.http.get("/health")).status_code == 200
+    (generated,) = re.findall(r"([\d,]+) generated", told)
+    with capsys.disabled():
+        print(f"\nschemathesis in mode {mode}: {generated} test cases, 0 failures")

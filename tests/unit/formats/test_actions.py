@@ -1,0 +1,378 @@
+"""The view of an action: all of its bytes, nothing invisible, secrets masked."""
+
+import json
+import random
+import unicodedata
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontdesk import errors
+from frontdesk.formats import actions, canonical
+from frontdesk.formats.masking import MARK
+from tests import counts
+from tests.unit.formats import pairs
+
+
+def view(details: Mapping[str, Any], action: str = "act") -> str:
+    shown = actions.render(canonical.payload(action, details))
+    assert shown.whole
+    return shown.text
+
+
+def shown_text(text: str) -> str:
+    """How a text is shown as an argument."""
+    return view({"x": text}).removeprefix('action: "act"\ndetails:\n  x:').removeprefix(" ")
+
+
+class TestLayout:
+    def test_every_argument_has_a_line_and_nested_ones_are_indented(self) -> None:
+        details = {
+            "argv": ["rm", "-rf", "build"],
+            "count": 3,
+            "dry_run": False,
+            "owner": None,
+            "ratio": 1e-7,
+            "target": {"hosts": ["a", {"name": "b", "ports": [1, [2, 3]]}], "none": {}, "nothing": []},
+        }
+        assert view(details, "exec_remote").splitlines() == [
+            'action: "exec_remote"',
+            "details:",
+            "  argv:",
+            '    - "rm"',
+            '    - "-rf"',
+            '    - "build"',
+            "  count: 3",
+            "  dry_run: false",
+            "  owner: null",
+            "  ratio: 1e-7",
+            "  target:",
+            "    hosts:",
+            '      - "a"',
+            "      -",
+            '        name: "b"',
+            "        ports:",
+            "          - 1",
+            "          -",
+            "            - 2",
+            "            - 3",
+            "    none: {}",
+            "    nothing: []",
+        ]
+
+    def test_action_without_arguments_is_shown(self) -> None:
+        assert view({}) == 'action: "act"\ndetails: {}'
+
+    def test_each_line_of_a_text_has_its_own(self) -> None:
+        assert view({"code": "def f():\n    return 1\n", "x": "a\nb"}).splitlines()[2:] == [
+            "  code:",
+            '    "def f():\\n"',
+            '    "␣␣␣␣return 1\\n"',
+            "  x:",
+            '    "a\\n"',
+            '    "b"',
+        ]
+
+    def test_line_break_at_the_end_is_shown(self) -> None:
+        assert shown_text("ls\n") == '"ls\\n"'
+        assert shown_text("\n") == '"\\n"'
+
+    def test_name_that_is_not_plain_is_quoted(self) -> None:
+        assert view({"a b ": 1, "": 2, "é": 3, "a\nb": 4}).splitlines()[2:] == [
+            '  "": 2',
+            '  "a\\n" "b": 4',
+            '  "a b␣": 1',
+            '  "é": 3',
+        ]
+
+    def test_very_long_text_is_shown_whole(self) -> None:
+        text = "".join(chr(97 + nth % 26) for nth in range(200_000))
+        assert shown_text(text) == f'"{text}"'
+
+    def test_text_cannot_pass_for_lines_of_the_view(self) -> None:
+        text = 'x"\n  path: "/srv'
+        assert shown_text(text).splitlines()[1:] == ['    "x\\"\\n"', '    "␣␣path: \\"/srv"']
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            b"",
+            b"\xff",
+            b'{"action":"a","action":"b"}',
+            b'{"action": "a"}',
+            b'{"details":{},"action":"a"}',
+            b'{"action":"a","details":{"n":1.0}}',
+            b'{"action":"\\u0061","details":{}}',
+        ],
+    )
+    def test_bytes_that_are_not_canonical_are_not_shown(self, payload: bytes) -> None:
+        with pytest.raises(errors.InexactJson):
+            actions.render(payload)
+
+
+class TestVisibleTexts:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("a b", "a b"),
+            ("a ", "a␣"),
+            (" a", "␣a"),
+            (" ", "␣"),
+            ("a  b", "a␣␣b"),
+            ("a \n b", 'a␣\\n"\n    "␣b'),
+            ("a\tb", r"a\tb"),
+            ("a\rb", r"a\rb"),
+            ("a\x00\x1b[2K\x7fb", r"a\u{0}\u{1b}[2K\u{7f}b"),
+            ('a"b\\c', r"a\"b\\c"),
+            ("a\\nb", r"a\\nb"),
+            ("a\u00a0b", r"a\u{a0}b"),
+            ("a\u200bb\u2060\ufeff", r"a\u{200b}b\u{2060}\u{feff}"),
+            ("a\u202egpj.exe", r"a\u{202e}gpj.exe"),
+            ("\u2066a\u2069", r"\u{2066}a\u{2069}"),
+            ("a\u2028b\x85", r"a\u{2028}b\u{85}"),
+            ("a\u3164b\u115f\u2800", r"a\u{3164}b\u{115f}\u{2800}"),
+            ("a\u00adb", r"a\u{ad}b"),
+            ("x\U000e0041\U000e007f", r"x\u{e0041}\u{e007f}"),
+            ("\ue000\U0010ffff", r"\u{e000}\u{10ffff}"),
+            ("a\ufe0f", r"a\u{fe0f}"),
+            ("p\u0430ypal", r"p\u{430}ypal"),
+            ("\u0391dmin", r"\u{391}dmin"),
+            ("/srv\u2215data \u2010f", r"/srv\u{2215}data \u{2010}f"),
+            ("é", "é"),
+            ("e\u0301", r"e\u{301}"),
+            ("\u212b", r"\u{212b}"),
+            ("\u1112\u1161\u11ab", "\u1112" r"\u{1161}\u{11ab}"),
+            ("\u0301a", r"\u{301}a"),
+            ("b" + "\u0308" * 5, "b\u0308\u0308" + r"\u{308}" * 3),
+            ("a␣b", r"a\u{2423}b"),
+            ("• one", "• one"),
+            (MARK, r"\u{2022}\u{2022}\u{2022}\u{2022} (hidden)"),
+        ],
+        ids=ascii,
+    )
+    def test_what_could_not_be_seen_is_an_escape(self, text: str, shown: str) -> None:
+        assert shown_text(text).strip() == f'"{shown}"'
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *(
+                "Jürgen Müller",
+                "привет, мир",
+                "Ελλάδα",
+                "王小明：你好",
+                "日本語",
+                "한국어",
+                "हिन्दी",
+                "ภาษาไทย",
+            ),
+            *("سلام", "שלום", "Việt Nam", "naïve café – “quoted” … 50 €", "😀", "x²", "~/.config/*.toml"),
+        ],
+    )
+    def test_writing_of_people_stays_readable(self, text: str) -> None:
+        assert shown_text(text) == f'"{text}"'
+
+    @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), pairs.texts)
+    def test_every_sign_of_the_view_can_be_seen(self, text: str, name: str) -> None:
+        for line in view({"x": [text, {name: text}]}).split("\n"):
+            assert line.isprintable()
+            assert line == line.rstrip()
+            assert "  " not in line.lstrip()
+
+    @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+    def test_texts_that_look_the_same_by_normal_form_are_shown_differently(self, text: str) -> None:
+        forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD")} | {text}
+        views = {unicodedata.normalize("NFC", shown_text(form)) for form in forms}
+        assert len(views) == len(forms)
+
+
+class TestSecrets:
+    def test_secrets_are_masked_and_seen_to_be_there(self) -> None:
+        details = {
+            "argv": ["curl", "--token", "hunter2", "https://ann:hunter2@host", "--password=hunter2"],
+            "env": {"API_KEY": "hunter2", "HOME": "/root"},
+            "cmd": "login --password hunter2 now",
+        }
+        shown = view(details)
+        assert "hunter2" not in shown
+        assert shown.splitlines()[2:] == [
+            "  argv:",
+            '    - "curl"',
+            '    - "--token"',
+            f"    - {MARK}",
+            f'    - "https://ann:{MARK}@host"',
+            f'    - "--password={MARK}"',
+            f'  cmd: "login --password {MARK} now"',
+            "  env:",
+            f"    API_KEY: {MARK}",
+            '    HOME: "/root"',
+        ]
+
+    def test_secret_in_a_name_is_masked(self) -> None:
+        name = "ghp" + "_" + "a1" * 18
+        assert view({name: 1, f"x {name}": 2}).splitlines()[2:] == [f"  {MARK}: 1", f'  "x {MARK}": 2']
+
+    def test_text_cannot_pass_for_a_hidden_secret(self) -> None:
+        assert MARK not in view({"path": MARK, MARK: f"x {MARK}"})
+
+    def test_text_of_several_lines_with_a_secret_keeps_its_lines(self) -> None:
+        assert view({"file": "a: 1\ntoken: x\nb: 2\n"}).splitlines()[2:] == [
+            "  file:",
+            '    "a: 1\\n"',
+            f'    "token: {MARK}\\n"',
+            '    "b: 2\\n"',
+        ]
+
+
+class TestLimit:
+    DETAILS: Mapping[str, Any] = MappingProxyType({f"argument_{nth:03}": "x" * 50 for nth in range(100)})
+
+    def test_text_within_the_limit_is_whole(self) -> None:
+        text = view(self.DETAILS)
+        assert actions.render(canonical.payload("act", self.DETAILS), limit=len(text)) == actions.Shown(
+            text, True
+        )
+
+    @pytest.mark.parametrize("less", [1, 100, 5000])
+    def test_longer_text_is_cut_and_says_how_much_is_missing(self, less: int) -> None:
+        text = view(self.DETAILS)
+        limit = len(text) - less
+        shown = actions.render(canonical.payload("act", self.DETAILS), limit=limit)
+        assert not shown.whole
+        assert len(shown.text) <= limit
+        *kept, notice = shown.text.split("\n")
+        assert text.startswith("\n".join(kept))
+        missing = len(text) - len("\n".join(kept))
+        assert f"{missing} of {len(text)} characters are missing" in notice
+
+    @pytest.mark.parametrize("limit", [0, 1, 60])
+    def test_in_very_little_room_it_says_that_it_is_not_whole(self, limit: int) -> None:
+        shown = actions.render(canonical.payload("act", self.DETAILS), limit=limit)
+        assert not shown.whole
+        assert "NOT ALL OF IT" in shown.text
+
+    def test_cut_inside_one_long_line_is_said(self) -> None:
+        shown = actions.render(canonical.canonical("x" * 5000), limit=1000)
+        assert not shown.whole
+        assert len(shown.text) <= 1000
+        assert shown.text.count("x") > 900
+
+    @given(pairs.values, st.integers(80, 400))
+    def test_view_is_whole_or_says_that_it_is_not(self, value: Any, limit: int) -> None:
+        payload = canonical.canonical(value)
+        shown, all_of_it = actions.render(payload, limit=limit), actions.render(payload).text
+        assert len(shown.text) <= limit
+        assert shown.whole is (len(all_of_it) <= limit)
+        assert shown.text == all_of_it if shown.whole else "NOT ALL OF IT" in shown.text
+
+
+class TestProse:
+    def test_words_of_the_agent_are_marked_as_its_own(self) -> None:
+        said = actions.prose("Cleaning up.\nNothing to worry about.")
+        assert said.splitlines() == [actions.AGENTS_WORDS, "> Cleaning up.", "> Nothing to worry about."]
+
+    @given(st.text(st.characters(exclude_categories=()), max_size=200))
+    def test_no_line_of_them_passes_for_one_of_ours(self, description: str) -> None:
+        first, *others = actions.prose(description).split("\n")
+        assert first == actions.AGENTS_WORDS
+        assert all(line.startswith(">") for line in others)
+        assert len(actions.prose(description).splitlines()) == 1 + len(others)
+
+    def test_controls_are_taken_out_and_secrets_masked(self) -> None:
+        assert (
+            actions.prose("go\u202e on\x1b[2J token=hunter2").splitlines()[1] == f"> go  on [2J token={MARK}"
+        )
+
+    def test_they_are_whole_unless_a_limit_is_given(self) -> None:
+        assert "x" * 5000 in actions.prose("x" * 5000)
+        assert actions.prose("x" * 5000, limit=100).splitlines()[1] == "> " + "x" * 97 + "..."
+
+
+RM = ["rm", "-rf", "/srv/build"]
+BYPASSES: dict[str, tuple[Any, Any]] = {
+    "a trailing space": ({"path": "/srv/data"}, {"path": "/srv/data "}),
+    "a leading space": ({"argv": ["rm", "x"]}, {"argv": ["rm", " x"]}),
+    "two spaces": ({"cmd": "rm -rf a b"}, {"cmd": "rm -rf a  b"}),
+    "a space that does not break": ({"cmd": "rm -rf a b"}, {"cmd": "rm -rf a\u00a0b"}),
+    "a tab": ({"cmd": "rm a"}, {"cmd": "rm\ta"}),
+    "a line break at the end": ({"cmd": "ls"}, {"cmd": "ls\n"}),
+    "another command on a new line": ({"cmd": "ls"}, {"cmd": "ls\nrm -rf /"}),
+    "a carriage return over the command": ({"cmd": "echo safe"}, {"cmd": "rm -rf /\recho safe"}),
+    "terminal escapes over the command": ({"cmd": "echo safe"}, {"cmd": "rm -rf /\x1b[2K\x1b[Gecho safe"}),
+    "a symlink in place of the directory": ({"path": "/srv/current/data"}, {"path": "/srv/releases/7/data"}),
+    "a path with dots": ({"path": "/srv/data"}, {"path": "/srv/x/../data"}),
+    "a slash at the end": ({"path": "/srv/link"}, {"path": "/srv/link/"}),
+    "another working directory": ({"argv": RM, "cwd": "/srv"}, {"argv": RM, "cwd": "/"}),
+    "no working directory": ({"argv": RM, "cwd": "/srv"}, {"argv": RM}),
+    "an added variable": ({"argv": RM, "env": {}}, {"argv": RM, "env": {"LD_PRELOAD": "/tmp/x.so"}}),
+    "a changed variable": ({"env": {"PATH": "/usr/bin"}}, {"env": {"PATH": "/tmp:/usr/bin"}}),
+    "a variable in other case": ({"env": {"PATH": "/tmp"}}, {"env": {"Path": "/tmp"}}),
+    "an emptied variable": ({"env": {"A": ""}}, {"env": {"A": None}}),
+    "env -S with one text": ({"argv": ["env", "-S", *RM]}, {"argv": ["env", "-S", " ".join(RM)]}),
+    "env -S joined to it": ({"argv": ["env", "-S", " ".join(RM)]}, {"argv": ["env", "-S" + " ".join(RM)]}),
+    "arguments as one text": ({"argv": RM}, {"argv": " ".join(RM)}),
+    "arguments as one argument": ({"argv": RM}, {"argv": [" ".join(RM)]}),
+    "arguments in another order": ({"argv": ["cp", "a", "b"]}, {"argv": ["cp", "b", "a"]}),
+    "an empty argument": ({"argv": ["rm", "-rf", "x"]}, {"argv": ["rm", "-rf", "x", ""]}),
+    "an argument in the argument": ({"argv": ["sh", "-c", "a", "b"]}, {"argv": ["sh", "-c", 'a", "b']}),
+    "a look-alike letter": ({"host": "paypal.com"}, {"host": "p\u0430ypal.com"}),
+    "another normal form": ({"path": "/srv/caf\u00e9"}, {"path": "/srv/cafe\u0301"}),
+    "an invisible letter": ({"path": "/srv/data"}, {"path": "/srv/da\u200bta"}),
+    "writing turned around": ({"path": "report-exe.pdf"}, {"path": "report-\u202efdp.exe"}),
+    "a text in place of a number": ({"amount": 1}, {"amount": "1"}),
+    "a text in place of a boolean": ({"dry_run": True}, {"dry_run": "true"}),
+    "a list in place of an object": ({"to": {"0": "a"}}, {"to": ["a"]}),
+    "a name with a space": ({"force": True}, {"force ": True}),
+    "an argument hidden in a name": ({"a": 1, "b": 2}, {"a: 1\nb": 2}),
+    "the last character of a long text": ({"sql": "x" * 20_000 + "a"}, {"sql": "x" * 20_000 + "b"}),
+    "an escape in place of the character": ({"cmd": "a\nb"}, {"cmd": "a\\nb"}),
+    "a sign of the view in the text": ({"path": "/srv/data "}, {"path": "/srv/data␣"}),
+}
+
+
+class TestBypasses:
+    @pytest.mark.parametrize("name", BYPASSES)
+    def test_another_action_has_another_digest_and_looks_different(self, name: str) -> None:
+        approved, executed = (canonical.payload("exec_remote", details) for details in BYPASSES[name])
+        assert canonical.digest(approved) != canonical.digest(executed)
+        views = [actions.render(payload).text for payload in (approved, executed)]
+        assert seen(views[0]) != seen(views[1])
+
+    def test_name_of_the_action_is_exact_too(self) -> None:
+        assert view({}, "deploy") != view({}, "deploy ")
+        assert seen(view({}, "deploy")) != seen(view({}, "deploy "))
+
+    @pytest.mark.prove
+    def test_actions_that_differ_look_different(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chance = random.Random(2026)
+        wanted = counts.count(1_500, 20_000)
+        differing = 0
+        while differing < wanted:
+            payloads = [canonical.payload("act", details) for details in pairs.some_pair(chance)]
+            views = [actions.render(payload).text for payload in payloads]
+            assert (seen(views[0]) == seen(views[1])) is (payloads[0] == payloads[1]), payloads
+            differing += payloads[0] != payloads[1]
+        with capsys.disabled():
+            print(f"\n  approval view: {differing} pairs of actions that differ look different")
+
+    @given(pairs.values, pairs.values)
+    def test_any_two_values_look_the_same_only_when_they_are(self, one: Any, other: Any) -> None:
+        payloads = [canonical.canonical(value) for value in (one, other)]
+        views = [actions.render(payload).text for payload in payloads]
+        if not any(MARK in text for text in views):
+            assert (views[0] == views[1]) is (payloads[0] == payloads[1])
+
+
+def seen(text: str) -> str:
+    """What a reader sees of it at most: without the space at the ends of a line, in one normal form, and
+    without what has no shape of its own."""
+    lines = [unicodedata.normalize("NFC", line).rstrip() for line in text.split("\n")]
+    kept = [
+        [sign for sign in line if unicodedata.category(sign) not in ("Cf", "Cc", "Cs", "Zl", "Zp")]
+        for line in lines
+    ]
+    return json.dumps(["".join(line) for line in kept])

@@ -1,0 +1,104 @@
+"""Confirmations: who may decide, and the bounds of what is asked."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from frontdesk import errors
+from frontdesk.model.confirmations import (
+    Caller,
+    Confirmation,
+    Kind,
+    Mode,
+    Status,
+    Terms,
+    clamp_timeout,
+)
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ANN = Caller(id="token:ann", kind=Kind.APPROVER)
+
+
+def asked(**fields: Any) -> Confirmation:
+    values: dict[str, Any] = {
+        "id": "c_1",
+        "action": "send",
+        "description": "Please",
+        "digest": "d" * 64,
+        "payload": b"{}",
+        "requester": "token:bot",
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(minutes=5),
+    }
+    return Confirmation(**values | fields)
+
+
+def may(confirmation: Confirmation, caller: Caller, mode: Mode = Mode.TEAM, after: int = 0) -> bool:
+    try:
+        confirmation.check_decider(caller, mode, NOW + timedelta(seconds=after))
+    except errors.NotAllowed:
+        return False
+    return True
+
+
+def test_approver_decides() -> None:
+    assert may(asked(), ANN)
+
+
+@pytest.mark.parametrize("kind", [Kind.AGENT, Kind.ANYBODY])
+def test_nobody_else_decides(kind: Kind) -> None:
+    assert not may(asked(), Caller(id="token:ann", kind=kind))
+
+
+def test_requester_never_decides_under_any_name() -> None:
+    assert not may(asked(requester="token:ann"), ANN)
+    other = Caller(id="matrix:ann", kind=Kind.APPROVER, people=frozenset({"token:bot"}))
+    assert not may(asked(), other)
+
+
+@pytest.mark.parametrize(("mode", "allowed"), [(Mode.SOLO, True), (Mode.TEAM, True), (Mode.STRICT, False)])
+def test_person_behind_the_request_decides_except_in_strict_mode(mode: Mode, allowed: bool) -> None:
+    assert may(asked(on_behalf_of="token:ann"), ANN, mode) == allowed
+
+
+def test_only_named_people_decide_and_others_once_it_is_escalated() -> None:
+    terms = Terms(approvers=("token:bob",), escalate_after_seconds=60, escalate_to=("token:ann",), rule="r")
+    waiting = asked(terms=terms)
+    assert may(waiting, Caller(id="token:bob", kind=Kind.APPROVER))
+    assert not may(waiting, ANN, after=59)
+    assert may(waiting, ANN, after=60)
+
+
+def test_decision_is_final() -> None:
+    denied = asked().resolved(Status.DENIED, by="token:ann", at=NOW)
+    for status in (Status.APPROVED, Status.DENIED, Status.EXPIRED):
+        with pytest.raises(errors.AlreadyResolved):
+            denied.resolved(status, by="token:bob", at=NOW)
+
+
+def test_grant_ends_a_minute_after_the_decision() -> None:
+    approved = asked().resolved(Status.APPROVED, by="token:ann", at=NOW)
+    assert approved.grant_until == NOW + timedelta(seconds=60)
+    assert asked().grant_until is None
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (None, 300),
+        ("soon", 300),
+        (True, 300),
+        ([], 300),
+        ("inf", 300),
+        ("nan", 300),
+        (0, 30),
+        (-5, 30),
+        (29.9, 30),
+        (45, 45),
+        ("60", 60),
+        (10**9, 3600),
+    ],
+)
+def test_timeout_is_clamped_and_what_cannot_be_read_is_five_minutes(given: object, seconds: int) -> None:
+    assert clamp_timeout(given) == seconds
