@@ -142,11 +142,14 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
 
     async def fill_disk(laboratory: Lab) -> None:
         life = await laboratory.nodes[0].life()
-        for _ in range(counts.count(3, 50)):
+        for number in range(counts.count(3, 50)):
             _, most = resource.prlimit(life.process.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(life.process.pid, resource.RLIMIT_FSIZE, (os.sysconf("SC_PAGE_SIZE"), most))
+            # The others may all wait for answers, which nobody gets now.
+            insisting = asyncio.create_task(laboratory.ask("insisting", number, "hello", "echo: hello"))
             await more_refused(laboratory)
             resource.prlimit(life.process.pid, resource.RLIMIT_FSIZE, (most, most))
+            await insisting
             await more_asked(laboratory)
             laboratory.told["full disks"] += 1
 
