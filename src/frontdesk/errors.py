@@ -31,6 +31,7 @@ FrontdeskError
 ├── LockedOut                 too many wrong codes
 ├── UnknownConfirmation
 ├── AlreadyResolved           somebody decided before, or its time is over
+├── StillPending              what has to be decided first
 ├── RateLimited               an action is asked for too often
 │   └── AskedTooOften         as a client hears it
 ├── TooManyPending            more requests wait than people can look at
@@ -211,6 +212,10 @@ class UnknownConfirmation(FrontdeskError):
 
 class AlreadyResolved(FrontdeskError):
     """Confirmation {confirmation_id} is {status}: nothing more can be decided."""
+
+
+class StillPending(FrontdeskError):
+    """Confirmation {confirmation_id} still waits: it has to be decided first."""
 
 
 class RateLimited(FrontdeskError):

@@ -700,3 +700,25 @@ def tamper(file: Path, statement: str) -> None:
     connection.execute(statement)
     assert connection.changes() == 1
     connection.close()
+
+
+class TestErase:
+    def test_decided_request_is_forgotten_and_the_log_stays_whole(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        ticket = client.request("reboot", "Reboot it", {"host": "db-of-ann"})
+        waiting = service.run("confirm", "erase", ticket.id, "--yes")
+        assert waiting.returncode == 1
+        assert "still waits" in waiting.stderr
+        assert service.run("confirm", "deny", ticket.id, "--reason", "not for ann").returncode == 0
+        erased = json.loads(service.run("confirm", "erase", ticket.id, "--yes", "--json").stdout)
+        assert (erased["details"], erased["digest"]) == (None, ticket.digest)
+        assert service.run("confirm", "erase", ticket.id, "--yes").returncode == 0
+        shown = service.run("confirm", "show", ticket.id, "--json").stdout
+        assert "db-of-ann" not in shown
+        assert "not for ann" not in shown
+        assert service.run("audit", "verify").returncode == 0
+
+    def test_nobody_is_asked_where_nobody_sits(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        done = service.run("confirm", "erase", ticket.id)
+        assert (done.returncode, "--yes" in done.stderr) == (2, True)

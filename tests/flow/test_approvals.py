@@ -218,3 +218,20 @@ async def test_person_with_two_names_counts_once(store_url: str) -> None:
         assert "1 more" in await house.ask(f"/approve {asked.id}", user="root")
         other = Caller(id="token:other", kind=Kind.APPROVER)
         assert (await service.approve(asked.id, other)).status is Status.APPROVED
+
+
+async def test_link_goes_to_the_home_channel_and_to_no_other_chat(store_url: str) -> None:
+    home = HomeChannel(platform=Platform.MATRIX, chat_id="the-office", name="Office")
+    config = GatewayConfig(
+        default_reset_policy=LASTING.default_reset_policy,
+        access=CONFIG.access,
+        platforms={"matrix": PlatformConfig(home_channel=home)},
+    )
+    async with open_house(store_url, config=config, notebook=reliable()) as house:
+        house.gateway.parts.telling.offer_links(lambda asked: f"https://desk.example/{asked.id}?t=signed")
+        await house.say("!approve remove_file")
+        asked = await pending(house)
+        await house.notebook.wait_for(2, "notice")
+        told = {each.to.chat_id: each.text for each in house.notebook.sent}
+        assert f"https://desk.example/{asked.id}?t=signed" in told["the-office"]
+        assert "signed" not in told["chat-ann"]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors, plugins
+from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.config import Config
@@ -15,6 +16,7 @@ from frontdesk.config import options as records
 from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
+from frontdesk.formats import links
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -47,6 +49,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             confirming=_confirming(config),
         )
         opened.push_async_callback(gateway.close)
+        _offer_links(gateway, config)
         yield gateway
 
 
@@ -60,6 +63,20 @@ def _confirming(config: Config) -> confirmations.Settings:
         return service  # nobody knows under which name people reach us
     host = f"[{host}]" if ":" in host else host
     return msgspec.structs.replace(service, page_url=f"http://{host}:{config.port}")
+
+
+def _offer_links(gateway: Gateway, config: Config) -> None:
+    """To the approver whose the home channels are, where one is named."""
+    name, page_url = config.confirm.link_for, gateway.parts.confirmations.settings.page_url
+    if name is None or page_url is None:
+        return
+    key = prepare_keys(config.home).link_key
+
+    def make(asked: confirmations.Confirmation) -> str:
+        link = links.decision(asked.id, asked.digest, f"{confirmations.TOKEN}{name}", asked.expires_at)
+        return links.address(page_url, key, link)
+
+    gateway.parts.telling.offer_links(make)
 
 
 def _warn_of_secrets(config: Config) -> None:

@@ -14,12 +14,12 @@ import msgspec
 from frontdesk import config, errors
 from frontdesk.app.audits import Log, reach_log
 from frontdesk.app.confirmations import read_token, store_url
-from frontdesk.cli import output
+from frontdesk.cli import anchors, output
 from frontdesk.cli.asking import JSON
 from frontdesk.cli.confirm import reaching
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
-from frontdesk.flow.audits import Anchor, Verified
+from frontdesk.flow.audits import Verified
 from frontdesk.model.audit import Row
 
 TOLD_ROWS = 100_000
@@ -58,9 +58,9 @@ def _ask(
 @command.command()
 @click.option(
     "--anchor",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Check the log against the last line of this file, and add the newest row to it.",
+    metavar="FILE|URL",
+    help="Check the log against the last line of this file, and add the newest row to it. An address is asked"
+    " with GET, and told the newest row with POST.",
 )
 @click.option(
     "--from",
@@ -75,7 +75,7 @@ def _ask(
 @click.pass_obj
 def verify(
     config_file: Path | None,
-    anchor: Path | None,
+    anchor: str | None,
     exported: Path | None,
     db_path: str | None,
     url: str | None,
@@ -86,13 +86,13 @@ def verify(
     Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
     whole log was written anew.
     """
-    known = _read_anchor(anchor) if anchor else None
+    known = anchors.read(anchor) if anchor else None
     if exported:
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:
         verified = _ask(config_file, db_path, url, lambda log: audits.verify(_counted(log.pages()), known))
     if anchor and verified.whole:
-        _keep_anchor(anchor, verified.anchor, known)
+        anchors.keep(anchor, verified.anchor, known)
     _tell(verified, as_json)
     if not verified.whole:
         sys.exit(1)
@@ -120,26 +120,6 @@ async def _counted(batches: AsyncIterator[Sequence[Row]]) -> AsyncIterator[Seque
         counted += len(batch)
         if counted % TOLD_ROWS < len(batch):
             click.echo(f"{counted:,} rows …", err=True)
-
-
-def _read_anchor(file: Path) -> Anchor | None:
-    """The newest anchor in the file; None when there is none yet."""
-    try:
-        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except FileNotFoundError:
-        return None
-    return Anchor.read(lines[-1]) if lines else None
-
-
-def _keep_anchor(file: Path, newest: Anchor | None, known: Anchor | None) -> None:
-    if newest is None or (known and newest.number <= known.number):
-        return
-    with os.fdopen(
-        os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "w"
-    ) as opened:
-        opened.write(f"{newest.line}\n")
-        opened.flush()
-        os.fsync(opened.fileno())
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,6 +60,8 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     token_env: str
+    link_for: str | None
+    """The approver whose the home channels are."""
     service: Settings
     people: People
 
@@ -75,9 +77,16 @@ def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
         host=fields["host"],
         port=fields["port"],
         token_env=fields["token_env"],
+        link_for=_approver(fields["link_for"], people),
         service=Settings(**service, persons=_persons(people)),
         people=people,
     )
+
+
+def _approver(name: str | None, people: People) -> str | None:
+    if name is not None and name != OWNER and name not in people.approvers:
+        raise errors.InvalidSetting(key="confirm.link_for", value=name, allowed="the name of an approver")
+    return name
 
 
 def _persons(people: People) -> tuple[frozenset[str], ...]:

@@ -350,6 +350,12 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
         None,
         "Where people see the page of what waits; told with each request.",
     ),
+    "link_for": (
+        TEXT,
+        None,
+        "The approver who alone reads the home channels; `approver` is the owner. Requests that are told"
+        " there come with a link for them, with which they decide without signing in.",
+    ),
     "token_env": (
         TEXT,
         "CONFIRMATION_TOKEN",

@@ -175,9 +175,14 @@ def _reason(detail: str) -> str:
 
 def _conflict(problem: Problem, why: str, confirmation_id: str) -> errors.FrontdeskError:
     if problem.refused is None:
-        status = problem.confirmation_status
-        known = status and errors.AlreadyResolved(confirmation_id=confirmation_id, status=status)
-        return known or errors.KeyReused()
+        return _settled(problem.confirmation_status, confirmation_id)
     return errors.GrantUnusable(
         confirmation_id=confirmation_id, why=why, refused=problem.refused, renewal=problem.renewal
     )
+
+
+def _settled(status: str | None, confirmation_id: str) -> errors.FrontdeskError:
+    if status is None:
+        return errors.KeyReused()
+    kind = errors.StillPending if status == Status.PENDING else errors.AlreadyResolved
+    return kind(confirmation_id=confirmation_id, status=status)

@@ -11,6 +11,7 @@ COMMANDS = {
     "show": ("decide", "Show a request, all of it."),
     "approve": ("decide", "Allow an action."),
     "deny": ("decide", "Refuse an action."),
+    "erase": ("decide", "Forget what a decided request was about."),
     "rules": ("rules", "Show, add and revoke rules."),
     "mcp": ("mcp", "Offer confirmations to an agent as MCP tools."),
 }

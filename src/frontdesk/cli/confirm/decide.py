@@ -1,4 +1,4 @@
-"""``frontdesk confirm list``, ``show``, ``approve`` and ``deny``: for people who decide."""
+"""``frontdesk confirm list``, ``show``, ``approve``, ``deny`` and ``erase``: for people who decide."""
 
 import sys
 from datetime import UTC, datetime
@@ -192,3 +192,25 @@ def _decide(
         output.show(f"{decided['id']} ({decided['action']}) still waits{_missing(decided)}.")
     else:
         output.show(f"{decided['id']} ({decided['action']}) is {decided['status']}.")
+
+
+@click.command("erase")
+@click.argument("confirmation_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@reaching.URL
+@JSON
+@click.pass_obj
+def erase_command(
+    config_file: Path | None, confirmation_id: str, yes: bool, url: str | None, as_json: bool
+) -> None:
+    """Forget the arguments, description and reasons of a decided request. The audit log stays whole."""
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("Nobody is at a terminal to be asked. Say --yes.")
+        click.confirm(f"Forget what {confirmation_id} was about? It cannot be had back", abort=True)
+    question = steps.say("POST", f"{steps.path_of(confirmation_id)}/erase", about=confirmation_id)
+    erased = reaching.ask(config_file, url, question)
+    if as_json:
+        output.show_json(erased)
+    else:
+        output.show(f"{erased['id']} is erased; its digest {erased['digest']} stays.")

@@ -280,8 +280,10 @@ class Confirmations:
         return await self._kept.rules(self._clock.now())
 
     async def erase(self, confirmation_id: str, caller: Caller) -> bool:
-        """Forget what a decided request was about; the audit log stays whole."""
+        """Forget what a decided request was about; False when that was done before. The log stays whole."""
         _check_approver(caller)
+        if (await self.find(confirmation_id)).status is Status.PENDING:
+            raise errors.StillPending(confirmation_id=confirmation_id, status=str(Status.PENDING))
         return await self._kept.erase(confirmation_id, caller.id, self._clock.now())
 
     async def sweep(self) -> None:

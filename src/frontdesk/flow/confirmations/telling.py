@@ -1,7 +1,7 @@
 """Telling people: what is asked, all of it or where all of it is, and what became of it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
@@ -29,6 +29,7 @@ ASKED = """{who} wants to do this, and waits for somebody to allow it:
 
 {prose}
 Decide with /approve {id} or /deny {id} REASON until {end:%H:%M} UTC."""
+LINK = "\nOr see it and decide here; the link is for you alone: {link}"
 TOO_LONG = "It is too long for this chat. See all of it before you decide: {where}"
 ERASED = "(what it was about has been erased)"
 NO_PAGE = "frontdesk confirm show {id}"
@@ -38,6 +39,7 @@ ENDED = {
     Status.EXPIRED: "{id} ({action}) was not decided in time, and is refused.",
 }
 
+MakeLink = Callable[[Confirmation], str]
 Channels = Mapping[tuple[str, str | None], Channel]
 
 
@@ -59,16 +61,24 @@ class Telling:
         self._config = config
         self._clock = clock
         self._page_url = page_url
+        self._link: MakeLink | None = None
+
+    def offer_links(self, make: MakeLink) -> None:
+        """From now on home channels get a link, with which whoever has them decides without signing in."""
+        self._link = make
 
     def __call__(self, asked: Confirmation) -> Sequence[Delivery]:
-        return [self._to(home, asked) for home in self._homes()[:1]]
+        return [self._to(home, asked, self._offered(asked)) for home in self._homes()[:1]]
+
+    def _offered(self, asked: Confirmation) -> str:
+        return LINK.format(link=self._link(asked)) if self._link and asked.status is Status.PENDING else ""
 
     def after(self, failed: Delivery, asked: Confirmation) -> Sequence[Delivery]:
         """For the next home channel, when one did not take the message."""
         homes = self._homes()
         places = [lanes.chat_lane(home) for home in homes]
         found = places.index(failed.lane) + 1 if failed.lane in places else len(places)
-        return [self._to(home, asked) for home in homes[found : found + 1]]
+        return [self._to(home, asked, self._offered(asked)) for home in homes[found : found + 1]]
 
     def _homes(self) -> list[SessionSource]:
         """In the order in which they are tried."""
@@ -89,7 +99,7 @@ class Telling:
         channel = self._channels.get((str(place.platform), place.account))
         return channel.capabilities if channel else Capabilities()
 
-    def _to(self, place: SessionSource, asked: Confirmation) -> Delivery:
+    def _to(self, place: SessionSource, asked: Confirmation, offered: str = "") -> Delivery:
         """The same state of the same request is told once."""
         capabilities = self._capabilities(place)
         lane = lanes.chat_lane(place, collects=capabilities.collects)
@@ -100,7 +110,7 @@ class Telling:
             kind=deliveries.Kind.NOTICE,
             lane=lane,
             to=place,
-            text=self.text(asked, capabilities.text_limit),
+            text=self.text(asked, capabilities.text_limit) + offered,
             final=False,
             turn_id=asked.turn_id,
             session_key=asked.session_key,

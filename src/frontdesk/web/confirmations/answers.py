@@ -16,6 +16,7 @@ GONE = frozenset({"redeemed", "lapsed", "erased"})
 """Why a grant that there was cannot be used any more."""
 FACTS: tuple[tuple[type[errors.FrontdeskError], Mapping[str, str]], ...] = (
     (errors.AlreadyResolved, {"id": "confirmation_id", "confirmation_status": "status"}),
+    (errors.StillPending, {"id": "confirmation_id", "confirmation_status": "status"}),
     (
         errors.GrantUnusable,
         {

@@ -68,6 +68,10 @@ class Counter:
         asked, payload = await self._service.redeem(call.id, call.caller, digest)
         return answers.give(views.redeemed(asked, payload))
 
+    async def erase(self, call: Call) -> Response:
+        await self._service.erase(call.id, call.caller)
+        return answers.give(views.shown(await self._service.find(call.id)))
+
     async def show_audit(self, call: Call) -> Response:
         wanted: records.View = call.query
         if wanted.view == "events":
@@ -177,6 +181,15 @@ def operations(counter: Counter) -> list[Operation]:
             needs_body=True,
             answers={HTTPStatus.OK: (records.Redeemed,)},
             problems=(HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.PRECONDITION_FAILED),
+        ),
+        Operation(
+            method="POST",
+            path="/confirm/{id}/erase",
+            handle=counter.erase,
+            summary="Forget the arguments, description and reasons of what was decided",
+            who=Who.APPROVER,
+            answers={HTTPStatus.OK: (records.Shown,)},
+            problems=(HTTPStatus.CONFLICT,),
         ),
         Operation(
             method="GET",
