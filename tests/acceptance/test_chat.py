@@ -13,7 +13,15 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.app import reach
-from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, run
+from tests.acceptance.program import (
+    FRONTDESK,
+    PATIENCE_SECONDS,
+    environment,
+    read_until,
+    run,
+    start,
+    write,
+)
 from tests.acceptance.terminals import CTRL_C, CTRL_D, Seat, seated
 
 TIMES = 20
@@ -295,3 +303,25 @@ def test_action_that_was_decided_elsewhere_gives_the_prompt_back(home: Path) -> 
         assert "is denied" in done.stdout
         assert "denied: rename" in seat.read_until(PROMPT)
         leave(seat)
+
+
+def test_line_that_was_written_before_the_question_decides_nothing(home: Path) -> None:
+    """Neither what a program writes, nor what somebody typed while the agent was still at work."""
+    with start(home, "chat", "--chat", "piped", **AGENT) as process:
+        write(process, "!approve unlink Unlink it?\nyes\n")
+        asked = read_until(process, "REASON")
+    deny(home, asked, "another piped")
+    with seated(home, "chat", "--chat", "typed ahead", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!sleep 1; !approve shred Shred it?\nyes\n")
+        asked = seat.read_until(ALLOW)
+        deny(home, asked, "another typed")
+        assert "denied: shred" in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def deny(home: Path, asked: str, chat: str) -> None:
+    found = re.search(r"/deny (c_[0-9a-f]+)", asked)
+    assert found, asked
+    done = run(home, "chat", "--chat", chat, "-m", f"/deny {found[1]}", **AGENT)
+    assert "is denied." in done.stdout

@@ -1,5 +1,6 @@
 """``frontdesk confirm`` as a user starts it: the service, commands that wait for people, MCP tools."""
 
+import contextlib
 import json
 import os
 import re
@@ -722,3 +723,40 @@ class TestErase:
         ticket = SyncClient(service.url).request("reboot", "Reboot it")
         done = service.run("confirm", "erase", ticket.id)
         assert (done.returncode, "--yes" in done.stderr) == (2, True)
+
+
+class TestForging:
+    def test_reason_writes_no_line_of_its_own(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        with service.approver() as approver:
+            approver.post(f"/confirm/{ticket.id}/deny", reason="no\nstatus       approved")
+        shown = service.run("confirm", "show", ticket.id).stdout.splitlines()
+        assert [line for line in shown if line.startswith("status ")] == ["status       denied"]
+        assert "reason       no status approved" in shown
+
+    @pytest.mark.parametrize("name", ["action", "requester"])
+    def test_name_of_several_lines_is_refused(self, service: Service, name: str) -> None:
+        data = {"action": "reboot", "description": "Reboot it", name: 'wipe\naction: "list_files"'}
+        refused = httpx.post(f"{service.url}/confirm", json=data)
+        assert refused.status_code == 400
+        assert name in refused.text
+        assert service.run("confirm", "list").stdout == "Nothing waits.\n"
+
+
+def test_file_that_is_not_there_is_not_verified(tmp_path: Path) -> None:
+    done = program.run(tmp_path, "audit", "verify", "--db-path", "nowhere.db")
+    assert (done.returncode, "nothing was verified" in done.stderr) == (1, True)
+
+
+def test_owners_token_is_not_shown_to_whoever_has_the_port(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        token = service.token
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as squatter:
+        squatter.settimeout(0.5)
+        port = squatter.getsockname()[1]
+        done = program.run(tmp_path, "confirm", "list", CONFIRMATION_PORT=str(port))
+        with contextlib.suppress(TimeoutError):
+            heard.append(squatter.accept()[0].recv(10_000))
+    assert done.returncode == 1
+    assert not any(token.encode() in each for each in heard)

@@ -12,6 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
+from frontdesk.app.audits import FarLog
+from frontdesk.confirm.client import Client
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Change, Verified
@@ -22,6 +24,9 @@ from frontdesk.testing import SettableClock
 from tests import counts
 from tests.contracts.asking import AGENT, ANN, BOB, Asker, on_terms, request, ruling
 from tests.contracts.conftest import postgres_schema
+from tests.integration.confirming import ANN as APPROVER
+from tests.integration.confirming import TOKENS
+from tests.integration.confirming import opened as served
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -340,6 +345,31 @@ async def test_tampering_is_found_named_and_located(store_url: str, clock: Setta
         assert (await verified(asker, anchor)).whole
     print(f"tampered with {cases} times, {len(undetected)} undetected")
     assert not undetected
+
+
+BROKEN_BODIES = [b"not JSON", b"{}", b'{"kind": "invented"}', b"\xff\xfe", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("number", [3, None])
+@pytest.mark.parametrize("body", BROKEN_BODIES, ids=lambda body: repr(body[:12]))
+async def test_running_service_names_a_row_that_cannot_be_read(
+    store_url: str, clock: SettableClock, body: bytes, number: int | None
+) -> None:
+    async with opened(store_url, clock) as asker:
+        await everything_happens(asker, clock)
+    async with behind(store_url) as database:
+        await drop_triggers(database)
+        rows = await database.rows()
+        broken = rows[number - 1 if number else -1]
+        await database.put(replace(broken, body=body))
+    async with served(store_url) as desk:
+        told = (await desk.http.get("/audit?view=events&limit=500", headers=APPROVER)).json()
+        far = FarLog(Client(str(desk.http.base_url), TOKENS["ann"]))
+        found = await audits.verify(far.pages())
+    assert [each["number"] for each in told["entries"] if each["kind"] == "unreadable"] == [broken.number]
+    assert told["count"] == len(rows)
+    assert found.fault is not None
+    assert (found.fault.number, found.fault.change) == (broken.number, Change.EDITED)
 
 
 # verifying

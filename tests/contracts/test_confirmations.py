@@ -14,8 +14,11 @@ from frontdesk import errors, plugins
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Store
 from frontdesk.model.confirmations import (
+    AT_ONCE_SECONDS,
     GRANT_SECONDS,
-    MOST_PENDING_PER_APPROVER,
+    MOST_AT_ONCE,
+    MOST_LISTED_BYTES,
+    MOST_PENDING,
     MUTE_SECONDS,
     Confirmation,
     Settings,
@@ -161,7 +164,7 @@ async def test_key_for_another_action_is_refused_and_changes_nothing(asker: Aske
     before = await asker.entries()
     with pytest.raises(errors.KeyReused):
         await asker.submit(request(target="other", idempotency_key="k"))
-    assert await asker.kept.count_pending() == 1
+    assert await asker.kept.count_pending(asker.clock.now()) == 1
     assert await asker.entries() == before
 
 
@@ -317,7 +320,8 @@ async def test_action_is_asked_for_so_often_in_a_window(asker: Asker, clock: Set
     before = await asker.entries()
     with pytest.raises(errors.RateLimited) as refused:
         await asker.submit(request(target="more"), settings=TEN)
-    assert vars(refused.value) == {"action": "deploy", "limit": 10, "window_seconds": 3600}
+    facts = {"action": "deploy", "limit": 10, "window_seconds": 3600}
+    assert vars(refused.value) == facts | {"retry_after_seconds": 50 * 60}
     assert await asker.entries() == before
     assert (await asker.submit(request("other"), settings=TEN)).confirmation.status is Status.PENDING
     clock.advance(minutes=50)
@@ -341,10 +345,14 @@ async def test_what_does_not_wait_anew_uses_no_allowance(asker: Asker) -> None:
 
 
 async def test_no_more_wait_than_people_can_look_at(asker: Asker, clock: SettableClock) -> None:
-    asked = [await asker.ask(request(target=number)) for number in range(MOST_PENDING_PER_APPROVER)]
+    asked = [await asker.ask(request(target=number)) for number in range(MOST_PENDING)]
     with pytest.raises(errors.TooManyPending) as refused:
         await asker.submit(request(target="more"))
-    assert vars(refused.value) == {"pending": MOST_PENDING_PER_APPROVER}
+    assert vars(refused.value) == {
+        "pending": MOST_PENDING,
+        "window_seconds": 3600,
+        "retry_after_seconds": asked[0].timeout_seconds,
+    }
     assert (await asker.submit(request(target=0))).repeated
     assert (await asker.ask(request(target="allowed"), ALLOW)).status is Status.APPROVED
     await asker.vote(asked[0])
@@ -354,10 +362,84 @@ async def test_no_more_wait_than_people_can_look_at(asker: Asker, clock: Settabl
 
 
 async def test_rate_is_looked_at_before_the_budget(asker: Asker) -> None:
-    for number in range(MOST_PENDING_PER_APPROVER):
+    for number in range(MOST_PENDING):
         await asker.ask(request(target=number))
     with pytest.raises(errors.RateLimited):
         await asker.submit(request(target="more"), settings=TEN)
+
+
+async def test_what_is_decided_at_once_is_bounded_for_each_requester(
+    asker: Asker, clock: SettableClock
+) -> None:
+    await asker.deny(await asker.ask())
+    for decided in (ASK, ALLOW, DENY):
+        for number in range(MOST_AT_ONCE // 3):
+            at_once = await asker.ask(request(target="web" if decided is ASK else number), decided)
+            assert at_once.resolved_at == at_once.created_at
+        clock.advance(seconds=1)
+    before = await asker.entries()
+    for decided in (ASK, ALLOW, DENY):
+        with pytest.raises(errors.RateLimited) as refused:
+            await asker.submit(decided=decided)
+        facts = {"action": "deploy", "limit": MOST_AT_ONCE, "window_seconds": AT_ONCE_SECONDS}
+        assert vars(refused.value) == facts | {"retry_after_seconds": AT_ONCE_SECONDS - 3}
+    assert await asker.entries() == before
+    assert (await asker.ask(request(target="new"))).status is Status.PENDING
+    assert (await asker.ask(request(requester="token:other"), DENY)).status is Status.DENIED
+    clock.advance(seconds=AT_ONCE_SECONDS - 3)
+    assert (await asker.ask(decided=DENY)).status is Status.DENIED
+
+
+async def test_what_is_denied_at_once_takes_no_space(asker: Asker, store_url: str) -> None:
+    long = "x" * 100_000
+    wanted = request(target=long, callback_url="https://agent.example/done")
+    await asker.deny(await asker.ask(wanted))
+    for denied in [await asker.ask(wanted), await asker.ask(request("never", target=long), DENY)]:
+        assert (denied.status, denied.payload, denied.description) == (Status.DENIED, None, "")
+        found = await asker.kept.find(denied.id)
+        assert found == denied
+        assert found.digest in {entry.digest for entry in await asker.entries()}
+        assert (await asker.redeem(denied)).refused == "denied"
+        assert not await asker.erase(denied)
+    await asker.store.close()
+    assert await stored(store_url, "SELECT COUNT(*) FROM confirmation_payloads") == [(1,)]
+    assert await stored(store_url, "SELECT COUNT(*) FROM confirmations") == [(3,)]
+
+
+# lists
+
+
+@pytest.mark.parametrize("status", [None, Status.PENDING])
+async def test_list_leaves_long_payloads_out_and_says_so(asker: Asker, status: Status | None) -> None:
+    fits = request(target="x" * (MOST_LISTED_BYTES - len(request(target="").payload)))
+    assert len(fits.payload) == MOST_LISTED_BYTES
+    short = await asker.ask(fits)
+    long = await asker.ask(request(target="x" * MOST_LISTED_BYTES))
+    assert await asker.kept.list(10, status) == [replace(long, payload=None, left_out=True), short]
+    assert await asker.kept.find(long.id) == long
+
+
+async def test_list_tells_what_was_erased_from_what_it_leaves_out(asker: Asker) -> None:
+    asked = await asker.approved(request(target="x" * MOST_LISTED_BYTES))
+    await asker.erase(asked)
+    (found,) = await asker.kept.list(10)
+    assert (found.payload, found.left_out) == (None, False)
+
+
+async def test_status_is_known_without_the_rest(asker: Asker) -> None:
+    asked = await asker.ask()
+    assert await asker.kept.status(asked.id) is Status.PENDING
+    await asker.vote(asked)
+    assert await asker.kept.status(asked.id) is Status.APPROVED
+    assert await asker.kept.status("nothing") is None
+
+
+async def test_what_is_overdue_waits_no_longer(asker: Asker, clock: SettableClock) -> None:
+    asked = await asker.ask()
+    clock.set(asked.expires_at - timedelta(seconds=1))
+    assert await asker.kept.count_pending(clock.now()) == 1
+    clock.set(asked.expires_at)
+    assert await asker.kept.count_pending(clock.now()) == 0
 
 
 # votes
@@ -576,7 +658,7 @@ async def test_lapsed_grant_is_asked_again_once(asker: Asker, clock: SettableClo
     assert (await asker.kinds())[-2:] == ["redeem_refused", "renewed"]
     again = await asker.redeem(lapsed)
     assert (again.refused, again.renewal) == ("lapsed", renewal)
-    assert await asker.kept.count_pending() == 1
+    assert await asker.kept.count_pending(asker.clock.now()) == 1
 
 
 async def test_renewal_gives_the_same_bytes_and_is_not_renewed(asker: Asker, clock: SettableClock) -> None:
@@ -591,7 +673,7 @@ async def test_renewal_gives_the_same_bytes_and_is_not_renewed(asker: Asker, clo
     clock.advance(seconds=GRANT_SECONDS)
     refused = await asker.redeem(second)
     assert (refused.refused, refused.renewal) == ("lapsed", None)
-    assert await asker.kept.count_pending() == 0
+    assert await asker.kept.count_pending(asker.clock.now()) == 0
 
 
 async def test_lapsed_grant_joins_the_same_request_that_waits(asker: Asker, clock: SettableClock) -> None:
@@ -600,7 +682,7 @@ async def test_lapsed_grant_joins_the_same_request_that_waits(asker: Asker, cloc
     waiting = await asker.ask()
     refused = await asker.redeem(lapsed)
     assert (refused.refused, refused.renewal) == ("lapsed", waiting)
-    assert await asker.kept.count_pending() == 1
+    assert await asker.kept.count_pending(asker.clock.now()) == 1
 
 
 async def test_lapsed_grant_is_not_asked_again_past_a_denial(asker: Asker, clock: SettableClock) -> None:
@@ -615,7 +697,7 @@ async def test_wrong_digest_renews_nothing(asker: Asker, clock: SettableClock) -
     lapsed = await asker.approved()
     clock.advance(seconds=GRANT_SECONDS)
     assert (await asker.redeem(lapsed, "0" * 64)).renewal is None
-    assert await asker.kept.count_pending() == 0
+    assert await asker.kept.count_pending(asker.clock.now()) == 0
 
 
 async def test_renewal_uses_an_allowance(asker: Asker, clock: SettableClock) -> None:
@@ -742,7 +824,7 @@ async def test_lists_are_newest_first_and_have_a_limit(asker: Asker) -> None:
     assert await asker.kept.list(1, Status.PENDING) == [asked[3]]
     assert await asker.kept.list(10, Status.APPROVED) == [approved]
     assert await asker.kept.list(10, Status.EXPIRED) == []
-    assert await asker.kept.count_pending() == 3
+    assert await asker.kept.count_pending(asker.clock.now()) == 3
 
 
 async def test_newest_request_of_a_turn_is_found(asker: Asker, clock: SettableClock) -> None:

@@ -1,16 +1,20 @@
 """A turn that needs approval: it waits, people decide, exactly what was approved is carried out, once."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, errors
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.model import audit, events, turns
+from frontdesk.model import audit, codes, events, turns
 from frontdesk.model.access import Access
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status
+from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status, Vote
 from frontdesk.model.rules import Effect, Rule
+from frontdesk.model.running import Running
+from frontdesk.model.turns import Busy
+from frontdesk.testing import SettableClock
 from tests.contracts.samples import LASTING
 from tests.flow.harness import House, Notebook, open_house, poll
 
@@ -235,3 +239,95 @@ async def test_link_goes_to_the_home_channel_and_to_no_other_chat(store_url: str
         told = {each.to.chat_id: each.text for each in house.notebook.sent}
         assert f"https://desk.example/{asked.id}?t=signed" in told["the-office"]
         assert "signed" not in told["chat-ann"]
+
+
+async def test_names_of_one_person_are_followed_through_settings_and_links(store_url: str) -> None:
+    """Ann's token is her matrix account by the settings, which is linked to her other one."""
+    same = Settings(persons=(frozenset({"token:ann", "matrix:ann"}),))
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), confirming=same) as house:
+        pairing = await linked(house, "matrix:ann", "telegram:ann")
+        assert pairing
+        service = house.gateway.parts.confirmations
+        await service.add_rule(Rule(id="two", effect=Effect.ASK, quorum=2), OWNER)
+        for first, second in (("telegram:ann", "token:ann"), ("token:ann", "telegram:ann")):
+            data = {"action": "send", "description": "Send it?", "details": {"first": first}}
+            asked = (await service.submit(data, Caller(id="token:bot", kind=Kind.AGENT))).confirmation
+            for name in (first, second):
+                asked = await service.approve(asked.id, Caller(id=name, kind=Kind.APPROVER))
+            assert asked.status is Status.PENDING
+            assert len(asked.approvals) == 1
+
+
+async def linked(house: House, one: str, other: str) -> bool:
+    """Two accounts that their owner has linked with a code."""
+    code, now = codes.new_code(), house.gateway.parts.clock.now()
+    offer = codes.Pairing(
+        kind=codes.Kind.LINK,
+        principal=one,
+        platform=one.partition(":")[0],
+        created_at=now,
+        expires_at=now + codes.VALID_FOR,
+    )
+    assert await house.store.people.begin_pairing(offer, codes.seal(code), now)
+    trial = await house.store.people.link(code, other, person="p1", now=now)
+    return trial.pairing is not None
+
+
+async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock: SettableClock) -> None:
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), clock=clock) as house:
+        receipt = await house.say("!approve remove_file")
+        asked = await pending(house)
+        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.store.confirmations.vote(
+            asked.id,
+            lambda _: None,
+            Vote(approves=True, by="token:owner"),
+            clock.now() - timedelta(seconds=120),
+            tell=lambda _: (),
+        )
+        renewed = await pending(house)
+        assert renewed.renewal_of == asked.id
+        await house.until(receipt.turn_id, turns.State.WAITING)
+        assert any(renewed.id in text for text in await house.notebook.wait_for(2, "notice"))
+        await house.gateway.parts.confirmations.approve(renewed.id, OWNER)
+        await house.finished(receipt.turn_id)
+        assert "approved: remove_file" in await house.notebook.wait_for(1)
+
+
+@pytest.mark.parametrize("mode", [Busy.STEER, Busy.INTERRUPT])
+async def test_message_does_not_disturb_what_waits_for_people(store_url: str, mode: Busy) -> None:
+    running = Running(drain_seconds=1.0, busy_mode=mode)
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), running=running) as house:
+        receipt = await house.say("!approve remove_file")
+        asked = await pending(house)
+        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.say("are you there?")
+        await house.ask(f"/approve {asked.id}", user="root")
+        assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+        assert "echo: are you there?" in await house.notebook.wait_for(3)
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+async def test_renewal_follows_the_rules_of_today(store_url: str, clock: SettableClock) -> None:
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), clock=clock) as house:
+        service, agent = house.gateway.parts.confirmations, Caller(id="token:bot", kind=Kind.AGENT)
+        asked = []
+        for number in range(2):
+            data = {"action": f"send_{number}", "description": "Send it?"}
+            asked.append((await service.submit(data, agent)).confirmation)
+            await service.approve(asked[-1].id, OWNER)
+        await service.add_rule(Rule(id="no", effect=Effect.DENY, action="send_0"), OWNER)
+        await service.add_rule(Rule(id="two", effect=Effect.ASK, action="send_1", quorum=2), OWNER)
+        clock.advance(timedelta(seconds=61))
+        renewals = []
+        for each in asked:
+            with pytest.raises(errors.GrantUnusable) as refused:
+                await service.redeem(each.id, agent, each.digest)
+            renewals.append(refused.value.renewal)
+        assert renewals[0] is None
+        assert renewals[1] is not None
+        assert (await service.find(renewals[1])).terms.quorum == 2

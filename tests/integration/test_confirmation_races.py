@@ -18,7 +18,7 @@ from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
-    MOST_PENDING_PER_APPROVER,
+    MOST_PENDING,
     Confirmation,
     Settings,
     Status,
@@ -163,7 +163,7 @@ async def test_rate_limit_holds_for_sixty_at_once(nodes: Sequence[Asker]) -> Non
     ten = Settings(rate_limit=10)
     jobs = [nodes[n % NODES].submit(request(target=n), settings=ten) for n in range(60)]
     taken, refused = await race(jobs)
-    pending = await nodes[0].kept.count_pending()
+    pending = await nodes[0].kept.count_pending(nodes[0].clock.now())
     print(f"60 requests against a limit of 10: {pending} wait, {len(refused)} refused")
     assert (len(taken), pending) == (10, 10)
     assert [type(error) for error in refused] == [errors.RateLimited] * 50
@@ -172,7 +172,7 @@ async def test_rate_limit_holds_for_sixty_at_once(nodes: Sequence[Asker]) -> Non
 
 async def test_budget_of_prompts_holds_for_eighty_at_once(nodes: Sequence[Asker]) -> None:
     taken, refused = await race([nodes[n % NODES].submit(request(f"action {n}")) for n in range(80)])
-    assert len(taken) == await nodes[0].kept.count_pending() == MOST_PENDING_PER_APPROVER
+    assert len(taken) == await nodes[0].kept.count_pending(nodes[0].clock.now()) == MOST_PENDING
     assert {type(error) for error in refused} == {errors.TooManyPending}
 
 
@@ -182,7 +182,7 @@ async def test_same_request_at_once_waits_once(nodes: Sequence[Asker], key: str 
     taken, _ = await race(jobs)
     assert len({each.confirmation.id for each in taken}) == 1
     assert [each.repeated for each in taken].count(False) == 1
-    assert await nodes[0].kept.count_pending() == 1
+    assert await nodes[0].kept.count_pending(nodes[0].clock.now()) == 1
 
 
 async def test_denied_while_it_is_asked_again_stays_muted(nodes: Sequence[Asker]) -> None:
@@ -195,7 +195,7 @@ async def test_denied_while_it_is_asked_again_stays_muted(nodes: Sequence[Asker]
         for submitted in await submitting:
             joined = submitted.confirmation.id == asked.id
             assert joined or submitted.confirmation.resolved_by == "system:muted"
-        assert await nodes[0].kept.count_pending() == 0
+        assert await nodes[0].kept.count_pending(nodes[0].clock.now()) == 0
 
 
 # grants
@@ -223,7 +223,7 @@ async def test_lapsed_grant_is_asked_again_once_by_twenty_at_once(
     refused, _ = await race([nodes[n % NODES].redeem(lapsed) for n in range(20)])
     assert {each.refused for each in refused} == {"lapsed"}
     assert len({each.renewal.id for each in refused if each.renewal}) == 1
-    assert await nodes[0].kept.count_pending() == 1
+    assert await nodes[0].kept.count_pending(nodes[0].clock.now()) == 1
     assert (await check_log(nodes))["renewed"] == 1
 
 
@@ -324,7 +324,7 @@ async def test_cut_connection_doubles_nothing(postgres_url: str, cut: Cut, clock
     async with proxied(url) as (proxy, through), opened(f"{through}&pool=1") as engine:
         store: Any = SimpleNamespace(confirmations=Confirmations(engine, Bells()))
         asker = Asker(store, clock)
-        assert await asker.kept.count_pending() == 0  # it is connected now
+        assert await asker.kept.count_pending(asker.clock.now()) == 0  # it is connected now
         proxy.plan_once(cut)
         asked = await asker.ask(request(idempotency_key="k"))
         proxy.plan_once(cut)

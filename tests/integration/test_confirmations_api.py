@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +13,15 @@ import pytest
 
 from frontdesk.formats import canonical
 from frontdesk.model import audit
-from frontdesk.model.confirmations import HIGH_RISK_ACTIONS, MOST_PENDING_PER_APPROVER, Mode
+from frontdesk.model.confirmations import (
+    AT_ONCE_SECONDS,
+    HIGH_RISK_ACTIONS,
+    MOST_AT_ONCE,
+    MOST_PENDING,
+    Mode,
+)
 from frontdesk.testing import SettableClock
+from frontdesk.web.confirmations.credentials import ANYBODY
 from tests.integration.confirming import ANN, ASKED, BOT, EVE, ROB, Desk, opened, problem
 
 MIB = 1024 * 1024
@@ -172,6 +180,36 @@ async def test_action_over_its_rate_is_told_the_window() -> None:
         assert (await desk.ask(action="another"))["status"] == "pending"
 
 
+async def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
+    clock = SettableClock()
+    async with opened(rate_limit=1, clock=clock) as desk:
+        await desk.ask()
+        clock.advance(seconds=100)
+        refused = await desk.http.post("/confirm", json=ASKED | {"details": {}})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "3500")
+
+
+LATE_SECONDS = 20
+
+
+@pytest.mark.parametrize("step", ["read_strict", "payload"])
+async def test_others_are_answered_while_a_long_body_is_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    others, real = threading.Event(), getattr(canonical, step)
+
+    def slow(*given: Any) -> Any:
+        assert others.wait(LATE_SECONDS), "nobody else was served meanwhile"
+        return real(*given)
+
+    monkeypatch.setattr(canonical, step, slow)
+    asking = asyncio.ensure_future(desk.ask(details={"text": "x" * 40_000}))
+    await asyncio.sleep(0.1)
+    assert (await desk.http.get("/health")).status_code == 200
+    others.set()
+    assert (await asking)["status"] == "pending"
+
+
 async def test_form_is_checked_before_the_rate_and_costs_nothing() -> None:
     async with opened(rate_limit=1) as desk:
         for _ in range(5):
@@ -184,10 +222,12 @@ async def test_more_than_people_can_look_at_is_refused() -> None:
     async with opened(rate_limit=1000) as desk:
         answers = [
             await desk.http.post("/confirm", json=ASKED | {"details": {"n": number}})
-            for number in range(MOST_PENDING_PER_APPROVER + 1)
+            for number in range(MOST_PENDING + 1)
         ]
         assert {answer.status_code for answer in answers[:-1]} == {202}
-        assert problem(answers[-1], 429)["remaining"] == 0
+        told = problem(answers[-1], 429)
+        assert (told["remaining"], told["window_seconds"], told["pending"]) == (0, 3600, MOST_PENDING)
+        assert 0 < int(answers[-1].headers["retry-after"]) <= 300
 
 
 async def test_same_request_that_waits_is_the_same(desk: Desk) -> None:
@@ -360,7 +400,18 @@ async def test_denied_by_a_rule_is_forbidden_with_its_status(desk: Desk) -> None
     await desk.http.post("/rules", json={"effect": "deny", "action": "send_*"}, headers=ANN)
     told = problem(await desk.http.post("/confirm", json=ASKED), 403)
     assert told["confirmation_status"] == "denied"
-    assert (await desk.http.get(f"/confirm/{told['id']}")).json()["status"] == "denied"
+    shown = (await desk.http.get(f"/confirm/{told['id']}")).json()
+    assert (shown["status"], shown["details"], shown["details_omitted"]) == ("denied", None, False)
+    listed = (await desk.http.get("/audit", headers=ANN)).json()["entries"]
+    assert [(each["id"], each["details_omitted"]) for each in listed] == [(told["id"], False)]
+
+
+async def test_denied_at_once_over_and_over_is_refused_in_the_end(desk: Desk) -> None:
+    await desk.http.post("/rules", json={"effect": "deny", "action": "send_*"}, headers=ANN)
+    for _ in range(MOST_AT_ONCE):
+        problem(await desk.http.post("/confirm", json=ASKED), 403)
+    told = problem(await desk.http.post("/confirm", json=ASKED), 429)
+    assert (told["remaining"], told["window_seconds"]) == (0, AT_ONCE_SECONDS)
 
 
 async def test_denied_again_at_once_is_forbidden_with_its_status(desk: Desk) -> None:
@@ -422,6 +473,14 @@ async def test_health_counts_what_waits(desk: Desk) -> None:
     assert (await desk.http.get("/health")).json()["pending_count"] == 0
 
 
+async def test_health_does_not_count_what_is_overdue() -> None:
+    clock = SettableClock()
+    async with opened(clock=clock) as desk:
+        asked = await desk.service.submit(ASKED, ANYBODY)
+        clock.set(asked.confirmation.expires_at)
+        assert (await desk.http.get("/health")).json()["pending_count"] == 0
+
+
 async def test_audit_has_an_entry_for_each_request_newest_first(desk: Desk) -> None:
     first = await desk.approved(details={"n": 1})
     second = await desk.ask(details={"n": 2})
@@ -431,6 +490,34 @@ async def test_audit_has_an_entry_for_each_request_newest_first(desk: Desk) -> N
         (second["id"], "pending"),
         (first["id"], "approved"),
     ]
+
+
+@pytest.mark.parametrize(("path", "name"), [("/audit", "entries"), ("/confirm", "confirmations")])
+async def test_lists_leave_long_details_out(desk: Desk, path: str, name: str) -> None:
+    long = await desk.ask(details={"text": "x" * 70_000})
+    await desk.ask(details={"text": "x"})
+    told = (await desk.http.get(path, headers=ANN)).json()[name]
+    assert [(each["details"], each["details_omitted"]) for each in told] == [
+        ({"text": "x"}, False),
+        (None, True),
+    ]
+    shown = (await desk.http.get(f"/confirm/{long['id']}")).json()
+    assert (shown["details"], shown["details_omitted"]) == ({"text": "x" * 70_000}, False)
+
+
+async def test_list_is_never_longer_than_it_can_be_read() -> None:
+    async with opened(rate_limit=1000) as desk:
+        for number in range(5):
+            for action in range(14):
+                asked = await desk.ask(action=f"a{action}", details={"n": number, "text": "x" * 65_000})
+                await desk.http.post(asked["approve_url"], headers=ANN)
+        answer = await desk.http.get("/audit?limit=500", headers=ANN)
+    told = answer.json()["entries"]
+    assert len(told) == 70
+    omitted = [each["details_omitted"] for each in told]
+    assert omitted == sorted(omitted)
+    assert 0 < sum(omitted) < len(told)
+    assert len(answer.content) < 5 * MIB
 
 
 LIMITS = [("2", 2), ("1", 1), ("0", 1), ("-7", 1), ("501", 3), ("9" * 40, 3)]

@@ -29,6 +29,11 @@ positive_data_acceptance.expected-statuses = ["2xx", 403, 404, 409, 410, 412, 42
 include-name = "POST /rules"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 
+# Names have to be visible and addresses safe, which a schema does not say either.
+[[operations]]
+include-name = "POST /confirm"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 409, 422, 429]
+
 [[operations]]
 include-path = "/events"
 enabled = false
@@ -59,6 +64,7 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
         ("post", "/confirm/{id}/approve"),
         ("post", "/confirm/{id}/deny"),
         ("post", "/confirm/{id}/redeem"),
+        ("post", "/confirm/{id}/erase"),
         ("get", "/audit"),
         ("get", "/events"),
         ("get", "/rules"),
@@ -69,6 +75,16 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
     assert told["paths"]["/confirm/{id}/approve"]["post"]["security"] == [{"approver": []}]
     assert told["paths"]["/confirm"]["post"]["security"] == [{"agent": []}]
     assert described(Mode.SOLO)["paths"]["/confirm"]["post"]["security"] == [{}, {"agent": []}]
+
+
+def test_document_says_what_may_be_missing() -> None:
+    schemas = described(Mode.SOLO)["components"]["schemas"]
+    shown = schemas["Shown"]["properties"]
+    assert shown["details"] == {"type": ["object", "null"]}
+    assert shown["details_omitted"]["type"] == "boolean"
+    assert "too long for a list" in shown["details_omitted"]["description"]
+    assert schemas["Redeemed"]["properties"]["payload"] == {"type": "object"}
+    assert {"submitted", "redeemed", "unreadable"} <= set(schemas["Event"]["properties"]["kind"]["enum"])
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:

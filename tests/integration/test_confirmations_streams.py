@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.web.confirmations import streams
 from tests.integration.confirming import ANN, BOT, Desk, opened, problem
 
@@ -29,6 +30,25 @@ async def test_long_poll_answers_as_soon_as_it_is_decided(desk: Desk) -> None:
     answer = await looking
     assert answer.json()["status"] == "approved"
     assert answer.headers["preference-applied"] == "wait=25"
+
+
+async def test_whoever_waits_reads_the_request_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = await desk.ask()
+    assert desk.store is not None
+    kept, read = desk.store.confirmations, []
+    find = kept.find
+
+    async def counted(confirmation_id: str) -> Confirmation | None:
+        read.append(confirmation_id)
+        return await find(confirmation_id)
+
+    monkeypatch.setattr(kept, "find", counted)
+    waiting = asyncio.ensure_future(desk.service.wait(asked["id"], 30))
+    for number in range(5):
+        await desk.ask(details={"n": number})
+    await desk.http.post(asked["approve_url"], headers=ANN)
+    assert (await waiting).status is Status.APPROVED
+    assert read == [asked["id"]]
 
 
 async def test_long_poll_of_something_decided_does_not_wait(desk: Desk) -> None:

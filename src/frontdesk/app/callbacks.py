@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import httpx
 
+from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
 from frontdesk.contracts.store import Store
@@ -14,6 +15,7 @@ from frontdesk.formats import webhooks
 from frontdesk.logs import get_logger
 
 CALL_SECONDS = 10.0
+"""For all of a call, however slowly the other side answers."""
 
 log = get_logger(__name__)
 
@@ -27,17 +29,22 @@ class Caller:
         self._client = httpx.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, trust_env=False)
 
     async def call(self, url: str, message_id: str, body: bytes) -> bool:
-        headers = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
+        """Whether it was heard. Only the status of the answer counts; the rest of it is not read."""
         try:
-            answer = await self._client.post(
-                url, content=body, headers={"content-type": "application/json", **headers}
-            )
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            async with asyncio.timeout(CALL_SECONDS):
+                status = await self._post(url, message_id, body)
+        except (errors.FrontdeskError, httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             log.warning("callback_failed", confirmation=message_id, why=type(error).__name__)
             return False
-        if not answer.is_success:
-            log.warning("callback_failed", confirmation=message_id, why=f"status {answer.status_code}")
-        return answer.is_success
+        if not httpx.codes.is_success(status):
+            log.warning("callback_failed", confirmation=message_id, why=f"status {status}")
+        return httpx.codes.is_success(status)
+
+    async def _post(self, url: str, message_id: str, body: bytes) -> int:
+        signed = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
+        headers = {"content-type": "application/json", **signed}
+        async with self._client.stream("POST", url, content=body, headers=headers) as answer:
+            return answer.status_code
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -36,6 +36,11 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     made: bool
     """The token was made just now: it is shown once."""
 
+    @property
+    def socket(self) -> Path:
+        """Where the owner's own commands reach the service: nobody else can listen there."""
+        return socket_in(self.token_file.parent)
+
 
 def prepare_keys(home: Path) -> Keys:
     """The keys in the home folder, made at the first start. Only the owner can read them."""
@@ -54,6 +59,14 @@ def prepare_keys(home: Path) -> Keys:
         link_key=bytes.fromhex(_read(key_file)),
         made=made,
     )
+
+
+def socket_of(home: Path) -> Path:
+    return socket_in(home / FOLDER)
+
+
+def socket_in(folder: Path) -> Path:
+    return folder / "run" / "service.sock"
 
 
 def read_token(home: Path) -> str:

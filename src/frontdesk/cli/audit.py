@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 
 from frontdesk import config, errors
 from frontdesk.app.audits import Log, reach_log
-from frontdesk.app.confirmations import read_token, store_url
+from frontdesk.app.confirmations import store_url
 from frontdesk.cli import anchors, output
 from frontdesk.cli.asking import JSON
 from frontdesk.cli.confirm import reaching
@@ -44,15 +44,17 @@ def _ask(
 ) -> T:
     loaded = config.load(config_file)
 
-    def client() -> Client:
-        token = reaching.given_token(loaded) or read_token(loaded.home)
-        return Client(reaching.address(loaded, url), token)
+    with ExitStack() as opened:
 
-    async def ask() -> T:
-        async with reach_log(store_url(db_path) if db_path else loaded.store_url, client) as log:
-            return await question(log)
+        def client() -> Client:
+            access = opened.enter_context(reaching.as_approver(loaded, url))
+            return Client(access.url, access.token, socket=access.socket)
 
-    return asyncio.run(ask())
+        async def ask() -> T:
+            async with reach_log(store_url(db_path) if db_path else loaded.store_url, client) as log:
+                return await question(log)
+
+        return asyncio.run(ask())
 
 
 @command.command()
@@ -86,6 +88,8 @@ def verify(
     Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
     whole log was written anew.
     """
+    if db_path and not Path(db_path).is_file():
+        raise click.ClickException(f"There is no file {db_path}: nothing was verified.")
     known = anchors.read(anchor) if anchor else None
     if exported:
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
@@ -178,8 +182,13 @@ async def _write(batches: AsyncIterable[Sequence[Row]], file: BinaryIO) -> int:
     return written
 
 
+def _text(row: Row) -> str:
+    """The entry. What is no text was put there by somebody else, and fits its hash in no form."""
+    return row.body.decode(errors="replace")
+
+
 def _line(row: Row) -> bytes:
-    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=row.body.decode())
+    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=_text(row))
     return msgspec.json.encode(exported) + b"\n"
 
 
@@ -214,7 +223,10 @@ async def _tail(log: Log, rows: int, follow: bool, as_json: bool) -> None:
 
 
 def _show(row: Row, as_json: bool) -> None:
-    entry = row.entry
+    entry = row.readable
+    if entry is None:
+        _show_unreadable(row, as_json)
+        return
     if as_json:
         output.show_json_line({"number": row.number, "hash": row.hash} | msgspec.to_builtins(entry))
         return
@@ -224,3 +236,11 @@ def _show(row: Row, as_json: bool) -> None:
     output.show(
         " ".join(f"{row.number:>6} {moment} {entry.kind:<14} {about} {entry.actor} {facts}".split("\n"))
     )
+
+
+def _show_unreadable(row: Row, as_json: bool) -> None:
+    """A row that somebody has changed; audit verify says more."""
+    if as_json:
+        output.show_json_line({"number": row.number, "hash": row.hash, "kind": "unreadable"})
+        return
+    output.show(f"{row.number:>6} unreadable: audit verify tells whether it was changed")

@@ -79,6 +79,8 @@ async def _run(loaded: Config, chat: bool) -> None:
 
 def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> None:
     output.show(f"frontdesk is running at {url}; the agent is {loaded.driver!r}.")
+    if loaded.confirm.enabled and not confirming:
+        output.show(f"Port {loaded.confirm.port} is taken: other programs cannot ask for confirmations.")
     if confirming:
         output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
     if joined.keys.made:

@@ -54,9 +54,12 @@ class _Service:
         *,
         patience_seconds: float = PATIENCE_SECONDS,
         tls: ssl.SSLContext | None = None,
+        socket: str | None = None,
     ) -> None:
-        """``token`` is the agent's. In mode ``solo``, on the machine of the service, none is needed."""
+        """``token`` is the agent's. In mode ``solo``, on the machine of the service, none is needed. With a
+        Unix socket nothing is sent to the address."""
         self.url = _checked_url(url)
+        self._socket = socket
         self.patience_seconds = patience_seconds
         self._opening: dict[str, Any] = {
             "base_url": self.url,
@@ -125,6 +128,10 @@ def _wish(action: str, description: str, details: Mapping[str, Any] | None, opti
 class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
+    def _open(self) -> httpx.AsyncClient:
+        transport = httpx.AsyncHTTPTransport(uds=self._socket) if self._socket else None
+        return httpx.AsyncClient(**self._opening, transport=transport)
+
     async def request(
         self,
         action: str,
@@ -165,7 +172,7 @@ class Client(_Service):
         reader = sse.Reader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
         try:
             async with (
-                httpx.AsyncClient(**self._opening) as opened,
+                self._open() as opened,
                 opened.stream(**_following(after)) as told,
             ):
                 if told.status_code != HTTPStatus.OK:
@@ -179,7 +186,7 @@ class Client(_Service):
 
     async def talk(self, conversation: Steps[T]) -> T:
         talk, heard = Talk(conversation), None
-        async with httpx.AsyncClient(**self._opening) as opened:
+        async with self._open() as opened:
             while step := talk.go_on(heard):
                 heard = await self._do(opened, step)
         return talk.result
@@ -198,6 +205,10 @@ class Client(_Service):
 
 class SyncClient(_Service):
     """The same for code that waits."""
+
+    def _open(self) -> httpx.Client:
+        transport = httpx.HTTPTransport(uds=self._socket) if self._socket else None
+        return httpx.Client(**self._opening, transport=transport)
 
     def request(
         self,
@@ -230,7 +241,7 @@ class SyncClient(_Service):
 
     def talk(self, conversation: Steps[T]) -> T:
         talk, heard = Talk(conversation), None
-        with httpx.Client(**self._opening) as opened:
+        with self._open() as opened:
             while step := talk.go_on(heard):
                 heard = self._do(opened, step)
         return talk.result

@@ -54,7 +54,10 @@ class Confirmations(Protocol):
         requester (KeyReused when it was for another action); a rule that denies; the same action denied to
         the same requester a while ago, which stays denied; the same action of the same requester in the same
         conversation that waits already; a rule that allows; the action's rate (RateLimited); the budget of
-        prompts (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew."""
+        prompts (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew.
+
+        What is decided at once is bounded, too (RateLimited); of what is denied at once neither payload nor
+        description is kept."""
         ...
 
     async def vote(
@@ -74,8 +77,15 @@ class Confirmations(Protocol):
         *,
         new_id: Callable[[], str],
         tell: Tell,
+        rules: Rules | None = None,
+        settings: Settings | None = None,
     ) -> Redemption:
-        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation."""
+        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
+
+        Rules count when something is submitted: one that was added since refuses neither a vote nor a grant.
+        A renewal is asked on the terms of today's rules (on the same as before when there are none to ask),
+        unless one denies it or too much is asked already.
+        """
         ...
 
     async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
@@ -92,15 +102,21 @@ class Confirmations(Protocol):
 
     async def find(self, confirmation_id: str) -> Confirmation | None: ...
 
+    async def status(self, confirmation_id: str) -> Status | None:
+        """What became of it so far, without reading the rest."""
+        ...
+
     async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
         """The newest one that a turn asked for this action."""
         ...
 
     async def list(self, limit: int, status: Status | None = None) -> Sequence[Confirmation]:
-        """Newest first."""
+        """Newest first; long payloads are left out."""
         ...
 
-    async def count_pending(self) -> int: ...
+    async def count_pending(self, now: datetime) -> int:
+        """How many wait; not those whose time is over."""
+        ...
 
     async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
         """Forget the payload and description of one that was resolved; the audit log stays whole."""

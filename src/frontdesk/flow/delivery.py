@@ -4,9 +4,10 @@ import asyncio
 from datetime import datetime, timedelta
 
 from frontdesk import errors
-from frontdesk.flow.confirmations.telling import CONFIRMATION
+from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
+from frontdesk.model import confirmations
 from frontdesk.model.deliveries import Claim, Delivery, NotSent, Outcome, Sent, Settlement, State, Unknown
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Status
@@ -32,7 +33,7 @@ class Sender:
         _log(claim.delivery, settlement)
         if settlement.state is State.SENT:
             await self._close_session(claim.delivery)
-        elif CONFIRMATION in claim.delivery.extra and claim.delivery.attempts == 1:
+        elif HOME in claim.delivery.extra and claim.delivery.attempts == 1:
             await self._tell_elsewhere(claim.delivery)
 
     async def _try(self, delivery: Delivery) -> Outcome:
@@ -83,8 +84,13 @@ class Sender:
     async def _tell_elsewhere(self, delivery: Delivery) -> None:
         """Somebody has to decide, soon: another chat is told, too."""
         parts, asked_for = self._parts, str(delivery.extra[CONFIRMATION])
-        told = parts.telling.after(delivery, await parts.confirmations.find(asked_for))
-        if told:
+        try:
+            asked = await parts.confirmations.find(asked_for)
+        except errors.UnknownConfirmation:
+            return  # nothing is left to decide
+        if asked.status is not confirmations.Status.PENDING:
+            return
+        if told := parts.telling.after(delivery, asked):
             await parts.store.deliveries.add(told)
         else:
             log.warning("nobody_told", confirmation=asked_for, look="frontdesk confirm list")

@@ -117,7 +117,10 @@ class Intake:
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
     def _mode(self, running: Turn | None, queued: int) -> Busy:
-        """A turn that is not running cannot be steered, and what waits before a message goes first."""
+        """A turn that is not running cannot be steered, and what waits before a message goes first. One that
+        waits for people is not disturbed."""
+        if running is not None and running.state is turns.State.WAITING:
+            return Busy.QUEUE
         mode = self._parts.running.busy_mode
         able = running is not None and running.kind is Kind.MESSAGE and not queued
         if mode is Busy.STEER and not (able and self._parts.agent.abilities.steers):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 
 MAX_CHARACTERS = 240
 ELLIPSIS = "..."
@@ -15,11 +16,25 @@ _CONTROLS = re.compile(
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 
+_UNWRITTEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of controls, invisible formatting, half characters and ends of lines."""
+
 
 def clean_text(text: str, most: int = MAX_CHARACTERS) -> str:
     """The text with ``\\n`` as its only control character, trimmed, and cut when it is long."""
     cleaned = _CONTROLS.sub(" ", _LINE_ENDS.sub("\n", text)).strip()
     return cleaned if len(cleaned) <= most else cleaned[: most - len(ELLIPSIS)] + ELLIPSIS
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """The cleaned text on one line, single spaces between its words; whole, or in so many characters."""
+    line = " ".join(clean_text(text, max(len(text), len(ELLIPSIS))).split())
+    return line if most is None or len(line) <= most else line[: most - len(ELLIPSIS)] + ELLIPSIS
+
+
+def is_one_line(text: str) -> bool:
+    """Whether nothing in it ends a line, commands a terminal, turns writing around or is invisible format."""
+    return not any(unicodedata.category(sign) in _UNWRITTEN for sign in text)
 
 
 def quote(text: str) -> str:

@@ -55,6 +55,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def entry(self) -> Entry:
         return msgspec.json.decode(self.body, type=Entry)
 
+    @property
+    def readable(self) -> Entry | None:
+        """The entry; None when somebody has put something else in its place."""
+        try:
+            return self.entry
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+
 
 def chain_hash(number: int, previous: str, body: bytes) -> str:
     return hashlib.sha256(b"%d\n%s\n%s" % (number, previous.encode(), body)).hexdigest()

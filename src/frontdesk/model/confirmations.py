@@ -1,8 +1,6 @@
 """Confirmations: a dangerous action waits until a person says yes to exactly that action."""
 
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -11,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.model import spellings
 
 HIGH_RISK_ACTIONS = frozenset(
     {
@@ -35,8 +34,12 @@ GRANT_SECONDS = 60
 """How long after the decision an approved action may be carried out."""
 MUTE_SECONDS = 600
 """How long the same action is refused at once after somebody denied it."""
-MOST_PENDING_PER_APPROVER = 50
-"""The budget of prompts: so many may wait for one person."""
+MOST_PENDING = 50
+"""The budget of prompts: so many may wait at once, whoever decides."""
+MOST_AT_ONCE, AT_ONCE_SECONDS = 60, 60
+"""So many requests of one requester are decided without a person in so many seconds."""
+MOST_LISTED_BYTES = 64 * 1024
+"""A longer payload is left out of lists."""
 MAX_ACTION_CHARACTERS = 200
 MAX_NAME_CHARACTERS = 200
 MAX_TEXT_CHARACTERS = 10_000
@@ -44,9 +47,10 @@ MAX_TEXT_CHARACTERS = 10_000
 TIMEOUT = "system:timeout"
 MUTED = "system:muted"
 DEFAULT_REQUESTER = "agent"
-TOKEN, CONVERSATION = "token:", "agent:agent:"
-RESERVED = (TOKEN, CONVERSATION)
-"""What the names of those whom we know begin with."""
+TOKEN = "token:"
+"""What the names of those with a credential begin with."""
+RESERVED = frozenset({"local", "anybody", "system", "rule", "token"})
+"""Names without a colon that belong to somebody. All with one do."""
 
 
 class Mode(StrEnum):
@@ -102,6 +106,26 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind is Kind.AGENT and asked.requester == self.id
 
 
+class Party(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom one rule lets decide."""
+
+    approvers: tuple[str, ...] = ()
+    """Empty for every approver."""
+    escalate_after_seconds: int | None = None
+    escalate_to: tuple[str, ...] = ()
+    """Who may decide, too, once that time is over."""
+
+    def admits(self, caller: Caller, waited: timedelta) -> bool:
+        return not self.approvers or bool(self.named(waited) & caller.names)
+
+    def named(self, waited: timedelta) -> frozenset[str]:
+        return frozenset(self.approvers + (self.escalate_to if self.is_escalated(waited) else ()))
+
+    def is_escalated(self, waited: timedelta) -> bool:
+        after = self.escalate_after_seconds
+        return after is not None and waited.total_seconds() >= after
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What it takes to decide."""
 
@@ -115,17 +139,25 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Who may decide, too, once that time is over."""
     rule: str | None = None
     """The rule that says so."""
+    parties: tuple[Party, ...] = ()
+    """Of several rules, whom each lets decide; the fields above sum them up then."""
+
+    @property
+    def party(self) -> Party:
+        """Whom the fields let decide, without the parties."""
+        return Party(
+            approvers=self.approvers,
+            escalate_after_seconds=self.escalate_after_seconds,
+            escalate_to=self.escalate_to,
+        )
 
     def may_decide(self, caller: Caller, waited: timedelta) -> bool:
-        if not self.approvers:
-            return True
-        named = {*self.approvers, *(self.escalate_to if self.is_escalated(waited) else ())}
-        return bool(named & caller.names)
+        """Whether every rule lets the caller decide; with a quorum, that holds for each who votes."""
+        return all(party.admits(caller, waited) for party in self.parties or (self.party,))
 
     def is_escalated(self, waited: timedelta) -> bool:
         """Whether it has waited so long that others may decide, too."""
-        after = self.escalate_after_seconds
-        return after is not None and waited.total_seconds() >= after
+        return self.party.is_escalated(waited)
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +188,9 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     digest: str
     payload: bytes | None
-    """None once it was erased; the digest stays."""
+    """None once it was erased, when it was denied at once, and where it is left out; the digest stays."""
+    left_out: bool = False
+    """It is too long for the list that it is in: look at the confirmation itself."""
     requester: str
     session_key: str | None = None
     on_behalf_of: str | None = None
@@ -248,23 +282,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_reserved(requester: str) -> bool:
-    """Whether only somebody whom we know goes by that name: a credential, or the agent of a conversation."""
-    return requester.strip().casefold().startswith(RESERVED)
+    """Whether only somebody whom we know goes by that name: a credential, an account in a chat, the agent of
+    a conversation, the terminal, or we ourselves."""
+    return ":" in requester or requester.strip().casefold() in RESERVED
 
 
 def is_high_risk(action: str) -> bool:
     """Whether it is one of the ten, however it is written."""
-    plain = unicodedata.normalize("NFKC", action).casefold().strip()
-    return _BETWEEN_WORDS.sub("_", plain) in HIGH_RISK_ACTIONS
+    return spellings.skeleton(action) in _SKELETONS
 
 
-_BETWEEN_WORDS = re.compile(r"[\s_.\-/:]+")
-
-
-def as_person(caller: Caller, persons: Iterable[frozenset[str]]) -> Caller:
-    """The caller with every name of the same person."""
-    same = [names for names in persons if names & caller.names]
-    return replace(caller, people=caller.people.union(*same))
+_SKELETONS = frozenset(map(spellings.skeleton, HIGH_RISK_ACTIONS))
 
 
 def clamp_timeout(value: object) -> int:

@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -10,9 +10,19 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import HIGH_RISK_ACTIONS, Mode, Submission, Terms, is_high_risk
+from frontdesk.model import spellings
+from frontdesk.model.confirmations import (
+    HIGH_RISK_ACTIONS,
+    MAX_TIMEOUT_SECONDS,
+    Mode,
+    Party,
+    Submission,
+    Terms,
+    is_high_risk,
+)
 
 STRICT_QUORUM = 2
+MAX_QUORUM = 20
 
 log = get_logger(__name__)
 
@@ -24,11 +34,11 @@ class Effect(StrEnum):
 
 
 class Comparison(StrEnum):
-    """How an argument is compared."""
+    """How an argument is compared. With a value of another kind it cannot be."""
 
     EQUALS = "equals"
     LIKE = "like"
-    """With * and ? as in file names; only a text fits."""
+    """With *, ? and [..] as in file names; case counts."""
     ABOVE = "above"
     BELOW = "below"
     PRESENT = "present"
@@ -48,7 +58,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     id: str
     effect: Effect
     action: str | None = None
-    """The action's name, with * and ? as in file names; none fits every action, and allows none."""
+    """The action's name, with *, ? and [..] as in file names; none fits every action, and allows none.
+
+    A rule that allows fits exactly this spelling, the others whatever reads like it."""
     digest: str | None = None
     """Exactly this action with these arguments."""
     conditions: tuple[Condition, ...] = ()
@@ -74,21 +86,49 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             rule=self.id,
         )
 
+    def _is_here(self, submission: Submission) -> bool:
+        """Whether it is asked in the rule's conversation. To allow something it takes the gateway's word for
+        that: whoever else asks can name any conversation."""
+        if self.session_key is None:
+            return True
+        told = submission.turn_id is not None or self.effect is not Effect.ALLOW
+        return told and self.session_key == submission.session_key
+
     def fits(self, submission: Submission, details: Mapping[str, Any], now: datetime) -> bool:
         if self.expires_at is not None and self.expires_at <= now:
             return False
-        if self.session_key is not None and self.session_key != submission.session_key:
+        if not self._is_here(submission):
             return False
         if self.digest is not None and self.digest != submission.digest:
             return False
-        if self.action is not None and not fnmatch.fnmatchcase(submission.action, self.action):
+        if not self._names(submission.action):
             return False
         return all(_holds(condition, details) for condition in self.conditions)
 
+    def _names(self, action: str) -> bool:
+        if self.action is None or fnmatch.fnmatchcase(action, self.action):
+            return True
+        if self.effect is Effect.ALLOW:
+            return False
+        return fnmatch.fnmatchcase(spellings.plain(action), spellings.plain(self.action))
+
     def check(self, now: datetime) -> None:
-        """Refuse a rule that would let through what is always asked, or everything, or for ever."""
-        if self.effect is not Effect.ALLOW:
-            return
+        """Refuse a rule that asks for more people than may decide, or that would let through what is always
+        asked, or everything, or for ever."""
+        self._check_quorum()
+        if self.effect is Effect.ALLOW:
+            self._check_allowing(now)
+
+    def _check_quorum(self) -> None:
+        if not 1 <= self.quorum <= MAX_QUORUM:
+            raise errors.InvalidInput(what="The rule", why=f"its quorum is not from 1 to {MAX_QUORUM}")
+        named = self.terms.party.named(timedelta.max)
+        if self.effect is Effect.ASK and self.approvers and len(named) < self.quorum:
+            raise errors.InvalidInput(
+                what="The rule", why=f"it names {len(named)} who may decide, and wants {self.quorum}"
+            )
+
+    def _check_allowing(self, now: datetime) -> None:
         if not self.action and not self.digest:
             raise errors.InvalidInput(what="The rule", why="one that allows names an action or a digest")
         if self.action and any(fnmatch.fnmatchcase(each, self.action) for each in HIGH_RISK_ACTIONS):
@@ -102,6 +142,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
+    """TypeError when the argument is of a kind that cannot be compared so."""
     found, value = _argument(condition.argument, details)
     if not found or condition.test is Comparison.PRESENT:
         return found
@@ -109,7 +150,7 @@ def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
         case Comparison.EQUALS:
             return _same(value, condition.value)
         case Comparison.LIKE:
-            return isinstance(value, str) and fnmatch.fnmatchcase(value, str(condition.value))
+            return fnmatch.fnmatchcase(_text(value), _text(condition.value))
         case Comparison.ABOVE:
             return _number(value) > _number(condition.value)
         case Comparison.BELOW:
@@ -117,26 +158,57 @@ def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
 
 
 def _same(value: object, wanted: object) -> bool:
-    """5 and 5.0 are one number; nothing else of another kind is the same."""
+    """5 and 5.0 are one number. A list or an object is the same, or cannot be compared: what is looked for
+    may be in it."""
+    if _is_plain(value) and wanted is None:
+        return value is None
     if _is_number(value) and _is_number(wanted):
         return value == wanted
-    return type(value) is type(wanted) and value == wanted
+    if type(value) is not type(wanted):
+        raise TypeError(f"{_kind(value)} is compared with {_kind(wanted)}")
+    if not _is_plain(value) and _written(value) != _written(wanted):
+        raise TypeError(f"{_kind(value)} is compared with another one")
+    return value == wanted
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _written(value: object) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{_kind(value)} is not a text")
+    return value
+
+
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is not a number")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{_kind(value)} is not a number")
     return float(value)
 
 
+def _kind(value: object) -> str:
+    """For the log, which has no arguments in it."""
+    return f"a value of type {type(value).__name__}"
+
+
 def _argument(name: str, details: Mapping[str, Any]) -> tuple[bool, Any]:
+    """Whether it is there, and what it is; TypeError when what should hold it is no object."""
     value: Any = details
     for part in name.split("."):
-        if not isinstance(value, Mapping) or part not in value:
+        if value is None:
+            return False, None
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{_kind(value)} holds no {part!r}")
+        if part not in value:
             return False, None
         value = value[part]
     return True, value
@@ -179,21 +251,37 @@ def _fits(rule: Rule, submission: Submission, details: Mapping[str, Any], now: d
 
 
 def _together(terms: list[Terms], least: int) -> Terms:
-    """What several rules ask for, all of it: the largest quorum, whoever all of them let decide."""
-    if not terms:
-        return Terms(quorum=least)
-    named = [set(each.approvers) for each in terms if each.approvers]
-    escalating = [each for each in terms if each.escalate_after_seconds is not None]
-    soonest = min(escalating, key=lambda each: each.escalate_after_seconds or 0, default=None)
+    """What several rules ask for, all of it: the largest quorum, and whoever each of them lets decide."""
+    parties = tuple(each.party for each in terms if each.approvers)
+    after = _first_change(parties, terms)
+    first = _common(parties, BEFORE)
+    then = _common(parties, timedelta(seconds=after)) if after is not None else first
     return Terms(
-        quorum=max(least, *(each.quorum for each in terms)),
-        approvers=tuple(sorted(set.intersection(*named))) or NOBODY if named else (),
+        quorum=max(least, *(each.quorum for each in terms)) if terms else least,
+        approvers=tuple(sorted(first)) or NOBODY if parties else (),
         needs_reason=any(each.needs_reason for each in terms),
-        escalate_after_seconds=soonest.escalate_after_seconds if soonest else None,
-        escalate_to=soonest.escalate_to if soonest else (),
-        rule=",".join(each.rule or "" for each in terms),
+        escalate_after_seconds=after,
+        escalate_to=tuple(sorted(then - first)),
+        rule=",".join(each.rule or "" for each in terms) or None,
+        parties=parties,
     )
 
 
+def _first_change(parties: tuple[Party, ...], terms: list[Terms]) -> int | None:
+    """When somebody more may decide; else, when the first rule wants people to be told again."""
+    wanted = {each.escalate_after_seconds for each in terms}
+    after = sorted(each for each in wanted if each is not None and 0 <= each < MAX_TIMEOUT_SECONDS)
+    first = _common(parties, BEFORE)
+    changes = (each for each in after if _common(parties, timedelta(seconds=each)) != first)
+    return next(changes, after[0] if after else None)
+
+
+def _common(parties: tuple[Party, ...], waited: timedelta) -> frozenset[str]:
+    named = [party.named(waited) for party in parties]
+    return frozenset.intersection(*named) if named else frozenset()
+
+
+BEFORE = timedelta.min
+"""Before any rule escalates."""
 NOBODY = ("nobody",)
-"""Rules that name no common approver leave it to whom they escalate to."""
+"""Who is named when the rules have no name in common; a person may still go by a name in each."""

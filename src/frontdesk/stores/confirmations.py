@@ -5,12 +5,13 @@ requests come in through, lanes, the audit log.
 """
 
 import hmac
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,8 +21,11 @@ from frontdesk.contracts.confirmations import Check, Owed, Redemption, Rules, Te
 from frontdesk.model.audit import Entry, Kind
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.confirmations import (
+    AT_ONCE_SECONDS,
     GRANT_SECONDS,
-    MOST_PENDING_PER_APPROVER,
+    MOST_AT_ONCE,
+    MOST_LISTED_BYTES,
+    MOST_PENDING,
     MUTE_SECONDS,
     MUTED,
     TIMEOUT,
@@ -30,6 +34,7 @@ from frontdesk.model.confirmations import (
     Status,
     Submission,
     Submitted,
+    Terms,
     Vote,
 )
 from frontdesk.model.rules import Effect, Rule, Ruling
@@ -44,12 +49,13 @@ from frontdesk.stores.requests import (
     new_confirmation,
     payload_row,
     read_confirmation,
+    read_listed,
     read_rule,
     renewed,
     rule_row,
     write_approvals,
 )
-from frontdesk.stores.rows import clean, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.rows import clean, from_micros, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
 DOOR = "confirmations"
@@ -92,10 +98,19 @@ class Confirmations:
         return after
 
     async def redeem(
-        self, confirmation_id: str, digest: str, by: str, now: datetime, *, new_id: NewId, tell: Tell
+        self,
+        confirmation_id: str,
+        digest: str,
+        by: str,
+        now: datetime,
+        *,
+        new_id: NewId,
+        tell: Tell,
+        rules: Rules | None = None,
+        settings: Settings | None = None,
     ) -> Redemption:
-        start = partial(_redeem, confirmation_id, digest, by, now, new_id, tell)
-        redemption = await self._engine.write(start)
+        again = Again(by=by, new_id=new_id, tell=tell, rules=rules, settings=settings)
+        redemption = await self._engine.write(partial(_redeem, confirmation_id, digest, now, again))
         self._ring(told=redemption.payload is None)
         return redemption
 
@@ -125,18 +140,24 @@ class Confirmations:
         found = await self._engine.glance("confirmation", confirmation_id=confirmation_id)
         return read_confirmation(found[0]) if found else None
 
+    async def status(self, confirmation_id: str) -> Status | None:
+        found = await self._engine.glance("confirmation_status", confirmation_id=confirmation_id)
+        return next((status for status in Status if found and status == found[0][0]), None)
+
     async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
         found = await self._engine.glance("confirmation_of_turn", turn_id=turn_id, digest=digest)
         return read_confirmation(found[0]) if found else None
 
     async def list(self, limit: int, status: Status | None = None) -> Sequence[Confirmation]:
+        values = {"limit": limit, "most_bytes": MOST_LISTED_BYTES}
         if status is None:
-            return await self._engine.read(partial(_many, "list_confirmations", limit=limit))
-        values = {"status": str(status), "limit": limit}
-        return await self._engine.read(partial(_many, "list_confirmations_with", **values))
+            return await self._engine.read(partial(_listed, "list_confirmations", **values))
+        return await self._engine.read(
+            partial(_listed, "list_confirmations_with", status=str(status), **values)
+        )
 
-    async def count_pending(self) -> int:
-        found = await self._engine.read(partial(rows, "count_waiting"))
+    async def count_pending(self, now: datetime) -> int:
+        found = await self._engine.read(partial(rows, "count_waiting", now=to_micros(now)))
         return int(found[0][0])
 
     async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
@@ -190,6 +211,11 @@ def _one(query: str, **values: Any) -> Work[Confirmation | None]:
 
 def _many(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
     found = map(read_confirmation, (yield from rows(query, **values)))
+    return [each for each in found if each is not None]
+
+
+def _listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
+    found = map(read_listed, (yield from rows(query, **values)))
     return [each for each in found if each is not None]
 
 
@@ -311,8 +337,12 @@ def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[
 def _decide_at_once(
     submission: Submission, asked: Confirmation, kind: Kind, status: Status, by: str
 ) -> Work[Submitted]:
+    """What is denied will never be carried out: of that nothing is kept that could be long."""
     now = asked.created_at
+    yield from _check_haste(submission, now)
     decided = asked.resolved(status, by=by, at=now)
+    if status is Status.DENIED:
+        decided = replace(decided, payload=None, description="", callback_url=None)
     yield from _insert(decided)
     yield from _keep_key(submission, decided.id)
     yield from audit.append(_asked(kind, decided, now))
@@ -322,7 +352,7 @@ def _decide_at_once(
 def _check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
     """What was asked for after now, by a clock that was set back, counts as long as what was asked before."""
     window = timedelta(seconds=settings.window_seconds)
-    ((lately, waiting),) = yield from rows(
+    ((lately, first_at, waiting, ends_at),) = yield from rows(
         "confirmation_load",
         action=action,
         since=to_micros(now - window),
@@ -331,15 +361,49 @@ def _check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
     )
     if lately >= settings.rate_limit:
         raise errors.RateLimited(
-            action=action, limit=settings.rate_limit, window_seconds=settings.window_seconds
+            action=action,
+            limit=settings.rate_limit,
+            window_seconds=settings.window_seconds,
+            retry_after_seconds=_seconds_until(first_at, window, now, most=settings.window_seconds),
         )
-    if waiting >= MOST_PENDING_PER_APPROVER:
-        raise errors.TooManyPending(pending=waiting)
+    if waiting >= MOST_PENDING:
+        raise errors.TooManyPending(
+            pending=waiting,
+            window_seconds=settings.window_seconds,
+            retry_after_seconds=_seconds_until(ends_at, timedelta(0), now, most=settings.window_seconds),
+        )
+
+
+def _check_haste(submission: Submission, now: datetime) -> Work[None]:
+    """Nobody's time limits what no person decides; the space that it takes does."""
+    window = timedelta(seconds=AT_ONCE_SECONDS)
+    ((lately, first_at),) = yield from rows(
+        "decided_at_once",
+        requester=submission.requester,
+        since=to_micros(now - window),
+        until=to_micros(now + window),
+    )
+    if lately >= MOST_AT_ONCE:
+        raise errors.RateLimited(
+            action=submission.action,
+            limit=MOST_AT_ONCE,
+            window_seconds=AT_ONCE_SECONDS,
+            retry_after_seconds=_seconds_until(first_at, window, now, most=AT_ONCE_SECONDS),
+        )
+
+
+def _seconds_until(first_at: int | None, window: timedelta, now: datetime, *, most: int) -> int:
+    """In how many seconds, one at least, there is room again when nobody decides before."""
+    if first_at is None:
+        return max(most, 1)
+    left = (from_micros(first_at) + window - now).total_seconds()
+    return max(1, min(math.ceil(left), most))
 
 
 def _insert(asked: Confirmation) -> Work[None]:
     yield from run("insert_confirmation", **confirmation_row(asked))
-    yield from run("insert_payload", **payload_row(asked))
+    if asked.payload is not None:
+        yield from run("insert_payload", **payload_row(asked))
 
 
 # Decisions
@@ -428,16 +492,25 @@ def _time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmati
 # Grants
 
 
-def _redeem(
-    confirmation_id: str, digest: str, by: str, now: datetime, new_id: NewId, tell: Tell
-) -> Work[Redemption]:
+class Again(NamedTuple):
+    """Who redeems, and how a lapsed grant is asked for again."""
+
+    by: str
+    new_id: NewId
+    tell: Tell
+    rules: Rules | None
+    settings: Settings | None
+
+
+def _redeem(confirmation_id: str, digest: str, now: datetime, again: Again) -> Work[Redemption]:
+    by = again.by
     asked = yield from _locked(confirmation_id)
     if _is_overdue(asked, now):
-        asked = yield from _time_out(asked, now, tell)
+        asked = yield from _time_out(asked, now, again.tell)
     refused = _refusal(asked, digest, now)
     if refused is None:
         return (yield from _use_up(asked, by, now))
-    renewal, entries = (yield from _renew(asked, by, now, new_id, tell)) if refused == LAPSED else (None, [])
+    renewal, entries = (yield from _renew(asked, now, again)) if refused == LAPSED else (None, [])
     given = digest if DIGESTED.fullmatch(digest) else None
     refusal = _entry(Kind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
     yield from audit.append(refusal, *entries)
@@ -474,9 +547,9 @@ def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
 
 
 def _renew(
-    lapsed: Confirmation, by: str, now: datetime, new_id: NewId, tell: Tell
+    lapsed: Confirmation, now: datetime, again: Again
 ) -> Work[tuple[Confirmation | None, list[Entry]]]:
-    """Ask again, once; what waits already, or was denied meanwhile, is not asked for beside it."""
+    """Ask again, once, as the rules of today say, unless it waits already or was denied."""
     if lapsed.renewal_of is not None:
         return None, []
     yield from run("lock_key", key=DOOR)
@@ -487,10 +560,26 @@ def _renew(
     if same:
         muted = any(each.status is Status.DENIED for each in same)
         return None if muted else same[-1], []
-    asked = renewed(lapsed, new_id(), now)
+    terms = yield from _terms_again(lapsed, now, again)
+    if terms is None:
+        return None, []
+    asked = replace(renewed(lapsed, again.new_id(), now), terms=terms)
     yield from _insert(asked)
-    yield from _tell([asked], tell)
-    return asked, [_entry(Kind.RENEWED, asked, by, now, renewal_of=lapsed.id)]
+    yield from _tell([asked], again.tell)
+    return asked, [_entry(Kind.RENEWED, asked, again.by, now, renewal_of=lapsed.id)]
+
+
+def _terms_again(lapsed: Confirmation, now: datetime, again: Again) -> Work[Terms | None]:
+    """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
+    ruling = again.rules((yield from _rules(now))) if again.rules else None
+    try:
+        if again.settings:
+            yield from _check_load(lapsed.action, again.settings, now)
+    except (errors.RateLimited, errors.TooManyPending):
+        return None
+    if ruling is None or ruling.effect is Effect.ASK:
+        return ruling.terms if ruling else lapsed.terms
+    return None if ruling.effect is Effect.DENY else Terms()
 
 
 # By the clock

@@ -18,6 +18,7 @@ log = get_logger(__name__)
 
 ID, DIGEST = 1, 3
 """Columns that are read also when the others make no sense."""
+DESCRIPTION = 23
 
 
 def hash_text(text: str) -> str:
@@ -118,6 +119,13 @@ def read_confirmation(found: Row) -> Confirmation | None:
     except SENSELESS as error:
         log.warning("confirmation_unreadable", confirmation=found[ID], why=str(error))
         return None
+
+
+def read_listed(found: Row) -> Confirmation | None:
+    """The confirmation out of a list, which says so when it left the payload out."""
+    asked = read_confirmation(found)
+    is_erased = found[DESCRIPTION] is None
+    return replace(asked, left_out=asked.payload is None and not is_erased) if asked else None
 
 
 def _confirmation(found: Row) -> Confirmation:

@@ -80,11 +80,19 @@ async def serving(
 
 @asynccontextmanager
 async def serving_app(
-    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS
+    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS, **more: Any
 ) -> AsyncIterator[None]:
     """Any application on a socket, for as long as the block lasts."""
-    async with _running(_config(app, grace_seconds), listening):
+    async with _running(_config(app, grace_seconds, **more), listening):
         yield
+
+
+@asynccontextmanager
+async def serving_owner(app: ASGIApp, path: Path) -> AsyncIterator[None]:
+    """Any application for processes of our own user alone."""
+    with sockets.listening(path) as listening:
+        async with serving_app(app, listening, http=owner.OwnerProtocol):
+            yield
 
 
 def _address(host: str, public: ports.Socket, socket: Path | None) -> Address:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from frontdesk import errors
@@ -11,6 +12,7 @@ from frontdesk.model.confirmations import (
     Confirmation,
     Kind,
     Mode,
+    Party,
     Status,
     Terms,
     clamp_timeout,
@@ -68,6 +70,24 @@ def test_only_named_people_decide_and_others_once_it_is_escalated() -> None:
     assert may(waiting, Caller(id="token:bob", kind=Kind.APPROVER))
     assert not may(waiting, ANN, after=59)
     assert may(waiting, ANN, after=60)
+
+
+def test_everybody_decides_whom_each_party_admits() -> None:
+    bob = Party(approvers=("token:bob",), escalate_after_seconds=60, escalate_to=("token:ann",))
+    waiting = asked(terms=Terms(rule="r,s", parties=(bob, Party(approvers=("token:bob", "token:ann")))))
+    assert not may(waiting, ANN, after=59)
+    assert may(waiting, ANN, after=60)
+    waiting = asked(terms=Terms(rule="r,s", parties=(bob, Party(approvers=("token:bob",)))))
+    assert not may(waiting, ANN, after=60)
+
+
+def test_parties_come_back_from_json_and_terms_without_them_count() -> None:
+    terms = Terms(
+        approvers=("nobody",), parties=(Party(approvers=("token:ann",), escalate_to=("token:bob",)),)
+    )
+    assert msgspec.json.decode(msgspec.json.encode(terms), type=Terms) == terms
+    before = msgspec.json.decode(b'{"quorum":2,"approvers":["token:bob"],"rule":"r"}', type=Terms)
+    assert not before.may_decide(ANN, timedelta())
 
 
 def test_decision_is_final() -> None:

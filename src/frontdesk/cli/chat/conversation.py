@@ -91,7 +91,8 @@ class Conversation:
             await _end({stopping})
 
     async def _show_and_decide(self, text: str) -> str:
-        """The same, while whoever sits here is asked to allow what the agent wants to do."""
+        """The same, while whoever sits here is asked to allow what the agent wants to do. Nobody is asked
+        where lines come from a file or a program."""
         deciding: set[asyncio.Task[None]] = set()
 
         def ask(confirmation_id: str) -> None:
@@ -100,23 +101,22 @@ class Conversation:
             deciding.add(asyncio.create_task(self._decide(confirmation_id)))
 
         try:
-            return await self.show_answer(text, Screen(), ask)
+            return await self.show_answer(text, Screen(), ask if self._keyboard.is_terminal else None)
         finally:
             await _end(deciding)
 
     async def _decide(self, confirmation_id: str) -> None:
-        """Read lines until one decides; others are said to the agent, and wait."""
+        """Read lines until the turn goes on: yes and no decide, others are said to the agent, and wait."""
         commands = dict.fromkeys(YES, "/approve") | dict.fromkeys(NO, "/deny")
+        self._keyboard.forget_lines()
         click.echo(ALLOW, nl=False)
         while (line := await self._keyboard.read_line()) is not None:
             said = line.strip()
             command = commands.get(said.lower())
-            if command:
-                await self._tell(f"{command} {confirmation_id}")
-                return
             if said:
-                await self._tell(said)
-            click.echo(ALLOW, nl=False)
+                await self._tell(f"{command} {confirmation_id}" if command else said)
+            if not command:
+                click.echo(ALLOW, nl=False)
 
     async def _tell(self, text: str) -> None:
         """Commands are answered at once; anything else waits for its turn."""

@@ -4,9 +4,11 @@ Lines are edited by the terminal itself. Nothing here blocks in a read, which an
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+import termios
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -60,6 +62,12 @@ class Keyboard:
         """What was pressed before does not count any more."""
         if not self._leaving:
             self._interrupt.clear()
+
+    def forget_lines(self) -> None:
+        """What was typed before answers nothing that is asked now."""
+        self._unread = b""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._file, termios.TCIFLUSH)
 
     async def unless_interrupted(self, work: Awaitable[T]) -> T:
         """Wait for the work. Interrupted when Ctrl-C comes first, or Leaving; a task goes on then."""

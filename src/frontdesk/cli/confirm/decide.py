@@ -12,7 +12,7 @@ from frontdesk.cli import output
 from frontdesk.cli.asking import JSON, limit_option
 from frontdesk.cli.confirm import reaching
 from frontdesk.confirm import steps
-from frontdesk.formats import actions, canonical
+from frontdesk.formats import actions, canonical, quoting
 from frontdesk.model.confirmations import Status
 
 COLUMN = 13
@@ -20,6 +20,7 @@ LIST_LIMIT = 50
 ALL = "all"
 STATUSES = [ALL, *map(str, Status)]
 ERASED = "It was erased; its digest is kept."
+LEFT_OUT = "Its arguments are not shown here; its digest is."
 TAKES_A_YES = (
     "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
 )
@@ -52,9 +53,14 @@ def _row(asked: Plain) -> tuple[object, ...]:
         asked["status"],
         _time(asked["created_at"]),
         _time(asked["expires_at"]),
-        output.short(asked["requester"], 30),
-        output.short(asked["action"], 40),
+        output.short(_line(asked["requester"]), 30),
+        output.short(_line(asked["action"]), 40),
     )
+
+
+def _line(text: str) -> str:
+    """What others wrote, unable to look like another line of ours."""
+    return quoting.one_line(text)
 
 
 def _time(seconds: float | None) -> str:
@@ -83,7 +89,7 @@ def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Pl
 
 def _show(asked: Plain) -> None:
     for name, fact in _facts(asked).items():
-        output.show(f"{name:<{COLUMN}}{fact}")
+        output.show(f"{name:<{COLUMN}}{_line(str(fact))}")
     output.show("")
     output.show(_action(asked))
     output.show("")
@@ -117,7 +123,7 @@ def _missing(asked: Plain) -> str:
 def _action(asked: Plain) -> str:
     """The action out of the bytes that the digest is of, put together here."""
     if asked["details"] is None:
-        return ERASED
+        return LEFT_OUT if asked.get("details_omitted") else ERASED
     payload = canonical.payload(asked["action"], asked["details"])
     if canonical.digest(payload) != asked["digest"]:
         raise errors.DigestMismatch(confirmation_id=asked["id"])
@@ -189,9 +195,9 @@ def _decide(
     if as_json:
         output.show_json(decided)
     elif decided["status"] == Status.PENDING:
-        output.show(f"{decided['id']} ({decided['action']}) still waits{_missing(decided)}.")
+        output.show(f"{decided['id']} ({_line(decided['action'])}) still waits{_missing(decided)}.")
     else:
-        output.show(f"{decided['id']} ({decided['action']}) is {decided['status']}.")
+        output.show(f"{decided['id']} ({_line(decided['action'])}) is {decided['status']}.")
 
 
 @click.command("erase")

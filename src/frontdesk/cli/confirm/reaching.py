@@ -1,12 +1,16 @@
 """Reaching the service: where it is, and with which token."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import click
+import msgspec
 
 from frontdesk import config, errors
-from frontdesk.app.confirmations import read_token
+from frontdesk.app import sockets
+from frontdesk.app.confirmations import read_token, socket_of
 from frontdesk.config import Config
 from frontdesk.confirm.client import SyncClient
 from frontdesk.confirm.steps import Steps
@@ -18,6 +22,14 @@ URL = click.option(
 )
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
+OWN = "http://localhost"
+"""What the service is called on the owner's socket."""
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    token: str
+    socket: str | None = None
 
 
 def address(loaded: Config, url: str | None) -> str:
@@ -32,15 +44,29 @@ def given_token(loaded: Config) -> str | None:
     return config.environment().get(loaded.confirm.token_env, "").strip() or None
 
 
-def approver(loaded: Config, url: str | None) -> SyncClient:
-    """A client for an approver: with the token of the environment, else with the owner's."""
-    return SyncClient(address(loaded, url), given_token(loaded) or read_token(loaded.home))
+@contextmanager
+def as_approver(loaded: Config, url: str | None) -> Iterator[Access]:
+    """How an approver reaches the service: with the token of the environment, else with the owner's.
+
+    The owner's is shown to nobody who merely has the port: it goes to the owner's own socket, or where the
+    owner says.
+    """
+    token, where = given_token(loaded), address(loaded, url)
+    if token or url:
+        yield Access(url=where, token=token or read_token(loaded.home))
+        return
+    path = socket_of(loaded.home)
+    if not path.is_socket():
+        raise errors.ServiceUnreachable(url=where, why="no service of yours runs")
+    with sockets.address_of(path) as socket:
+        yield Access(url=OWN, token=read_token(loaded.home), socket=socket)
 
 
 def ask(config_file: Path | None, url: str | None, conversation: Steps[T]) -> T:
     """What the service answers to an approver."""
     try:
-        return approver(config.load(config_file), url).talk(conversation)
+        with as_approver(config.load(config_file), url) as access:
+            return SyncClient(access.url, access.token, socket=access.socket).talk(conversation)
     except errors.ServiceUnreachable as error:
         error.add_note("Start it with: frontdesk run, or frontdesk confirm serve")
         raise

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from frontdesk import errors
-from frontdesk.formats import canonical
+from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import (
     DEFAULT_REQUESTER,
     MAX_ACTION_CHARACTERS,
@@ -22,12 +23,19 @@ from frontdesk.model.confirmations import (
 MAX_KEY_CHARACTERS = 255
 MAX_URL_CHARACTERS = 2_000
 
+NOT_ONE_LINE = "it holds control characters, line ends or invisible formatting: use one line of plain text"
+NOT_LISTED = "its address is not among those of confirm.callbacks"
+
+_SCHEMES = ("http", "https")
+_NOT_IN_URLS = re.compile(r"[\s\\#]")
+_SLASHES = re.compile(r"[/\\]")
+_DOTS = frozenset({".", ".."})
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings) -> Submission:
     """What is asked for. InvalidInput when something is missing or cannot be used."""
-    action = needed(data, "action", MAX_ACTION_CHARACTERS)
+    action = _plain("action", needed(data, "action", MAX_ACTION_CHARACTERS))
     details = data.get("details")
     if details is None:
         details = {}
@@ -48,7 +56,7 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
 
 def _requester(data: Mapping[str, Any], caller: Caller) -> str:
     """Whoever showed a credential is known by it, whatever they call themselves."""
-    named = optional(data, "requester", MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER
+    named = _plain("requester", optional(data, "requester", MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER)
     if caller.kind is not Kind.ANYBODY:
         return caller.id
     if is_reserved(named):
@@ -56,11 +64,46 @@ def _requester(data: Mapping[str, Any], caller: Caller) -> str:
     return named
 
 
+def _plain(what: str, text: str) -> str:
+    """A text that looks like what it is, wherever it is shown."""
+    if not quoting.is_one_line(text):
+        raise errors.InvalidInput(what=what, why=NOT_ONE_LINE)
+    return text
+
+
 def _callback(data: Mapping[str, Any], settings: Settings) -> str | None:
+    """An address under one that was allowed, whoever reads it: it leads nowhere else."""
     url = optional(data, "callback_url", MAX_URL_CHARACTERS)
-    if url is None or url.startswith(settings.callbacks):
-        return url
-    raise errors.InvalidInput(what="callback_url", why="its address is not among those of confirm.callbacks")
+    if url is None:
+        return None
+    if why := _fault(url):
+        raise errors.InvalidInput(what="callback_url", why=why)
+    if not url.startswith(settings.callbacks):
+        raise errors.InvalidInput(what="callback_url", why=NOT_LISTED)
+    return url
+
+
+def _fault(url: str) -> str | None:
+    if _NOT_IN_URLS.search(url) or not quoting.is_one_line(url):
+        return "use an address without spaces, control characters, backslashes and '#'"
+    parts = _split(url)
+    if parts is None or parts.scheme not in _SCHEMES or not parts.hostname:
+        return "use an http or https address"
+    if "@" in parts.netloc:
+        return "use an address without a user's name"
+    if not _DOTS.isdisjoint(_SLASHES.split(unquote(parts.path))):
+        return "use an address without '.' and '..' in its path"
+    return None
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address; None when it is none."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def needed(data: Mapping[str, Any], name: str, most: int) -> str:

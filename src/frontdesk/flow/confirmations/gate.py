@@ -38,12 +38,20 @@ class Gate:
             asked = await self._ask(claim.turn, approval)
         except (errors.InvalidInput, errors.RateLimited, errors.TooManyPending) as refusal:
             return events.Decision(id=approval.id, approved=False, reason=str(refusal))
-        if asked.status is Status.PENDING:
-            await self._store.turns.mark(claim, turns.State.WAITING, self._clock.now())
-            show(events.Asked(id=asked.id, text=self._telling.text(asked)))
-        decision = await self._decided(claim.turn, asked, approval.id)
-        await self._store.turns.mark(claim, turns.State.RUNNING, self._clock.now())
-        return decision
+        while True:
+            asked = await self._decided(claim, asked, show)
+            if asked.status is not Status.APPROVED:
+                reason = NOT_IN_TIME if asked.status is Status.EXPIRED else asked.reason or DENIED
+                return events.Decision(id=approval.id, approved=False, reason=reason)
+            try:
+                tell = partial(self._telling.in_chat, claim.turn.source)
+                await self._service.redeem(asked.id, _caller(claim.turn), asked.digest, also=tell)
+            except errors.GrantUnusable as refusal:
+                if not refusal.renewal:
+                    return events.Decision(id=approval.id, approved=False, reason=refusal.why)
+                asked = await self._service.find(refusal.renewal)
+            else:
+                return events.Decision(id=approval.id, approved=True, reason=asked.reason)
 
     async def _ask(self, turn: Turn, approval: events.Approval) -> Confirmation:
         data = {
@@ -66,22 +74,18 @@ class Gate:
         )
         return submitted.confirmation
 
-    async def _decided(self, turn: Turn, asked: Confirmation, approval_id: str) -> events.Decision:
-        while True:
-            while asked.status is Status.PENDING:
-                asked = await self._service.wait(asked.id, WAIT_SECONDS)
-            if asked.status is not Status.APPROVED:
-                reason = NOT_IN_TIME if asked.status is Status.EXPIRED else asked.reason or DENIED
-                return events.Decision(id=approval_id, approved=False, reason=reason)
-            try:
-                tell = partial(self._telling.in_chat, turn.source)
-                await self._service.redeem(asked.id, _caller(turn), asked.digest, also=tell)
-            except errors.GrantUnusable as refusal:
-                if not refusal.renewal:
-                    return events.Decision(id=approval_id, approved=False, reason=refusal.why)
-                asked = await self._service.find(refusal.renewal)
-            else:
-                return events.Decision(id=approval_id, approved=True, reason=asked.reason)
+    async def _decided(
+        self, claim: Claim, asked: Confirmation, show: Callable[[events.Asked], None]
+    ) -> Confirmation:
+        """The confirmation once people have decided; the turn waits until then, for everybody to see."""
+        if asked.status is not Status.PENDING:
+            return asked
+        await self._store.turns.mark(claim, turns.State.WAITING, self._clock.now())
+        show(events.Asked(id=asked.id, text=self._telling.text(asked)))
+        while asked.status is Status.PENDING:
+            asked = await self._service.wait(asked.id, WAIT_SECONDS)
+        await self._store.turns.mark(claim, turns.State.RUNNING, self._clock.now())
+        return asked
 
 
 def _caller(turn: Turn) -> Caller:

@@ -37,6 +37,8 @@ ID_BYTES = 8
 MOST_LISTED = 500
 LONGEST_WAIT_SECONDS = 60.0
 LOOK_SECONDS = 1.0
+MOST_NAMES = 50
+"""Of one person, looked at in one round."""
 SHORTEST_PAUSE_SECONDS = 0.02
 SWEPT_AT_ONCE = 100
 FOLLOWED_AT_ONCE = 200
@@ -86,18 +88,18 @@ class Confirmations:
         if caller.kind is Kind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="whoever approves does not ask")
         submission = replace(
-            forms.read_submission(data, caller, self.settings),
+            await asyncio.to_thread(forms.read_submission, data, caller, self.settings),
             idempotency_key=_checked_key(idempotency_key),
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
         )
-        return await self._take_in(submission, also)
+        return await self._take_in(submission, data.get("details") or {}, also)
 
-    async def _take_in(self, submission: Submission, also: Tell) -> Submitted:
+    async def _take_in(self, submission: Submission, details: Mapping[str, Any], also: Tell) -> Submitted:
         now = self._clock.now()
         submitted = await self._kept.submit(
             submission,
-            partial(self._rule, submission, now),
+            partial(self._rule, submission, details, now),
             self.settings,
             now,
             new_id=_new_id,
@@ -113,9 +115,25 @@ class Confirmations:
         )
         return submitted
 
-    def _rule(self, submission: Submission, now: datetime, known: Sequence[Rule]) -> rules.Ruling:
-        details = canonical.read_strict(submission.payload)["details"]
+    def _rule(
+        self, submission: Submission, details: Mapping[str, Any], now: datetime, known: Sequence[Rule]
+    ) -> rules.Ruling:
         return rules.decide(known, submission, details, self.settings.mode, now)
+
+    def _rule_again(self, asked: Confirmation, known: Sequence[Rule]) -> rules.Ruling:
+        """What the rules of today say to what was asked for before."""
+        payload = asked.payload or b""
+        submission = Submission(
+            action=asked.action,
+            description=asked.description,
+            payload=payload,
+            digest=asked.digest,
+            requester=asked.requester,
+            session_key=asked.session_key,
+            turn_id=asked.turn_id,
+        )
+        details = canonical.read_strict(payload)["details"]
+        return self._rule(submission, details, self._clock.now(), known)
 
     def _told_or_warned(self, asked: Confirmation, also: Tell = no_one) -> Sequence[Delivery]:
         """Nobody reachable is said loudly, at once."""
@@ -141,12 +159,12 @@ class Confirmations:
         end = loop.time() + min(seconds, LONGEST_WAIT_SECONDS)
         bell = self._store.bells.listen(Topic.CONFIRMATIONS)
         try:
-            while (found := await self.find(confirmation_id)).status is Status.PENDING:
+            while await self._kept.status(confirmation_id) is Status.PENDING:
                 left = end - loop.time()
                 if left <= 0:
                     break
                 await bell.wait(min(left, LOOK_SECONDS))
-            return found
+            return await self.find(confirmation_id)
         finally:
             bell.silence()
 
@@ -183,7 +201,7 @@ class Confirmations:
     ) -> Confirmation:
         """The one place where somebody decides."""
         now = self._clock.now()
-        caller = confirmations.as_person(caller, self.settings.persons)
+        caller = await self._as_person(caller)
         vote = _vote(caller, approves, name, reason, digest)
 
         def check(asked: Confirmation) -> None:
@@ -196,6 +214,20 @@ class Confirmations:
             raise
         log.info("confirmation_voted", confirmation=voted.id, by=caller.id, status=str(voted.status))
         return voted
+
+    async def check_decider(self, asked: Confirmation, caller: Caller) -> None:
+        """NotAllowed for whoever may not decide about it."""
+        asked.check_decider(await self._as_person(caller), self.settings.mode, self._clock.now())
+
+    async def _as_person(self, caller: Caller) -> Caller:
+        """The caller with every name of the same person, by the settings and by links of accounts."""
+        names, looked_at = caller.names, frozenset[str]()
+        while unseen := sorted(names - looked_at)[:MOST_NAMES]:
+            looked_at |= frozenset(unseen)
+            linked = [await self._store.people.linked(name) for name in unseen]
+            names = names.union(*linked)
+            names = names.union(*(same for same in self.settings.persons if same & names))
+        return replace(caller, people=names)
 
     async def redeem(
         self, confirmation_id: str, caller: Caller, digest: str, also: Tell = no_one
@@ -211,6 +243,8 @@ class Confirmations:
             self._clock.now(),
             new_id=_new_id,
             tell=partial(self._told_or_warned, also=also),
+            rules=partial(self._rule_again, asked),
+            settings=self.settings,
         )
         if redemption.payload is None:
             raise self._unusable(redemption)
@@ -236,7 +270,7 @@ class Confirmations:
         return await self._kept.list(min(max(limit, 1), MOST_LISTED), status)
 
     async def pending_count(self) -> int:
-        return await self._kept.count_pending()
+        return await self._kept.count_pending(self._clock.now())
 
     async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
         return await self._kept.audit_newest(min(max(limit, 1), MOST_LISTED))

@@ -1,7 +1,8 @@
 """Telling people: what is asked, all of it or where all of it is, and what became of it."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
@@ -17,20 +18,23 @@ FIRST = ("telegram", "discord")
 LONGEST_CHARACTERS = 4_000
 MOST_RENDERED_BYTES = 16 * 1024
 """What is longer fits into no message: it is not even tried."""
-FRAME_CHARACTERS = 1_000
 PROSE_CHARACTERS = 500
-"""Kept free for what stands around the action."""
+NAME_CHARACTERS = (240, 60, 16)
+"""How much of each name is told: as much as there is room for."""
 CONFIRMATION, DIGEST = "confirmation", "digest"
 """In a delivery's extra: what a decision made with its buttons is about."""
+HOME = "home"
+"""In a delivery's extra: when it does not arrive, somebody else has to be told."""
 
 ASKED = """{who} wants to do this, and waits for somebody to allow it:
 
 {shown}
 
-{prose}
-Decide with /approve {id} or /deny {id} REASON until {end:%H:%M} UTC."""
+"""
+DECIDE = "Decide with /approve {id} or /deny {id} REASON until {end:%H:%M} UTC."
 LINK = "\nOr see it and decide here; the link is for you alone: {link}"
-TOO_LONG = "It is too long for this chat. See all of it before you decide: {where}"
+TOO_LONG = "action: {action}\nIt is too long for this chat. See all of it before you decide: {where}"
+SHORTEST = "{id} waits for somebody to allow it. See all of it before you decide: {where}"
 ERASED = "(what it was about has been erased)"
 NO_PAGE = "frontdesk confirm show {id}"
 ENDED = {
@@ -40,6 +44,8 @@ ENDED = {
 }
 
 MakeLink = Callable[[Confirmation], str]
+Form = tuple[str, str]
+"""What stands before the agent's words, and after them."""
 Channels = Mapping[tuple[str, str | None], Channel]
 
 
@@ -47,10 +53,44 @@ def _rank(platform: str) -> int:
     return FIRST.index(platform) if platform in FIRST else len(FIRST)
 
 
-def _decider(asked: Confirmation) -> str:
-    """Who decided, and beside that what they want to be called."""
-    by = quoting.clean_text(asked.resolved_by or "somebody")
-    return f"{by} ({quoting.quote(asked.resolved_as)})" if asked.resolved_as else by
+def _first_within(room: int, forms: Iterable[Form]) -> Form:
+    """The first that fits, else the last, which is the shortest."""
+    form = ("", "")
+    for form in forms:
+        if len(form[0]) + len(form[1]) <= room:
+            break
+    return form
+
+
+def _whole(asked: Confirmation, room: int) -> str | None:
+    """All of the action; None when there is no room for it."""
+    if asked.payload is None:
+        return ERASED
+    if len(asked.payload) > MOST_RENDERED_BYTES:
+        return None
+    shown = actions.render(asked.payload, limit=room)
+    return shown.text if shown.whole else None
+
+
+def _asked(asked: Confirmation, shown: str, most: int) -> str:
+    return ASKED.format(who=quoting.one_line(asked.requester, most), shown=shown)
+
+
+def _ended(asked: Confirmation, most: int) -> str:
+    """What became of it: who decided, and beside that what they want to be called."""
+    by = quoting.one_line(asked.resolved_by or "", most) or "somebody"
+    if asked.resolved_as:
+        by = f"{by} ({quoting.quote_within(asked.resolved_as, most)})"
+    return ENDED[asked.status].format(id=asked.id, action=quoting.one_line(asked.action, most), by=by)
+
+
+def _words(description: str, room: int) -> str:
+    """The agent's words, as lines of their own, as far as there is room for some."""
+    words = actions.prose(description, limit=PROSE_CHARACTERS)
+    if len(words) < room:
+        return f"{words}\n"
+    kept = words[: max(room - len(quoting.ELLIPSIS) - 1, 0)]
+    return f"{kept}{quoting.ELLIPSIS}\n" if len(kept) > len(actions.AGENTS_WORDS) else ""
 
 
 class Telling:
@@ -68,7 +108,10 @@ class Telling:
         self._link = make
 
     def __call__(self, asked: Confirmation) -> Sequence[Delivery]:
-        return [self._to(home, asked, self._offered(asked)) for home in self._homes()[:1]]
+        return [self._at_home(home, asked) for home in self._homes()[:1]]
+
+    def _at_home(self, home: SessionSource, asked: Confirmation) -> Delivery:
+        return self._to(home, asked, link=self._offered(asked), home=True)
 
     def _offered(self, asked: Confirmation) -> str:
         return LINK.format(link=self._link(asked)) if self._link and asked.status is Status.PENDING else ""
@@ -76,9 +119,9 @@ class Telling:
     def after(self, failed: Delivery, asked: Confirmation) -> Sequence[Delivery]:
         """For the next home channel, when one did not take the message."""
         homes = self._homes()
-        places = [lanes.chat_lane(home) for home in homes]
+        places = [*map(self._lane, homes)]
         found = places.index(failed.lane) + 1 if failed.lane in places else len(places)
-        return [self._to(home, asked, self._offered(asked)) for home in homes[found : found + 1]]
+        return [self._at_home(home, asked) for home in homes[found : found + 1]]
 
     def _homes(self) -> list[SessionSource]:
         """In the order in which they are tried."""
@@ -91,53 +134,64 @@ class Telling:
         ]
 
     def in_chat(self, place: SessionSource, asked: Confirmation) -> Sequence[Delivery]:
-        """What the chat is told that a request came from, where people read more than answers."""
-        at_home = lanes.chat_lane(place) in map(lanes.chat_lane, self._homes()[:1])
-        return () if at_home or not self._capabilities(place).notices else (self._to(place, asked),)
+        """What the chat is told that a request came from, where people read more than answers. Without any
+        home it stands in for one."""
+        homes = self._homes()
+        at_home = self._lane(place) in map(self._lane, homes[:1])
+        if at_home or not self._capabilities(place).notices:
+            return ()
+        return (self._to(place, asked, home=not homes),)
 
     def _capabilities(self, place: SessionSource) -> Capabilities:
         channel = self._channels.get((str(place.platform), place.account))
         return channel.capabilities if channel else Capabilities()
 
-    def _to(self, place: SessionSource, asked: Confirmation, offered: str = "") -> Delivery:
+    def _lane(self, place: SessionSource) -> str:
+        return lanes.chat_lane(place, collects=self._capabilities(place).collects)
+
+    def _to(self, place: SessionSource, asked: Confirmation, *, link: str = "", home: bool) -> Delivery:
         """The same state of the same request is told once."""
-        capabilities = self._capabilities(place)
-        lane = lanes.chat_lane(place, collects=capabilities.collects)
+        lane = self._lane(place)
         passed = asked.terms.is_escalated(self._clock.now() - asked.created_at)
         told = f"{asked.id}:{asked.status}:{len(asked.approvals)}:{passed}:{lane}"
+        about = {CONFIRMATION: asked.id, DIGEST: asked.digest} | ({HOME: True} if home else {})
         return Delivery(
             id=f"d_{hashlib.sha256(told.encode()).hexdigest()[:16]}",
             kind=deliveries.Kind.NOTICE,
             lane=lane,
             to=place,
-            text=self.text(asked, capabilities.text_limit) + offered,
+            text=self.text(asked, self._capabilities(place).text_limit, link),
             final=False,
             turn_id=asked.turn_id,
             session_key=asked.session_key,
-            extra={CONFIRMATION: asked.id, DIGEST: asked.digest} if asked.status is Status.PENDING else {},
+            extra=about if asked.status is Status.PENDING else {},
             created_at=self._clock.now(),
         )
 
-    def text(self, asked: Confirmation, limit: int | None = None) -> str:
-        names = {"id": asked.id, "action": quoting.clean_text(asked.action)}
+    def text(self, asked: Confirmation, limit: int | None = None, link: str = "") -> str:
+        """What is told of a request in so many characters. Of what is asked: all of the action, or where all
+        of it is; then the link, longer names, and the agent's words, each as far as there is room."""
+        room = min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
         if asked.status is not Status.PENDING:
-            return ENDED[asked.status].format(**names, by=_decider(asked))
-        return ASKED.format(
-            **names,
-            who=quoting.clean_text(asked.requester),
-            shown=self._shown(asked, limit),
-            prose=actions.prose(asked.description, limit=PROSE_CHARACTERS),
-            end=asked.expires_at,
-        )
+            return _first_within(room, [("", _ended(asked, most)) for most in NAME_CHARACTERS])[1]
+        before, after = _first_within(room, self._forms(asked, room, link))
+        words = _words(asked.description, room - len(before) - len(after)) if before else ""
+        return before + words + after
 
-    def _shown(self, asked: Confirmation, limit: int | None) -> str:
-        """All of the action, or where all of it is: nobody decides about half of it."""
-        if asked.payload is None:
-            return ERASED
-        room = max(min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS) - FRAME_CHARACTERS, 1)
-        if len(asked.payload) <= MOST_RENDERED_BYTES:
-            shown = actions.render(asked.payload, limit=room)
-            if shown.whole:
-                return shown.text
-        where = f"{self._page_url}/approvals/{asked.id}" if self._page_url else NO_PAGE.format(id=asked.id)
-        return f"{quoting.clean_text(asked.action)}\n{TOO_LONG.format(where=where)}"
+    def _forms(self, asked: Confirmation, room: int, link: str) -> Iterator[Form]:
+        """How it can be told, the best first: nobody decides about half of the action."""
+        decide = DECIDE.format(id=asked.id, end=asked.expires_at)
+        whole, places = _whole(asked, room), self._places(asked)
+        for end, most in product((decide + link, decide), NAME_CHARACTERS):
+            if whole is not None:
+                yield _asked(asked, whole, most), end
+        for where, end, most in product(places, (decide + link, decide), NAME_CHARACTERS):
+            shown = TOO_LONG.format(action=quoting.quote_within(asked.action, most), where=where)
+            yield _asked(asked, shown, most), end
+        for where in places:
+            yield "", SHORTEST.format(id=asked.id, where=where)
+
+    def _places(self, asked: Confirmation) -> list[str]:
+        """Where all of it is shown."""
+        page = [f"{self._page_url}/approvals/{asked.id}"] if self._page_url else []
+        return [*page, NO_PAGE.format(id=asked.id)]

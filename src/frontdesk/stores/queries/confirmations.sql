@@ -37,16 +37,20 @@ LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
 WHERE c.renewal_of = :confirmation_id;
 
+-- name: confirmation_status
+-- What became of one so far.
+SELECT status FROM confirmations WHERE id = :confirmation_id;
+
 -- name: list_confirmations
--- All of them, newest first.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+-- All of them, newest first, without what is long.
+SELECT c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
 LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
 ORDER BY c.number DESC LIMIT :limit;
 
 -- name: list_confirmations_with
--- Those with a status, newest first.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
+-- Those with a status, newest first, without what is long.
+SELECT c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
 LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
 WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
@@ -64,17 +68,23 @@ WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND (
 ) ORDER BY c.number;
 
 -- name: confirmation_load
--- How often an action was asked for lately, and how many requests wait.
-SELECT (
-    SELECT COUNT(*) FROM confirmations
+-- How often an action was asked for lately and since when, how many requests wait and until when.
+SELECT lately.number, lately.first_at, waiting.number, waiting.first_at FROM (
+    SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
     WHERE action = :action AND asked = 1 AND created_at > :since AND created_at < :until
-), (
-    SELECT COUNT(*) FROM confirmations WHERE status = 'pending' AND expires_at > :now
-);
+) AS lately, (
+    SELECT COUNT(*) AS number, MIN(expires_at) AS first_at FROM confirmations
+    WHERE status = 'pending' AND expires_at > :now
+) AS waiting;
+
+-- name: decided_at_once
+-- How many requests of somebody were decided lately without a person, and since when.
+SELECT COUNT(*), MIN(created_at) FROM confirmations
+WHERE requester = :requester AND asked = 0 AND created_at > :since AND created_at < :until;
 
 -- name: count_waiting
 -- How many requests wait.
-SELECT COUNT(*) FROM confirmations WHERE status = 'pending';
+SELECT COUNT(*) FROM confirmations WHERE status = 'pending' AND expires_at > :now;
 
 -- name: insert_confirmation
 -- A request, waiting or decided at once.

@@ -28,7 +28,7 @@ FACTS: tuple[tuple[type[errors.FrontdeskError], Mapping[str, str]], ...] = (
     ),
     (errors.DigestMismatch, {"id": "confirmation_id"}),
     (errors.RateLimited, {"window_seconds": "window_seconds"}),
-    (errors.TooManyPending, {"pending": "pending"}),
+    (errors.TooManyPending, {"pending": "pending", "window_seconds": "window_seconds"}),
 )
 """Fields of errors that problem documents have, by the names that they have there."""
 LIMITS = (errors.RateLimited, errors.TooManyPending)
@@ -55,7 +55,12 @@ def refuse(refusal: Refusal) -> Response:
             log.warning("store_troubled", why=str(refusal))
             return problems.respond(problems.status_of(refusal), NO_STORE)
         case _:
-            return problems.respond(_status_of(refusal), str(refusal), None, **_facts(refusal))
+            return problems.respond(_status_of(refusal), str(refusal), _headers(refusal), **_facts(refusal))
+
+
+def _headers(error: errors.FrontdeskError) -> dict[str, str]:
+    seconds = getattr(error, "retry_after_seconds", None)
+    return {} if seconds is None else {"retry-after": str(seconds)}
 
 
 def _status_of(error: errors.FrontdeskError) -> HTTPStatus:

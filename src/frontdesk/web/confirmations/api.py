@@ -38,7 +38,7 @@ class Counter:
         wanted: records.Selection = call.query
         status = None if wanted.status is UNSET else wanted.status
         found = await self._service.list(_clamped(wanted.limit), status)
-        return answers.give(records.Listing(count=len(found), confirmations=tuple(map(views.shown, found))))
+        return answers.give(records.Listing(count=len(found), confirmations=views.listed(found)))
 
     async def show(self, call: Call) -> Response:
         asked = await self._seen(call)
@@ -78,7 +78,7 @@ class Counter:
             rows = await self._service.audit_newest(_clamped(wanted.limit))
             return answers.give(records.Events(count=len(rows), entries=tuple(map(views.event, rows))))
         found = await self._service.list(_clamped(wanted.limit))
-        return answers.give(records.Entries(count=len(found), entries=tuple(map(views.shown, found))))
+        return answers.give(records.Entries(count=len(found), entries=views.listed(found)))
 
     async def follow_events(self, call: Call) -> Response:
         last: int | msgspec.UnsetType = call.headers.last_event_id

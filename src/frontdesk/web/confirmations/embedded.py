@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,9 @@ class ConfirmationServer:
         either: set[asyncio.Future[Any]] = {ready, self._task}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
-            await self._task
+            failed, self._task = self._task, None
+            self._forget()
+            await failed
         return self._started(ready.result())
 
     def start_background(self) -> str:
@@ -84,17 +87,26 @@ class ConfirmationServer:
             target=self._run, args=(ready,), name="frontdesk-confirmation-server", daemon=True
         )
         self._thread.start()
+        if ready.exception() is not None:
+            self._thread.join()
+            self._forget()
         return self._started(ready.result())
 
     def stop(self) -> Awaitable[None]:
-        """Stop serving. One in the background has ended when this returns; after `start`, await it."""
+        """Stop serving, if it still does. One in the background has ended when this returns; after `start`,
+        await it."""
         if self._thread is not None and self._loop is not None and self._stopping is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            with suppress(RuntimeError):  # its loop has ended by itself
+                self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
-            self._thread = None
+            self._forget()
         elif self._stopping is not None:
             self._stopping.set()
         return _Ending(self._task)
+
+    def _forget(self) -> None:
+        """Nothing runs any more that could be stopped."""
+        self._stopping = self._thread = self._loop = None
 
     def _started(self, addresses: Addresses) -> str:
         self.addresses = addresses

@@ -52,6 +52,7 @@ class Joined:
                     port=confirm.port,
                     names=self._loaded.names,
                     page_url=settings.page_url,
+                    socket=self.keys.socket,
                 )
                 try:
                     url = await opened.enter_async_context(served)

@@ -114,7 +114,7 @@ class Pages:
         if seen is None:
             return html("Approvals", screens.sign_in(), HTTPStatus.UNAUTHORIZED)
         caller, asked = seen
-        obstacle = self._obstacle(caller, asked)
+        obstacle = await self._obstacle(caller, asked)
         show = partial(screens.request, asked, caller, self._clock.now(), link=link, obstacle=obstacle)
         body = await asyncio.to_thread(show)
         return html(screens.title(asked), body)
@@ -162,10 +162,10 @@ class Pages:
             log.warning("link_refused", confirmation=confirmation_id)
             raise errors.LinkRefused() from None
 
-    def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
+    async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""
         try:
-            asked.check_decider(caller, self._service.settings.mode, self._clock.now())
+            await self._service.check_decider(asked, caller)
         except errors.NotAllowed as refusal:
             return str(refusal)
         return None

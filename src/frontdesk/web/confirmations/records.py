@@ -13,6 +13,7 @@ from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARAC
 STORABLE = "^[^\\u0000]*$"
 NOT_BLANK = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"
 EXACT_VALUE = "ExactValue"
+UNREADABLE = "unreadable"
 MAX_RULE_NUMBER = 1_000_000
 MAX_NAMES = 100
 MAX_EVENT_NUMBER = 2**63 - 1
@@ -26,7 +27,11 @@ Digest = Annotated[
 Exact = Annotated[Any, Meta(extra_json_schema={"$ref": f"#/components/schemas/{EXACT_VALUE}"})]
 Seconds = Annotated[float, Meta(description="Seconds since 1970.")]
 Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
+"""As it stands in the bytes that people vote on."""
+ObjectOrNull = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
 Whole = Annotated[int, Meta(ge=0, le=MAX_RULE_NUMBER)]
+EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.Kind), UNREADABLE]})]
 Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 
 
@@ -118,13 +123,17 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A request and what became of it."""
+    """A request and what became of it. ``details`` is null, and ``description`` empty, when they were erased,
+    or were not kept because it was denied at once."""
 
     id: str
     action: str
     description: str
-    details: dict[str, Any] | None
-    """None when it was erased."""
+    details: ObjectOrNull
+    details_omitted: Annotated[
+        bool,
+        Meta(description="Whether details is null because it is too long for a list: ask for this request."),
+    ]
     requester: str
     session_key: str | None
     status: confirmations.Status
@@ -166,7 +175,7 @@ class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     digest: str
     payload_base64: str
-    payload: dict[str, Any]
+    payload: Object
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,11 +192,12 @@ class Entries(msgspec.Struct, frozen=True, kw_only=True):
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the audit log. ``hash`` is the SHA-256 of the number, ``previous`` and ``body``, each but the
-    last with a line feed after it."""
+    last with a line feed after it. A row that somebody has changed so that it cannot be read is of the kind
+    ``unreadable``, and has no time."""
 
     number: int
-    kind: audit.Kind
-    at: Iso
+    kind: EventKind
+    at: Iso | None
     actor: str
     confirmation_id: str | None
     digest: str | None

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -11,7 +12,7 @@ from frontdesk.config.confirm import OWNER, People
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
-from frontdesk.web.confirmations import Credentials, make_app, make_page_app
+from frontdesk.web.confirmations import Application, Credentials, make_app, make_page_app
 
 TAKEN = "another program has it. Stop that one, or choose another port in confirm.port"
 
@@ -39,18 +40,30 @@ async def serving(
     port: int,
     names: Collection[str] = (),
     page_url: str | None = None,
+    socket: Path | None = None,
 ) -> AsyncIterator[str]:
-    """The address of the service, which is served for as long as the block lasts."""
+    """The service's address, served for as long as the block lasts; on the owner's socket, too."""
     mode = service.settings.mode
     app = make_app(service, credentials, bound_to=host, names=names, mode=mode, page_url=page_url)
     with _listening(host, port) as listening:
-        async with server.serving_app(app, listening):
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(server.serving_app(app, listening))
+            if socket:
+                await _serve_owner(app, socket, opened)
             url = _url(host, listening)
             log.info("confirmations_served", url=url, mode=str(mode))
             try:
                 yield url
             finally:
                 app.close()
+
+
+async def _serve_owner(app: Application, socket: Path, opened: AsyncExitStack) -> None:
+    """A second service in the same home goes without: the owner's commands are then told where it is."""
+    try:
+        await opened.enter_async_context(server.serving_owner(app, socket))
+    except errors.CannotListen as error:
+        log.warning("owner_not_served", why=str(error))
 
 
 @asynccontextmanager
@@ -75,7 +88,15 @@ async def serving_alone(
                 service, credentials, keys.link_key, bound_to=host, names=names, page_url=page_url
             )
             await opened.enter_async_context(server.serving_app(pages, listening))
-        served = serving(service, credentials, host=host, port=port, names=names, page_url=page_url)
+        served = serving(
+            service,
+            credentials,
+            host=host,
+            port=port,
+            names=names,
+            page_url=page_url,
+            socket=keys.socket,
+        )
         yield Addresses(url=await opened.enter_async_context(served), page_url=page_url)
 
 

@@ -1,5 +1,6 @@
 """The table of addresses: each is served, checked and documented from its one row here."""
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,6 +21,8 @@ from frontdesk.web.confirmations import answers, browsers, records
 from frontdesk.web.confirmations.admission import Admission, Who
 
 MAX_BODY_BYTES = 1024 * 1024
+LONG_BODY_BYTES = 32 * 1024
+"""Reading a longer body takes so long that others would notice."""
 MAX_ID_CHARACTERS = 64
 ID_PATTERN = "^[A-Za-z0-9_-]+$"
 
@@ -143,7 +146,7 @@ async def _data(operation: Operation, request: Request) -> Mapping[str, Any]:
     body = await read_bytes(request, MAX_BODY_BYTES)
     if not body and not operation.needs_body:
         return {}
-    return read_object(body)
+    return await asyncio.to_thread(read_object, body) if len(body) > LONG_BODY_BYTES else read_object(body)
 
 
 async def read_bytes(request: Request, most_bytes: int) -> bytes:

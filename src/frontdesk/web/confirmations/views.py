@@ -1,11 +1,12 @@
 """Records of the model as those that go out."""
 
 import base64
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from frontdesk.model import audit
@@ -21,6 +22,9 @@ REFUSED = "It is refused: a rule denies it."
 REFUSED_BEFORE = "It is refused: the same was denied a while ago."
 REFUSED_BY = "It was denied{reason}."
 TOO_LATE = "Nobody decided in time."
+MOST_DETAILS_BYTES = 4 * 1024 * 1024
+"""So much of details is in one list; those that come later are left out."""
+NULL = msgspec.Raw(b"null")
 
 
 def submitted(what: Submitted, page_url: str | None) -> Response:
@@ -80,12 +84,26 @@ def _refused(what: Submitted) -> str:
     return REFUSED_BY.format(reason=f": {reason}" if reason else "")
 
 
+class Payload(msgspec.Struct, frozen=True):
+    details: msgspec.Raw
+
+
+def listed(found: Iterable[Confirmation]) -> tuple[records.Shown, ...]:
+    """Requests in a list, with details as far as there is room."""
+    room, told = MOST_DETAILS_BYTES, []
+    for each in found:
+        room -= len(each.payload or b"")
+        told.append(shown(each if room >= 0 else replace(each, payload=None, left_out=True)))
+    return tuple(told)
+
+
 def shown(asked: Confirmation) -> records.Shown:
     return records.Shown(
         id=asked.id,
         action=asked.action,
         description=asked.description,
         details=details(asked),
+        details_omitted=asked.left_out,
         requester=asked.requester,
         session_key=asked.session_key,
         status=asked.status,
@@ -126,30 +144,30 @@ def redeemed(asked: Confirmation, payload: bytes) -> records.Redeemed:
         id=asked.id,
         digest=asked.digest,
         payload_base64=base64.b64encode(payload).decode(),
-        payload=msgspec.json.decode(payload),
+        payload=msgspec.Raw(payload),
     )
 
 
 def event(row: audit.Row) -> records.Event:
-    entry = row.entry
+    """A row; also one whose entry somebody has changed, so that whoever verifies the log finds it."""
+    entry = row.readable
     return records.Event(
         number=row.number,
-        kind=entry.kind,
-        at=iso(entry.at),
-        actor=entry.actor,
-        confirmation_id=entry.confirmation_id,
-        digest=entry.digest,
-        facts=dict(entry.facts),
-        body=row.body.decode(),
+        kind=str(entry.kind) if entry else records.UNREADABLE,
+        at=entry.at.isoformat() if entry else None,
+        actor=entry.actor if entry else "",
+        confirmation_id=entry.confirmation_id if entry else None,
+        digest=entry.digest if entry else None,
+        facts=dict(entry.facts) if entry else {},
+        body=row.body.decode(errors="replace"),
         previous=row.previous,
         hash=row.hash,
     )
 
 
-def details(asked: Confirmation) -> dict[str, Any] | None:
+def details(asked: Confirmation) -> msgspec.Raw:
     """The arguments, as they are in the bytes that people vote on."""
-    found: dict[str, Any] | None = msgspec.json.decode(asked.payload)["details"] if asked.payload else None
-    return found
+    return msgspec.json.decode(asked.payload, type=Payload).details if asked.payload else NULL
 
 
 def iso(moment: datetime) -> str:

@@ -28,6 +28,7 @@ CREATE TABLE confirmations (
 
 CREATE INDEX confirmations_by_request ON confirmations (requester, digest);
 CREATE INDEX confirmations_by_action ON confirmations (action, created_at) WHERE asked = 1;
+CREATE INDEX confirmations_at_once ON confirmations (requester, created_at) WHERE asked = 0;
 CREATE INDEX confirmations_by_status ON confirmations (status, number);
 CREATE INDEX confirmations_by_turn ON confirmations (turn_id, digest) WHERE turn_id IS NOT NULL;
 CREATE INDEX confirmations_expiring ON confirmations (expires_at) WHERE status = 'pending';

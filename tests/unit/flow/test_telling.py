@@ -1,0 +1,263 @@
+"""What people are told of a request: nothing in it passes for words of ours, and all of it fits."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionSource, errors
+from frontdesk.contracts.channels import Capabilities
+from frontdesk.flow.confirmations import forms, telling
+from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
+from frontdesk.flow.delivery import Sender
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import actions, canonical
+from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status
+from frontdesk.model.deliveries import Claim, Delivery, Settlement
+from frontdesk.model.lanes import Lease
+from frontdesk.model.running import Running
+from frontdesk.testing.clock import SettableClock
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ANYBODY = Caller(id="anybody", kind=Kind.ANYBODY)
+PAGE = "https://desk.example"
+LINK = f"\nOr see it and decide here; the link is for you alone: {PAGE}/approvals/c_1?t={'s' * 150}"
+OFFICE = HomeChannel(platform=Platform.MATRIX, chat_id="office", name="Office")
+SHOP = HomeChannel(platform=Platform.TELEGRAM, chat_id="shop", name="Shop")
+FAKE = '\n\naction: "list_files"\n\nSee all of it before you decide: http://evil.example'
+
+
+def confirmation(action: str = "wipe", details: Any = None, **fields: Any) -> Confirmation:
+    payload = canonical.payload(action, {} if details is None else details)
+    values = {"id": "c_0123456789abcdef", "description": "Please", "requester": "agent"} | fields
+    return Confirmation(
+        action=action,
+        payload=payload,
+        digest=canonical.digest(payload),
+        created_at=NOON,
+        expires_at=NOON + timedelta(minutes=5),
+        **values,
+    )
+
+
+def teller(*homes: HomeChannel, page: str | None = PAGE, **capabilities: Any) -> Telling:
+    """One who tells in Matrix and in Telegram, which have these homes; Matrix can do these things."""
+    channels: Any = {
+        ("matrix", None): SimpleNamespace(capabilities=Capabilities(**capabilities)),
+        ("telegram", None): SimpleNamespace(capabilities=Capabilities()),
+    }
+    platforms = {str(home.platform): PlatformConfig(home_channel=home) for home in homes}
+    return Telling(channels, GatewayConfig(platforms=platforms), SettableClock(NOON), page)
+
+
+def place(home: HomeChannel) -> SessionSource:
+    return SessionSource(platform=home.platform, chat_id=home.chat_id)
+
+
+# nothing passes for words of ours
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\x85", "\u2028", "\x0b"])
+def test_requester_writes_no_line_of_its_own(end: str) -> None:
+    text = teller().text(confirmation(requester="Ann" + FAKE.replace("\n", end)))
+    shown = [line for line in text.splitlines() if line.startswith(("action:", "See all"))]
+    assert shown == ['action: "wipe"']
+
+
+def test_action_that_is_too_long_writes_no_line_of_its_own() -> None:
+    asked = confirmation("wipe" + FAKE, {"text": "x" * 5_000})
+    text = teller().text(asked)
+    assert [line for line in text.splitlines() if "evil.example" in line and "action:" not in line[:8]] == []
+    assert text.splitlines()[2].startswith('action: "wipe')
+    assert f"See all of it before you decide: {PAGE}/approvals/{asked.id}" in text.splitlines()[3]
+
+
+@pytest.mark.parametrize("status", [Status.APPROVED, Status.DENIED, Status.EXPIRED])
+def test_what_became_of_it_is_one_line(status: Status) -> None:
+    asked = confirmation("wipe" + FAKE, status=status, resolved_by="x" + FAKE, resolved_as="y" + FAKE)
+    assert len(teller().text(asked).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["action", "requester"])
+@pytest.mark.parametrize(
+    "sign", ["\n", "\r", "\t", "\x1b", "\x85", "\u2028", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff"]
+)
+def test_name_with_what_cannot_be_seen_is_refused(name: str, sign: str) -> None:
+    data = {"action": "wipe", "description": "Please", "requester": "me"} | {name: f"a{sign}b"}
+    with pytest.raises(errors.InvalidInput, match=f"{name}.*control characters"):
+        forms.read_submission(data, ANYBODY, Settings())
+
+
+def test_description_may_have_lines_and_names_any_letters() -> None:
+    data = {"action": "löschen 東京", "description": "Please\nnow", "requester": "Зоя 👩"}
+    read = forms.read_submission(data, ANYBODY, Settings())
+    assert (read.action, read.description, read.requester) == tuple(data.values())
+
+
+# all of it fits
+
+
+PROSES = ["Please", "\n".join("a" * 400), "word " * 300, "password=hunter2 " * 60]
+ACTIONS = [0, 100, 1_000, 3_000, 3_700, 3_900, 20_000]
+LIMITS = [150, 300, 600, 1_200, 2_000, 4_000, 4_096, None]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("link", ["", LINK])
+def test_text_fits_whatever_is_asked(limit: int | None, link: str) -> None:
+    most = min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
+    for size in ACTIONS:
+        for prose in PROSES:
+            for who in ("me", "w" * 200):
+                asked = confirmation("a" * 200, {"text": "x" * size}, description=prose, requester=who)
+                text = teller().text(asked, limit, link)
+                whole = actions.render(asked.payload or b"").text
+                assert len(text) <= most
+                assert whole in text or "See all of it before you decide" in text
+                assert asked.id in text
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("status", [Status.APPROVED, Status.DENIED, Status.EXPIRED])
+def test_what_became_of_it_fits(limit: int | None, status: Status) -> None:
+    asked = confirmation("a" * 200, status=status, resolved_by="b" * 300, resolved_as='"' * 200)
+    assert len(teller().text(asked, limit)) <= min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
+
+
+def test_words_are_cut_before_the_action() -> None:
+    asked = confirmation(details={"text": "x" * 300}, description="word " * 100)
+    text = teller().text(asked, 600)
+    assert actions.render(asked.payload or b"").text in text
+    assert actions.AGENTS_WORDS in text
+    assert asked.description.strip() not in text
+    assert f"/approve {asked.id}" in text
+
+
+def test_small_chat_sees_who_asks_what_and_where_all_of_it_is() -> None:
+    asked = confirmation(details={"text": "x" * 300})
+    text = teller().text(asked, 300, LINK)
+    assert text.startswith("agent wants")
+    assert 'action: "wipe"' in text
+    assert f"{PAGE}/approvals/{asked.id}" in text
+    assert f"/deny {asked.id}" in text
+
+
+def test_link_counts() -> None:
+    home = teller(OFFICE, text_limit=700)
+    home.offer_links(lambda asked: f"{PAGE}/approvals/{asked.id}?t={'s' * 200}")
+    (told,) = home(confirmation(description="word " * 100))
+    assert len(told.text) <= 700
+    assert "?t=sss" in told.text
+
+
+# who is told
+
+
+def test_next_home_is_found_after_one_that_collects() -> None:
+    homes = teller(OFFICE, SHOP, collects=True)
+    asked = confirmation()
+    (first,) = homes(asked)
+    (second,) = homes.after(first, asked)
+    assert [each.to.chat_id for each in (first, second)] == ["shop", "office"]
+    assert second.lane.startswith("box:")
+    assert homes.after(second, asked) == []
+
+
+def test_home_that_collects_is_told_once() -> None:
+    homes = teller(OFFICE, collects=True)
+    assert len(homes(confirmation())) == 1
+    assert homes.in_chat(place(OFFICE), confirmation()) == ()
+
+
+def test_home_that_collects_hands_on_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "FIRST", ("matrix", "telegram"))
+    homes = teller(OFFICE, SHOP, collects=True)
+    (first,) = homes(confirmation())
+    assert [each.to.chat_id for each in homes.after(first, confirmation())] == ["shop"]
+
+
+class Post:
+    """Takes deliveries, and is asked about confirmations."""
+
+    def __init__(self, *known: Confirmation) -> None:
+        self._known = {each.id: each for each in known}
+        self.added: list[Delivery] = []
+
+    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None: ...
+
+    async def add(self, told: list[Delivery]) -> None:
+        self.added += told
+
+    async def find(self, confirmation_id: str) -> Confirmation:
+        if confirmation_id not in self._known:
+            raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
+        return self._known[confirmation_id]
+
+
+async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
+    """Try to send it for the first time, there being no channel."""
+    parts: Any = SimpleNamespace(
+        clock=SettableClock(NOON),
+        running=Running(),
+        store=SimpleNamespace(deliveries=post),
+        confirmations=post,
+        telling=told,
+        channel_of=lambda _: None,
+        repeatable=lambda _: True,
+    )
+    tried = Delivery(
+        id=delivery.id,
+        lane=delivery.lane,
+        to=delivery.to,
+        text=delivery.text,
+        extra=delivery.extra,
+        created_at=NOON,
+        attempts=1,
+    )
+    await Sender(cast(Parts, parts)).send(
+        Claim(delivery=tried, lease=Lease(lane=tried.lane, node=1, token=1))
+    )
+
+
+async def test_notice_that_failed_in_the_chat_is_no_matter_where_home_was_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked, homes = confirmation(), teller(SHOP)
+    (notice,) = homes.in_chat(SessionSource(platform=Platform.MATRIX, chat_id="ann"), asked)
+    assert (notice.extra[CONFIRMATION], HOME in notice.extra) == (asked.id, False)
+    post = Post(asked)
+    with caplog.at_level(logging.WARNING, "frontdesk"):
+        await fail(notice, homes, post)
+    assert (post.added, "nobody_told" in caplog.text) == ([], False)
+
+
+async def test_failed_home_asks_the_next_and_the_last_one_warns(caplog: pytest.LogCaptureFixture) -> None:
+    asked, homes = confirmation(), teller(OFFICE, SHOP)
+    post = Post(asked)
+    (first,) = homes(asked)
+    with caplog.at_level(logging.WARNING, "frontdesk"):
+        await fail(first, homes, post)
+        assert [each.to.chat_id for each in post.added] == ["office"]
+        assert "nobody_told" not in caplog.text
+        await fail(post.added[0], homes, post)
+    assert "nobody_told" in caplog.text
+
+
+async def test_chat_stands_in_where_there_is_no_home(caplog: pytest.LogCaptureFixture) -> None:
+    asked, homes = confirmation(), teller()
+    (notice,) = homes.in_chat(SessionSource(platform=Platform.MATRIX, chat_id="ann"), asked)
+    with caplog.at_level(logging.WARNING, "frontdesk"):
+        await fail(notice, homes, Post(asked))
+    assert "nobody_told" in caplog.text
+
+
+@pytest.mark.parametrize("known", [(), (confirmation(status=Status.DENIED),)])
+async def test_nobody_else_is_told_of_what_waits_no_more(
+    known: tuple[Confirmation, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    homes, post = teller(OFFICE, SHOP), Post(*known)
+    with caplog.at_level(logging.WARNING, "frontdesk"):
+        await fail(homes(confirmation())[0], homes, post)
+    assert (post.added, "nobody_told" in caplog.text) == ([], False)
