@@ -307,7 +307,7 @@ def test_action_that_was_decided_elsewhere_gives_the_prompt_back(home: Path) -> 
 
 def test_line_that_was_written_before_the_question_decides_nothing(home: Path) -> None:
     """Neither what a program writes, nor what somebody typed while the agent was still at work."""
-    with start(home, "chat", "--chat", "piped", **AGENT) as process:
+    with start(home, "chat", "--chat", "piped", terminal=False, **AGENT) as process:
         write(process, "!approve unlink Unlink it?\nyes\n")
         asked = read_until(process, "REASON")
     deny(home, asked, "another piped")
