@@ -26,6 +26,7 @@ ALL: dict[str, Benchmark] = {
     "nodes": gateway.nodes,
     "confirmations": confirmations.cycles,
     "audit": confirmations.verification,
+    "expiry": confirmations.expiry,
 }
 
 

@@ -16,7 +16,7 @@ from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.model import audit
-from frontdesk.model.confirmations import Caller, Kind, Settings
+from frontdesk.model.confirmations import MOST_PENDING, Caller, Kind, Settings
 from frontdesk.testing import postgres
 
 AGENT = Caller(id="token:agent", kind=Kind.AGENT)
@@ -172,3 +172,21 @@ def _log(count: int) -> list[audit.Row]:
         )
         rows.append(audit.chained(entry, rows[-1] if rows else None))
     return rows
+
+
+async def expiry(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """How late requests end whose time is over, as many as may wait."""
+    count = 20 if quick else MOST_PENDING
+    url = f"sqlite:///{folder}/state.db"
+    store: Store = await plugins.load_store(url)(url)
+    service = Confirmations(store, UNLIMITED)
+    asked = []
+    for number in range(count):
+        data = {"action": "send", "description": "?", "details": {"n": number}, "timeout_seconds": 30}
+        asked.append((await service.submit(data, AGENT)).confirmation)
+    watching = asyncio.create_task(service.watch())
+    ended = [await service.wait(each.id, 60) for each in asked]
+    watching.cancel()
+    await store.close()
+    late = max((each.resolved_at - each.expires_at).total_seconds() for each in ended if each.resolved_at)
+    yield Result(f"confirmations end late by, of {len(ended)}", f"{late:.2f} s", "-", late, 2, unit="s")
