@@ -70,6 +70,14 @@ async def receiving(channel: channels.Channel, desk: channels.Desk) -> AsyncIter
         await channel.close()
 
 
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
+
+
 class Received(NamedTuple):
     headers: dict[str, str]
     body: bytes
@@ -89,8 +97,9 @@ class Receiver:
         self._closing = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        # Bound and not listening: nobody else gets the port while we refuse.
+        self._place = _bound(0)
+        self.port: int = self._place.getsockname()[1]
 
     @property
     def url(self) -> str:
@@ -98,7 +107,11 @@ class Receiver:
 
     async def open(self) -> None:
         if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+            self._server = await asyncio.start_server(self._serve, sock=_bound(self.port))
+
+    def leave(self) -> None:
+        """Give the port back."""
+        self._place.close()
 
     async def refuse(self) -> None:
         """Stop listening."""
@@ -148,3 +161,4 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield opened
     finally:
         await opened.refuse()
+        opened.leave()
