@@ -128,3 +128,16 @@ def test_denied_action_is_not_carried_out(tmp_path: Path, receiver: Receiver) ->
         desk.ask("confirm", "deny", asked["id"], "--reason", "still needed", "--json")
         assert "left alone" in receiver.wait_for(2)
     assert not desk.done.exists()
+
+
+def test_owner_decides_although_no_port_is_served(tmp_path: Path, receiver: Receiver) -> None:
+    desk = Desk(tmp_path, receiver)
+    file = tmp_path / ".frontdesk" / "frontdesk.toml"
+    file.write_text(re.sub(r"\[confirm\]\nport = \d+", "[confirm]\nenabled = false", file.read_text()))
+    with program.start(tmp_path, "run", "--log-level", "warning", SHOP_SECRET=SECRET) as process:
+        found = re.search(r"http://[\d.:]+", program.read_until(process, "agent is"))
+        assert found
+        assert post(found[0], "e1", "please remove it") == 202
+        asked = desk.pending()
+        desk.ask("confirm", "deny", asked["id"], "--json")
+        assert "left alone" in receiver.wait_for(2)

@@ -180,6 +180,7 @@ def test_gateway_that_goes_is_told(tmp_path: Path) -> None:
     with running(tmp_path) as gateway, seated(tmp_path, "chat", **AGENT) as seat:
         seat.read_until(PROMPT)
         seat.type("!say here; !hang\n")
+        seat.read_until("\n")  # what was typed comes back first
         seat.read_until("here")
         gateway.kill()
         code, rest = seat.finish()

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import msgspec
 
-from frontdesk import errors
-from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Owed
 from frontdesk.contracts.store import Store
+from frontdesk.flow.confirmations import rounds
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation
 
@@ -20,9 +19,6 @@ FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 600.0
 MOST_ATTEMPTS = 12
 AT_ONCE = 10
-LOOK_SECONDS = 1.0
-SHORTEST_PAUSE_SECONDS = 0.02
-TROUBLE_PAUSE_SECONDS = 0.5
 
 Call = Callable[[str, str, bytes], Awaitable[bool]]
 """Takes an address, an id and a body there; whether it was heard."""
@@ -37,21 +33,13 @@ class Callbacks:
         self._clock = clock or SystemClock()
 
     async def run(self) -> None:
-        """Call whom it is time to call, until cancelled: the outermost door of the calls."""
-        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
-        try:
-            while True:
-                try:
-                    if not await self.call_due():
-                        await bell.wait(await self._pause())
-                except errors.StoreError as error:
-                    log.warning("store_troubled", why=str(error))
-                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-                except Exception:
-                    log.exception("job_failed")
-                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-        finally:
-            bell.silence()
+        """Call whom it is time to call, until cancelled."""
+        await rounds.make_rounds(self._store.bells, self._call_and_pause)
+
+    async def _call_and_pause(self) -> float:
+        while await self.call_due():
+            continue
+        return rounds.pause_until(await self._store.confirmations.next_callback(), self._clock.now())
 
     async def call_due(self) -> int:
         """How many it was time for."""
@@ -71,11 +59,6 @@ class Callbacks:
         else:
             seconds = min(FIRST_PAUSE_SECONDS * 2 ** (owed.attempts - 1), LONGEST_PAUSE_SECONDS)
             await kept.retry_callback(asked.id, self._clock.now() + timedelta(seconds=seconds))
-
-    async def _pause(self) -> float:
-        due = await self._store.confirmations.next_callback()
-        seconds = (due - self._clock.now()).total_seconds() if due else LOOK_SECONDS
-        return min(max(seconds, SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)
 
 
 def body_of(asked: Confirmation) -> bytes:

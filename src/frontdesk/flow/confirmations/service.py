@@ -14,7 +14,7 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Tell
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations import forms
+from frontdesk.flow.confirmations import forms, rounds
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, confirmations, rules
@@ -36,13 +36,10 @@ from frontdesk.model.rules import Rule
 ID_BYTES = 8
 MOST_LISTED = 500
 LONGEST_WAIT_SECONDS = 60.0
-LOOK_SECONDS = 1.0
 MOST_NAMES = 50
 """Of one person, looked at in one round."""
-SHORTEST_PAUSE_SECONDS = 0.02
 SWEPT_AT_ONCE = 100
 FOLLOWED_AT_ONCE = 200
-TROUBLE_PAUSE_SECONDS = 0.5
 
 UNUSABLE = {
     "redeemed": "it was used before",
@@ -163,7 +160,7 @@ class Confirmations:
                 left = end - loop.time()
                 if left <= 0:
                     break
-                await bell.wait(min(left, LOOK_SECONDS))
+                await bell.wait(min(left, rounds.LOOK_SECONDS))
             return await self.find(confirmation_id)
         finally:
             bell.silence()
@@ -288,7 +285,7 @@ class Confirmations:
                     yield row
                     after = row.number
                 if not found:
-                    await bell.wait(LOOK_SECONDS)
+                    await bell.wait(rounds.LOOK_SECONDS)
         finally:
             bell.silence()
 
@@ -329,28 +326,12 @@ class Confirmations:
             log.info("confirmation_escalated", confirmation=passed.id, action=passed.action)
 
     async def watch(self) -> None:
-        """Sweep when something is due, until cancelled: the outermost door of what is done by the clock."""
-        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
-        try:
-            while True:
-                try:
-                    await self.sweep()
-                    await bell.wait(await self._pause())
-                except errors.StoreError as error:
-                    log.warning("store_troubled", why=str(error))
-                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-                except Exception:
-                    log.exception("job_failed")
-                    await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-        finally:
-            bell.silence()
+        """Sweep when something is due, until cancelled."""
+        await rounds.make_rounds(self._store.bells, self._sweep_and_pause)
 
-    async def _pause(self) -> float:
-        due = await self._kept.next_due()
-        if due is None:
-            return LOOK_SECONDS
-        seconds = (due - self._clock.now()).total_seconds()
-        return min(max(seconds, SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)
+    async def _sweep_and_pause(self) -> float:
+        await self.sweep()
+        return rounds.pause_until(await self._kept.next_due(), self._clock.now())
 
 
 def _new_id() -> str:

@@ -12,8 +12,8 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.config import Config
 from frontdesk.config.settings import Origin
 from frontdesk.logs import get_logger
-from frontdesk.web.confirmations import page_routes
-from frontdesk.web.confirmations.serving import credentials_of, serving
+from frontdesk.web.confirmations import Application, page_routes
+from frontdesk.web.confirmations.serving import credentials_of, serving_owner, serving_port
 
 PORT = "confirm.port"
 
@@ -37,30 +37,34 @@ class Joined:
     async def serving(self) -> AsyncIterator[str | None]:
         """The service's address for as long as the block lasts; None when it has none.
 
-        Another program on the usual port keeps nobody from talking to the agent. A port that was chosen is
-        an error when it cannot be had.
+        The owner's commands reach it in any case.
         """
-        confirm, settings = self._loaded.confirm, self._service.settings
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(calling(self._store, confirm.people.callback_secret))
-            url = None
-            if confirm.enabled:
-                served = serving(
-                    self._service,
-                    self._credentials,
-                    host=confirm.host,
-                    port=confirm.port,
-                    names=self._loaded.names,
-                    page_url=settings.page_url,
-                    socket=self.keys.socket,
-                )
-                try:
-                    url = await opened.enter_async_context(served)
-                except errors.CannotListen as error:
-                    if self._is_chosen(PORT):
-                        raise
-                    log.warning("confirmations_not_served", why=str(error))
-            yield url
+        confirm, page_url = self._loaded.confirm, self._service.settings.page_url
+        async with (
+            calling(self._store, confirm.people.callback_secret),
+            serving_owner(
+                self._service,
+                self._credentials,
+                self.keys.socket,
+                host=confirm.host,
+                names=self._loaded.names,
+                page_url=page_url,
+            ) as app,
+            AsyncExitStack() as opened,
+        ):
+            yield await self._open_port(app, opened) if confirm.enabled else None
+
+    async def _open_port(self, app: Application, opened: AsyncExitStack) -> str | None:
+        """The port, unless another program has it: that keeps nobody from talking to the agent. One that was
+        chosen is an error then."""
+        confirm = self._loaded.confirm
+        try:
+            return await opened.enter_async_context(serving_port(app, confirm.host, confirm.port))
+        except errors.CannotListen as error:
+            if self._is_chosen(PORT):
+                raise
+            log.warning("confirmations_not_served", why=str(error))
+            return None
 
     def _is_chosen(self, name: str) -> bool:
         return any(value.name == name and value.origin is not Origin.DEFAULT for value in self._loaded.values)

@@ -24,7 +24,7 @@ SO_FAR = "Your yes counts: {said} of {quorum} so far."
 
 
 def title(asked: Confirmation) -> str:
-    return f"Allow {_line(asked.action)}?"
+    return f"Allow {quoting.one_line(asked.action)}?"
 
 
 def outcome(asked: Confirmation) -> str:
@@ -58,8 +58,8 @@ def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Mar
     rows = [
         tag(
             "tr",
-            tag("td", tag("a", _line(each.action), href=f"{PATH}/{each.id}")),
-            tag("td", _line(each.requester)),
+            tag("td", tag("a", quoting.one_line(each.action), href=f"{PATH}/{each.id}")),
+            tag("td", quoting.one_line(each.requester)),
             tag("td", _moment(each.expires_at, now)),
         )
         for each in found
@@ -74,7 +74,7 @@ def request(
     """The whole action, and the two buttons where the one who looks may decide."""
     return tag(
         "main",
-        tag("h1", "Allow ", tag("bdi", _line(asked.action)), "?"),
+        tag("h1", "Allow ", tag("bdi", quoting.one_line(asked.action)), "?"),
         tag("h2", "What will be done"),
         tag("pre", actions.render(asked.payload).text) if asked.payload else tag("p", ERASED),
         tag("h2", "Why"),
@@ -93,11 +93,11 @@ def refusal(title: str, detail: str) -> Markup:
 
 
 def _facts(asked: Confirmation, now: datetime) -> Markup:
-    facts: list[tuple[str, str]] = [("Asked by", _line(asked.requester))]
+    facts: list[tuple[str, str]] = [("Asked by", quoting.one_line(asked.requester))]
     if asked.on_behalf_of:
-        facts.append(("On behalf of", _line(asked.on_behalf_of)))
+        facts.append(("On behalf of", quoting.one_line(asked.on_behalf_of)))
     if asked.session_key:
-        facts.append(("In", _line(asked.session_key)))
+        facts.append(("In", quoting.one_line(asked.session_key)))
     facts += [("Asked", _moment(asked.created_at, now)), ("Ends", _moment(asked.expires_at, now))]
     if asked.terms.quorum > 1:
         facts.append(("Approved by", f"{len(asked.approvals)} of {asked.terms.quorum}"))
@@ -150,8 +150,3 @@ def _moment(moment: datetime, now: datetime) -> Markup:
 def _span(seconds: int) -> str:
     minutes, rest = divmod(seconds, 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def _line(text: str) -> str:
-    """A text of strangers on one line, without what cannot be seen or turns the writing around."""
-    return quoting.clean_text(text, max(len(text), len(quoting.ELLIPSIS))).replace("\n", " ")

@@ -28,42 +28,45 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
 
 def credentials_of(keys: Keys, people: People) -> Credentials:
     """Everybody with a token: the owner, and whom the settings name."""
-    return Credentials(approvers={OWNER: keys.token, **people.approvers}, agents=people.agents)
+    approvers = {OWNER: keys.token, **people.approvers}
+    return Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
 
 
 @asynccontextmanager
-async def serving(
+async def serving_owner(
     service: Confirmations,
     credentials: Credentials,
+    socket: Path,
     *,
     host: str,
-    port: int,
     names: Collection[str] = (),
     page_url: str | None = None,
-    socket: Path | None = None,
-) -> AsyncIterator[str]:
-    """The service's address, served for as long as the block lasts; on the owner's socket, too."""
+) -> AsyncIterator[Application]:
+    """The service on the owner's socket, for as long as the block lasts; `serving_port` adds a port."""
     mode = service.settings.mode
     app = make_app(service, credentials, bound_to=host, names=names, mode=mode, page_url=page_url)
+    async with AsyncExitStack() as opened:
+        try:
+            await opened.enter_async_context(server.serving_owner(app, socket))
+        except errors.CannotListen as error:  # another service has it; commands are then told where we are
+            log.warning("owner_not_served", why=str(error))
+        try:
+            yield app
+        finally:
+            app.close()
+
+
+@asynccontextmanager
+async def serving_port(app: Application, host: str, port: int) -> AsyncIterator[str]:
+    """The service's address, for as long as the block lasts."""
     with _listening(host, port) as listening:
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(server.serving_app(app, listening))
-            if socket:
-                await _serve_owner(app, socket, opened)
+        async with server.serving_app(app, listening):
             url = _url(host, listening)
-            log.info("confirmations_served", url=url, mode=str(mode))
+            log.info("confirmations_served", url=url)
             try:
                 yield url
             finally:
                 app.close()
-
-
-async def _serve_owner(app: Application, socket: Path, opened: AsyncExitStack) -> None:
-    """A second service in the same home goes without: the owner's commands are then told where it is."""
-    try:
-        await opened.enter_async_context(server.serving_owner(app, socket))
-    except errors.CannotListen as error:
-        log.warning("owner_not_served", why=str(error))
 
 
 @asynccontextmanager
@@ -88,16 +91,11 @@ async def serving_alone(
                 service, credentials, keys.link_key, bound_to=host, names=names, page_url=page_url
             )
             await opened.enter_async_context(server.serving_app(pages, listening))
-        served = serving(
-            service,
-            credentials,
-            host=host,
-            port=port,
-            names=names,
-            page_url=page_url,
-            socket=keys.socket,
+        app = await opened.enter_async_context(
+            serving_owner(service, credentials, keys.socket, host=host, names=names, page_url=page_url)
         )
-        yield Addresses(url=await opened.enter_async_context(served), page_url=page_url)
+        url = await opened.enter_async_context(serving_port(app, host, port))
+        yield Addresses(url=url, page_url=page_url)
 
 
 @contextmanager
