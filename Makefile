@@ -12,13 +12,16 @@ PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process.
 JOBS ?= 3
 
+BROWSERS := chromium chromium-browser google-chrome
+apt = $(1) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_COMPILE_BYTECODE := 1
 # uv brings its own root certificates, which do not know the one of a company's proxy.
 export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format cover bench prove lock clean
+.PHONY: help run test check format browser cover bench prove lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -38,6 +41,15 @@ check: $(STAMP) ## check format, lint, types and layers
 format: $(STAMP) ## format the source and apply safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+browser: ## install Chromium for the tests in a browser, where apt-get may; `make test` never does
+	@for name in $(BROWSERS); do command -v "$$name" && exit 0; done; \
+	if command -v apt-get >/dev/null && as=$$(test "$$(id -u)" = 0 || echo sudo -n) && $$as true 2>/dev/null \
+		&& { $(call apt,$$as) || { $$as apt-get update -qq && $(call apt,$$as); }; }; then \
+		command -v chromium; \
+	else \
+		echo 'Install one of these, and `make test` will use it: $(BROWSERS). Without one, its tests are skipped.'; \
+	fi
 
 cover: $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase

@@ -1,9 +1,14 @@
-"""Somebody who decides about whatever waits, over real HTTP."""
+"""A service in this process, and somebody who decides about whatever waits, over real HTTP."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
+import pytest
+
+from frontdesk import ConfirmationServer
 
 PATIENCE_SECONDS = 60.0
 
@@ -47,3 +52,24 @@ class Approver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ConfirmationServer]:
+    """A service that takes any number of requests; its home is the test's folder."""
+    server = ConfirmationServer(port=0, db_path=tmp_path / "state.db", rate_limit=100_000, home=tmp_path)
+    server.start_background()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(server: ConfirmationServer) -> str:
+    assert server.addresses
+    return server.addresses.url
+
+
+@pytest.fixture
+def approver(server: ConfirmationServer, url: str) -> Iterator[Approver]:
+    with Approver(url, server.keys.token()) as approver:
+        yield approver

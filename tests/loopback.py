@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import NamedTuple
 
 import uvicorn
@@ -68,6 +70,26 @@ async def receiving(channel: channels.Channel, desk: channels.Desk) -> AsyncIter
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await channel.close()
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Answers requests without a word on the terminal."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def served_by(handler: type[Quiet]) -> Iterator[str]:
+    """The address at which a thread of its own answers, for tests that wait."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def _bound(port: int) -> socket.socket:

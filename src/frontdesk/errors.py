@@ -15,6 +15,7 @@ FrontdeskError
 │   │   └── MissingSetting
 │   ├── InexactJson           JSON that could be read in more than one way
 │   ├── ReasonMissing
+│   ├── RequestRefused        what the confirmation service does not take, as a client hears it
 │   ├── InvalidConfigFile     not TOML
 │   └── UnreadableConfigFile
 ├── Unroutable                an event without any address
@@ -31,6 +32,7 @@ FrontdeskError
 ├── LockedOut                 too many wrong codes
 ├── UnknownConfirmation
 ├── AlreadyResolved           somebody decided before, or its time is over
+│   └── Withdrawn             what nobody waits for any more
 ├── StillPending              what has to be decided first
 ├── RateLimited               an action is asked for too often
 │   └── AskedTooOften         as a client hears it
@@ -161,6 +163,10 @@ class ReasonMissing(InvalidInput):
     """A reason is needed to decide about {confirmation_id}."""
 
 
+class RequestRefused(InvalidInput):
+    """The confirmation service refused this: {why}"""
+
+
 class InvalidConfigFile(InvalidInput):
     """{path}, line {line}, is not valid TOML: {why}"""
 
@@ -214,6 +220,10 @@ class AlreadyResolved(FrontdeskError):
     """Confirmation {confirmation_id} is {status}: nothing more can be decided."""
 
 
+class Withdrawn(AlreadyResolved):
+    """Confirmation {confirmation_id} was withdrawn: what asked for it has ended, nothing is to be decided."""
+
+
 class StillPending(FrontdeskError):
     """Confirmation {confirmation_id} still waits: it has to be decided first."""
 
@@ -265,6 +275,9 @@ class ActionChanged(FrontdeskError):
 class ServiceUnreachable(FrontdeskError):
     """The confirmation service at {url} cannot be asked: {why}"""
 
+    answered: bool = False
+    """Whether somebody is there, who does not answer as a service does that works."""
+
 
 class SignatureRefused(FrontdeskError):
     """Nothing proves who sent the request."""
@@ -297,7 +310,7 @@ class LockedOut(FrontdeskError):
 
 
 class CannotListen(FrontdeskError):
-    """The gateway cannot listen on {where}: {why}"""
+    """The address {where} cannot be had: {why}"""
 
 
 class AddressInUse(CannotListen):

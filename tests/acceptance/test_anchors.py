@@ -1,14 +1,17 @@
-"""Anchors of the audit log that are kept at an address."""
+"""Anchors of the audit log: at an address, and when they are not there."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from frontdesk.confirm import SyncClient
+from tests import loopback
 from tests.acceptance import program
 from tests.acceptance.test_confirm import serving
+
+BEGIN = ("audit", "verify", "--new-anchor", "--anchor")
 
 
 class Keeper:
@@ -19,7 +22,7 @@ class Keeper:
         self.status = 200
         keeper = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(loopback.Quiet):
             def do_GET(self) -> None:
                 self._answer(keeper.status if keeper.lines else 404, "".join(keeper.lines))
 
@@ -33,29 +36,21 @@ class Keeper:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-            def log_message(self, format: str, *arguments: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/anchor"
+        self._handler = Handler
+        self.url = ""
 
     @contextmanager
     def keeping(self) -> Iterator["Keeper"]:
-        thread = threading.Thread(target=self._server.serve_forever)
-        thread.start()
-        try:
+        with loopback.served_by(self._handler) as address:
+            self.url = f"{address}/anchor"
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
 
 
 def test_anchor_at_an_address_grows_and_finds_what_was_cut_off(tmp_path: Path) -> None:
     with Keeper().keeping() as keeper:
         with serving(tmp_path) as service:
             SyncClient(service.url).request("reboot", "Reboot it")
-            assert service.run("audit", "verify", "--anchor", keeper.url).returncode == 0
+            assert service.run(*BEGIN, keeper.url).returncode == 0
             SyncClient(service.url).request("reboot", "Reboot it", {"host": "db"})
             assert service.run("audit", "verify", "--anchor", keeper.url).returncode == 0
         assert [line.split()[0] for line in keeper.lines] == ["1", "2"]
@@ -68,8 +63,52 @@ def test_anchor_at_an_address_grows_and_finds_what_was_cut_off(tmp_path: Path) -
 def test_address_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with Keeper().keeping() as keeper, serving(tmp_path) as service:
         SyncClient(service.url).request("reboot", "Reboot it")
-        assert service.run("audit", "verify", "--anchor", keeper.url).returncode == 0
+        assert service.run(*BEGIN, keeper.url).returncode == 0
         keeper.status = 500
         troubled = service.run("audit", "verify", "--anchor", keeper.url)
         assert troubled.returncode != 0
         assert "500" in troubled.stderr
+
+
+def test_address_that_has_forgotten_the_anchor_is_an_error(tmp_path: Path) -> None:
+    with Keeper().keeping() as keeper, serving(tmp_path) as service:
+        SyncClient(service.url).request("reboot", "Reboot it")
+        assert service.run(*BEGIN, keeper.url).returncode == 0
+        keeper.lines.clear()
+        assert service.run("audit", "verify", "--anchor", keeper.url).returncode == 1
+        assert keeper.lines == []
+
+
+@pytest.mark.parametrize("removed", ["emptied", "deleted"])
+def test_anchor_file_that_was_emptied_or_deleted_is_told_and_not_begun_again(
+    tmp_path: Path, removed: str
+) -> None:
+    file = tmp_path / "anchors"
+    with serving(tmp_path) as service:
+        SyncClient(service.url).request("reboot", "Reboot it")
+        assert service.run(*BEGIN, str(file)).returncode == 0
+        file.write_text("\n") if removed == "emptied" else file.unlink()
+        gone = service.run("audit", "verify", "--anchor", str(file), "--json")
+        assert (gone.returncode, gone.stdout) == (1, "")
+        assert "removed" in gone.stderr
+        assert not file.exists() or not file.read_text().strip()
+
+
+def test_anchor_can_be_begun_before_the_first_row(tmp_path: Path) -> None:
+    file = tmp_path / "anchors"
+    with serving(tmp_path) as service:
+        assert service.run(*BEGIN, str(file)).returncode == 0
+        assert service.run("audit", "verify", "--anchor", str(file)).returncode == 0
+        SyncClient(service.url).request("reboot", "Reboot it")
+        assert service.run("audit", "verify", "--anchor", str(file)).returncode == 0
+    assert [line.split()[0] for line in file.read_text().splitlines()] == ["0", "1"]
+
+
+def test_anchor_that_is_there_is_checked_also_when_a_new_one_may_begin(tmp_path: Path) -> None:
+    file = tmp_path / "anchors"
+    with serving(tmp_path) as service:
+        SyncClient(service.url).request("reboot", "Reboot it")
+        assert service.run(*BEGIN, str(file)).returncode == 0
+        file.write_text(file.read_text().replace("1 ", "7 ", 1))
+        cut = service.run(*BEGIN, str(file))
+    assert (cut.returncode, "truncated" in cut.stdout) == (1, True)

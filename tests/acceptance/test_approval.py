@@ -120,6 +120,23 @@ def test_approved_action_is_carried_out_once_over_a_killed_gateway(
     assert events.count("redeemed") == 1
 
 
+def test_shutdown_lets_go_of_a_turn_that_waits_for_a_person(tmp_path: Path, receiver: Receiver) -> None:
+    """It would be waited for no longer than the test may take, though turns have an hour to finish."""
+    desk = Desk(tmp_path, receiver)
+    file = tmp_path / ".frontdesk" / "frontdesk.toml"
+    file.write_text(f"{file.read_text()}\n[gateway]\ndrain_seconds = 3600\n")
+    with desk.running() as (process, url):
+        assert post(url, "e1", "please remove it") == 202
+        asked = desk.pending()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(program.PATIENCE_SECONDS) == 0
+    with desk.running():
+        assert desk.pending()["id"] == asked["id"]
+        desk.ask("confirm", "approve", asked["id"], "--yes", "--json")
+        assert "removed" in receiver.wait_for(2)
+        assert desk.done.read_text() == "removed a.txt\n"
+
+
 def test_denied_action_is_not_carried_out(tmp_path: Path, receiver: Receiver) -> None:
     desk = Desk(tmp_path, receiver)
     with desk.running() as (_, url):

@@ -1,6 +1,7 @@
 """The chat, as somebody at a terminal has it."""
 
 import asyncio
+import json
 import re
 import signal
 import subprocess
@@ -278,18 +279,45 @@ def test_second_gateway_of_a_home_is_refused(home: Path) -> None:
 ALLOW = "Allow it? yes or no: "
 
 
-@pytest.mark.parametrize(("said", "answer"), [("yes", "approved: remove"), ("no", "denied: remove")])
-def test_action_that_the_agent_asks_for_is_decided_at_the_prompt(home: Path, said: str, answer: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "decided", "answer"),
+    [
+        ("yes", "approved", "approved: remove"),
+        ("no", "denied", "denied: remove (it was denied)"),
+    ],
+)
+def test_action_that_the_agent_asks_for_is_decided_at_the_prompt(
+    home: Path, said: str, decided: str, answer: str
+) -> None:
     with seated(home, "chat", "--chat", f"deciding {said}", **AGENT) as seat:
         seat.read_until(PROMPT)
         seat.type(f"!approve remove Remove the file for {said}?\n")
         asked = seat.read_until(ALLOW)
         assert f"Remove the file for {said}?" in asked
-        assert "/approve c_" in asked
-        seat.type("wait a moment\n")
-        assert "waits until this is decided" in seat.read_until(ALLOW)
+        found = re.search(r"/approve (c_[0-9a-f]+)", asked)
+        assert found
         seat.type(f"{said}\n")
-        assert answer in seat.read_until(PROMPT)
+        seat.read_until("\n")
+        shown = seat.read_until(PROMPT).splitlines()
+        assert sorted(shown[:-1]) == sorted([answer, f"{found[1]} is {decided}."])
+        leave(seat)
+
+
+def test_message_during_a_decision_waits_and_is_answered_after_it(home: Path) -> None:
+    with seated(home, "chat", "--chat", "meanwhile", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!approve archive Archive the file?\n")
+        seat.read_until(ALLOW)
+        seat.type("wait a moment\n")
+        assert "Your message is queued" in seat.read_until(ALLOW)
+        seat.type("/approve\n")
+        assert "Which one?" in seat.read_until(ALLOW)
+        seat.type("no\n")
+        shown = seat.read_until("echo: wait a moment")
+        assert shown.index("denied: archive") > 0
+        shown += seat.read_until(PROMPT)
+        assert "away" not in shown
+        assert "queued" not in shown
         leave(seat)
 
 
@@ -298,12 +326,19 @@ def test_action_that_was_decided_elsewhere_gives_the_prompt_back(home: Path) -> 
         seat.read_until(PROMPT)
         seat.type("!approve rename Rename the file?\n")
         asked = seat.read_until(ALLOW)
-        found = re.search(r"/deny (c_[0-9a-f]+)", asked)
-        assert found
-        done = run(home, "chat", "--chat", "another", "-m", f"/deny {found[1]}", **AGENT)
-        assert "is denied" in done.stdout
-        assert "denied: rename" in seat.read_until(PROMPT)
+        deny(home, asked, "another")
+        assert seat.read_until(PROMPT).splitlines() == ["", "denied: rename (it was denied)", PROMPT]
         leave(seat)
+
+
+@pytest.mark.parametrize("command", ["/approve c_1234", "/deny c_1234", "/approve", "/deny"])
+def test_decision_that_is_refused_ends_in_an_exit_code(home: Path, command: str) -> None:
+    done = run(home, "chat", "--chat", "refused", "-m", command, **AGENT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "c_1234" in done.stderr or "Which one?" in done.stderr
+    told = run(home, "chat", "--chat", "refused", "--json", "-m", command, **AGENT)
+    assert told.returncode == 1
+    assert json.loads(told.stdout.splitlines()[-1])["error"] == done.stderr.strip()
 
 
 def test_line_that_was_written_before_the_question_decides_nothing(home: Path) -> None:

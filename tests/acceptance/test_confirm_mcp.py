@@ -15,7 +15,9 @@ import pytest
 from frontdesk import ConfirmationServer
 from frontdesk.cli.confirm import protocol
 from tests.acceptance import program
-from tests.approvers import Approver
+from tests.approvers import Approver, approver, server, url
+
+__all__ = ["approver", "server", "url"]
 
 WIPE = {"action": "wipe_database", "description": "Make room", "details": {"name": "old "}}
 META = {protocol.VERSION: "2026-07-28", protocol.CAPABILITIES: {}}
@@ -23,26 +25,6 @@ META = {protocol.VERSION: "2026-07-28", protocol.CAPABILITIES: {}}
 needs_mcp = pytest.mark.skipif(
     not find_spec("mcp"), reason="the package mcp is not installed: pip install mcp"
 )
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ConfirmationServer]:
-    server = ConfirmationServer(port=0, db_path=":memory:", home=tmp_path)
-    server.start_background()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def url(server: ConfirmationServer) -> str:
-    assert server.addresses
-    return server.addresses.url
-
-
-@pytest.fixture
-def approver(server: ConfirmationServer, url: str) -> Iterator[Approver]:
-    with Approver(url, server.keys.token()) as approver:
-        yield approver
 
 
 class Agent:

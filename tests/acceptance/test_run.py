@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ import openai
 import pytest
 
 from frontdesk.formats import webhooks
+from tests import loopback
 from tests.acceptance import program
 
 SECRET = "a secret of the laboratory"
@@ -51,7 +51,7 @@ class Receiver:
         self.arrived = threading.Condition()
         receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(loopback.Quiet):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(204)
@@ -60,22 +60,14 @@ class Receiver:
                     receiver.got.append(json.loads(body))
                     receiver.arrived.notify_all()
 
-            def log_message(self, format: str, *arguments: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        self._handler = Handler
+        self.url = ""
 
     @contextmanager
     def serving(self) -> Iterator["Receiver"]:
-        thread = threading.Thread(target=self._server.serve_forever)
-        thread.start()
-        try:
+        with loopback.served_by(self._handler) as address:
+            self.url = f"{address}/"
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
 
     def wait_for(self, count: int) -> list[str]:
         with self.arrived:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -100,3 +100,12 @@ async def postgres_schema(store_url: str) -> AsyncIterator[asyncpg.Connection]:
         yield connection
     finally:
         await connection.close()
+
+
+async def stored(store_url: str, sql: str) -> list[tuple[Any, ...]]:
+    """What is in the database, past the store."""
+    if store_url.startswith("sqlite"):
+        with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
+            return file.execute(sql).fetchall()
+    async with postgres_schema(store_url) as connection:
+        return list(map(tuple, await connection.fetch(sql)))

@@ -65,8 +65,11 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
     await asker.redeem(lapsed)
     clock.advance(seconds=lapsed.timeout_seconds)
     await asker.expire()
+    await asker.ask(request("stopped", turn_id="t1"))
+    await asker.kept.withdraw("t1", clock.now(), tell=asker.tell)
     await asker.add_rule()
     await asker.kept.revoke_rule("r1", ANN, clock.now())
+    await asker.kept.prune(clock.now(), clock.now(), 1)
 
 
 async def verified(asker: Asker, anchor: Anchor | None = None) -> Verified:
@@ -362,7 +365,7 @@ async def test_running_service_names_a_row_that_cannot_be_read(
         rows = await database.rows()
         broken = rows[number - 1 if number else -1]
         await database.put(replace(broken, body=body))
-    async with served(store_url) as desk:
+    async with served(store_url, clock=clock) as desk:
         told = (await desk.http.get("/audit?view=events&limit=500", headers=APPROVER)).json()
         far = FarLog(Client(str(desk.http.base_url), TOKENS["ann"]))
         found = await audits.verify(far.pages())
@@ -451,7 +454,8 @@ def test_anchor_is_a_line_and_back() -> None:
     [
         "",
         "3",
-        f"0 {GENESIS} {NOW.isoformat()}",
+        f"00 {GENESIS} {NOW.isoformat()}",
+        f"-1 {GENESIS} {NOW.isoformat()}",
         f"x {GENESIS} {NOW.isoformat()}",
         f"3 {GENESIS[1:]} {NOW.isoformat()}",
         f"3 {GENESIS} yesterday",

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from frontdesk import plugins
+from frontdesk.contracts.confirmations import Backlog
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, Callbacks
 from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS
@@ -118,3 +119,15 @@ async def test_erased_request_calls_nobody(
     assert await asker.kept.erase(asked.id, "token:ann", clock.now())
     await callbacks.call_due()
     assert program.tried == 0
+
+
+async def test_programs_that_nobody_calls_are_counted(
+    asker: Asker, callbacks: Callbacks, clock: SettableClock
+) -> None:
+    for number in range(2):
+        await asker.vote(await asker.ask(request(target=number, callback_url=URL)), approves=True)
+        clock.advance(timedelta(minutes=2))
+    clock.advance(timedelta(seconds=-1))
+    assert await asker.kept.backlog(clock.now()) == Backlog(owed=2, overdue=1)
+    await callbacks.call_due()
+    assert await asker.kept.backlog(clock.now()) == Backlog(owed=0, overdue=0)

@@ -1,9 +1,8 @@
 """Confirmations on every store: asked once, decided once, carried out once."""
 
 import hashlib
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +26,7 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.rules import Condition, Effect, Rule, Ruling
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, ANN, ASK, BOB, Asker, on_terms, request, ruling
-from tests.contracts.conftest import EditStore, postgres_schema
+from tests.contracts.conftest import EditStore, stored
 
 DENY, ALLOW = ruling(Effect.DENY), ruling(Effect.ALLOW)
 TEN = Settings(rate_limit=10, window_seconds=3600)
@@ -56,15 +55,6 @@ async def open_asker(store_url: str, clock: SettableClock) -> AsyncIterator[Open
 @pytest.fixture
 async def asker(open_asker: OpenAsker) -> Asker:
     return await open_asker()
-
-
-async def stored(store_url: str, sql: str) -> list[tuple[Any, ...]]:
-    """What is in the database, past the store."""
-    if store_url.startswith("sqlite"):
-        with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
-            return file.execute(sql).fetchall()
-    async with postgres_schema(store_url) as connection:
-        return list(map(tuple, await connection.fetch(sql)))
 
 
 async def renewal_of(asker: Asker, asked: Confirmation) -> Confirmation:
@@ -388,6 +378,18 @@ async def test_what_is_decided_at_once_is_bounded_for_each_requester(
     assert (await asker.ask(request(requester="token:other"), DENY)).status is Status.DENIED
     clock.advance(seconds=AT_ONCE_SECONDS - 3)
     assert (await asker.ask(decided=DENY)).status is Status.DENIED
+
+
+async def test_what_is_decided_at_once_is_bounded_for_all_without_a_credential_together(
+    asker: Asker, clock: SettableClock
+) -> None:
+    for number in range(MOST_AT_ONCE):
+        await asker.ask(request(requester=f"agent {number}"), DENY)
+    with pytest.raises(errors.RateLimited):
+        await asker.submit(request(requester="another name"), DENY)
+    assert (await asker.ask(request(requester=AGENT), DENY)).status is Status.DENIED
+    clock.advance(seconds=AT_ONCE_SECONDS)
+    assert (await asker.ask(request(requester="another name"), DENY)).status is Status.DENIED
 
 
 async def test_what_is_denied_at_once_takes_no_space(asker: Asker, store_url: str) -> None:

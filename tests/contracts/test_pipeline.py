@@ -197,6 +197,18 @@ async def test_turn_begun_too_often_is_set_aside_and_next_one_runs(store: Store,
     assert await store.deliveries.find("aside")
 
 
+async def test_turn_that_waited_for_people_is_never_set_aside_for_it(store: Store, node: int) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    for _ in range(turns.MAX_ATTEMPTS + 2):
+        claim = await claim_one(store, node)
+        assert claim
+        await store.turns.mark(claim, turns.State.WAITING, NOW)
+        await store.turns.recover(node, lambda _: True, NOW)
+    again = await claim_one(store, node)
+    assert again
+    assert again.turn.tries == 1
+
+
 async def test_requeued_turn_waits_until_it_is_due(store: Store, node: int) -> None:
     await store.turns.accept(make_turn(1), queue)
     claim = await claim_one(store, node)

@@ -47,6 +47,10 @@ async def kinds(house: House) -> list[audit.Kind]:
     return [row.entry.kind for row in await house.gateway.parts.confirmations.audit_rows(0, 100)]
 
 
+async def redeemed(house: House) -> bool | None:
+    return audit.Kind.REDEEMED in await kinds(house) or None
+
+
 async def test_turn_waits_and_goes_on_once_it_is_approved(house: House) -> None:
     receipt = await house.say("!approve remove_file Remove a.txt?")
     asked = await pending(house)
@@ -331,3 +335,69 @@ async def test_renewal_follows_the_rules_of_today(store_url: str, clock: Settabl
         assert renewals[0] is None
         assert renewals[1] is not None
         assert (await service.find(renewals[1])).terms.quorum == 2
+
+
+def one_at_a_time() -> Running:
+    return Running(drain_seconds=1.0, turns_at_once=1)
+
+
+async def test_turn_that_waits_for_people_holds_up_no_other_chat(store_url: str) -> None:
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
+        first = await house.say("!approve remove_file")
+        asked = await pending(house)
+        await house.until(first.turn_id, turns.State.WAITING)
+        assert await house.ask("hello", user="ben") == "echo: hello"
+        assert (await pending(house)).id == asked.id
+        await house.gateway.parts.confirmations.approve(asked.id, OWNER)
+        assert (await house.finished(first.turn_id)).state is turns.State.DONE
+        assert "approved: remove_file" in await house.notebook.wait_for(2)
+
+
+async def test_turns_that_wait_for_people_do_not_add_up(store_url: str) -> None:
+    """Each of them has given its one place back, and the conversation of each is still its own."""
+    users = ("ann", "ben", "cat")
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
+        waiting = [await house.say(f"!approve remove_{user}", user=user) for user in users]
+        for receipt in waiting:
+            await house.until(receipt.turn_id, turns.State.WAITING)
+        later = await house.say("and then?", user="ann")
+        assert await house.ask("hello", user="dan") == "echo: hello"
+        behind = await house.store.turns.find(later.turn_id)
+        assert behind
+        assert behind.state is turns.State.QUEUED
+        for asked in await house.gateway.parts.confirmations.list(10, Status.PENDING):
+            await house.gateway.parts.confirmations.approve(asked.id, OWNER)
+        for receipt in (*waiting, later):
+            assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+
+
+async def test_decided_turn_goes_on_although_another_has_its_place(store_url: str) -> None:
+    """Its grant would not wait; nothing new is begun until there is room again."""
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
+        first = await house.say("!approve remove_file; !hang")
+        asked = await pending(house)
+        await house.until(first.turn_id, turns.State.WAITING)
+        second = await house.say("!hang", user="ben")
+        await house.until(second.turn_id, turns.State.RUNNING)
+        third = await house.say("hello", user="cat")
+        await house.gateway.parts.confirmations.approve(asked.id, OWNER)
+        await poll(lambda: redeemed(house))
+        await house.ask("/stop", user="ben")
+        behind = await house.store.turns.find(third.turn_id)
+        assert behind
+        assert behind.state is turns.State.QUEUED
+        await house.ask("/stop")
+        assert (await house.finished(third.turn_id)).state is turns.State.DONE
+
+
+async def test_waiting_turn_is_let_go_when_the_gateway_closes(store_url: str) -> None:
+    """It does not hold up the end, however long others may take, and is not withdrawn."""
+    patient = Running(drain_seconds=3_600.0)
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), running=patient) as house:
+        receipt = await house.say("!approve remove_file")
+        asked = await pending(house)
+        await house.until(receipt.turn_id, turns.State.WAITING)
+    async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
+        assert (await second.gateway.parts.confirmations.find(asked.id)).status is Status.PENDING
+        turn = await second.until(receipt.turn_id, turns.State.WAITING)
+        assert turn.tries == 1

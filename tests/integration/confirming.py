@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -39,6 +41,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     service: Confirmations
     app: Any
     store: Store | None = None
+    ended: Path = Path()
+    """Where sessions of the pages that were ended are remembered."""
 
     async def ask(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
         """Hand a request in that waits then."""
@@ -119,11 +123,19 @@ async def opened_pages(
             service
             or (await stack.enter_async_context(opened_service(MEMORY, Settings(**settings), clock)))[0]
         )
+        ended = Path(stack.enter_context(TemporaryDirectory(prefix="frontdesk-")))
         app = make_page_app(
-            used, known or credentials(), LINK_KEY, bound_to="127.0.0.1", clock=clock, page_url=page_url
+            used,
+            known or credentials(),
+            LINK_KEY,
+            ended,
+            bound_to="127.0.0.1",
+            clock=clock,
+            page_url=page_url,
         )
         http = await stack.enter_async_context(_client(app))
-        yield Desk(http=http, service=used, app=app)
+        stack.callback(app.close)
+        yield Desk(http=http, service=used, app=app, ended=ended)
 
 
 @asynccontextmanager

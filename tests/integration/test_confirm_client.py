@@ -18,30 +18,12 @@ from frontdesk.config.confirm import People
 from frontdesk.confirm import Client, Decision, SyncClient, Ticket, confirmed
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Mode, Status
-from tests.approvers import Approver
+from tests.approvers import Approver, approver, server, url
 from tests.counts import count
 
+__all__ = ["approver", "server", "url"]
+
 AGENT_TOKEN, OTHER_TOKEN = "the-agent's-own-token", "another-agent's-token"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ConfirmationServer]:
-    server = ConfirmationServer(port=0, db_path=tmp_path / "state.db", rate_limit=100_000, home=tmp_path)
-    server.start_background()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def url(server: ConfirmationServer) -> str:
-    assert server.addresses
-    return server.addresses.url
-
-
-@pytest.fixture
-def approver(server: ConfirmationServer, url: str) -> Iterator[Approver]:
-    with Approver(url, server.keys.token()) as approver:
-        yield approver
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -27,11 +27,10 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.rules import Effect
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
-from frontdesk.stores.postgres.address import parse_url
-from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.testing import SettableClock
 from tests import counts
 from tests.contracts.asking import ANN, BOB, Asker, on_terms, request, ruling
+from tests.integration.engines import opened
 from tests.integration.proxy import Cut, proxied
 
 T = TypeVar("T")
@@ -306,16 +305,27 @@ async def test_storm_leaves_a_whole_log_and_no_grant_used_twice(
     print(f"{steps} steps at once: {sum(written.values())} rows, {len(storm.used)} grants used, none twice")
 
 
+# forgetting
+
+
+async def test_what_is_old_is_forgotten_once_while_others_still_use_it(
+    nodes: Sequence[Asker], clock: SettableClock
+) -> None:
+    old = [await nodes[0].approved(request(target=number)) for number in range(30)]
+    clock.advance(seconds=GRANT_SECONDS)
+    jobs: list[Awaitable[object]] = [node.kept.prune(clock.now(), clock.now(), 7) for node in [*nodes] * 5]
+    jobs += [nodes[number % NODES].erase(asked) for number, asked in enumerate(old)]
+    jobs += [nodes[number % NODES].redeem(asked, "0" * 64) for number, asked in enumerate(old)]
+    await race(jobs)
+    while await nodes[0].kept.prune(clock.now(), clock.now(), 100):
+        continue
+    assert await nodes[0].kept.list(100) == []
+    await check_log(nodes)
+    entries = await nodes[0].entries()
+    assert sum(entry.facts["count"] for entry in entries if entry.kind == "pruned") == len(old)
+
+
 # cut connections
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(parse_url(url))
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 @pytest.mark.parametrize("cut", Cut)

@@ -637,8 +637,9 @@ async def test_wrong_method_is_told_the_right_ones(desk: Desk) -> None:
 async def test_store_that_does_not_answer_is_unavailable_and_names_no_path(desk: Desk) -> None:
     assert desk.store
     await desk.store.close()
-    told = problem(await desk.http.get("/health"), 503)
-    assert "/" not in told["detail"]
+    answer = await desk.http.get("/health")
+    assert "/" not in problem(answer, 503)["detail"]
+    assert int(answer.headers["retry-after"]) >= 1
 
 
 async def test_agents_in_a_team_have_their_own_requests() -> None:
@@ -653,3 +654,19 @@ async def test_agents_in_a_team_have_their_own_requests() -> None:
         problem(await desk.http.post(path, json=body, headers=ANN), 403)
         problem(await desk.http.post(path, json=body), 401)
         assert (await desk.http.post(path, json=body, headers=BOT)).status_code == 200
+
+
+async def test_request_that_was_forgotten_is_not_found() -> None:
+    clock = SettableClock()
+    async with opened(clock=clock, keep_days=2) as desk:
+        asked = await desk.approved()
+        redeemed = {"digest": asked["digest"]}
+        assert (await desk.http.post(f"/confirm/{asked['id']}/redeem", json=redeemed)).status_code == 200
+        clock.advance(days=2, seconds=1)
+        await desk.service.tidy()
+        problem(await desk.http.get(f"/confirm/{asked['id']}", headers=ANN), 404)
+        problem(await desk.http.post(asked["approve_url"], headers=ANN), 404)
+        problem(await desk.http.post(f"/confirm/{asked['id']}/redeem", json=redeemed), 404)
+        assert (await desk.http.get("/audit", headers=ANN)).json()["entries"] == []
+        events = (await desk.http.get("/audit?view=events", headers=ANN)).json()["entries"]
+        assert [event["kind"] for event in events] == ["pruned", "redeemed", "approved", "submitted"]

@@ -1,11 +1,13 @@
 """The pages for approvers over real HTTP: the whole action is shown, looking changes nothing."""
 
+import asyncio
 import base64
 import hashlib
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,8 +15,11 @@ import pytest
 
 from frontdesk.formats import links
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Mode
+from frontdesk.model.rules import Effect, Rule
 from frontdesk.testing import SettableClock
 from frontdesk.web.confirmations import Credentials
+from frontdesk.web.confirmations.endings import Endings
+from frontdesk.web.confirmations.sessions import COOKIE
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
 AGENT = Caller(id="token:bot", kind=Kind.AGENT)
@@ -284,11 +289,140 @@ async def test_signing_in_shows_what_waits_and_lets_decide(desk: Desk) -> None:
     assert "Nothing waits" in (await desk.http.get("/approvals")).text
 
 
-async def test_signing_out_ends_the_session_here(desk: Desk) -> None:
+async def sign_out(desk: Desk) -> httpx.Response:
+    return await desk.http.post("/approvals/session/end", json={}, headers=own(desk))
+
+
+def carried(cookies: httpx.Cookies) -> dict[str, str]:
+    """A session as a copy of its cookie."""
+    return {"cookie": f"{COOKIE}={cookies[COOKIE]}"}
+
+
+async def test_signing_out_ends_this_session_and_no_other(desk: Desk) -> None:
     await sign_in(desk)
-    answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk))
-    assert answer.status_code == 200
-    assert (await desk.http.get("/approvals")).status_code == 401
+    ended = carried(desk.http.cookies)
+    desk.http.cookies.clear()
+    await sign_in(desk)
+    kept = carried(desk.http.cookies)
+    assert kept != ended
+    desk.http.cookies.clear()
+    answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk) | ended)
+    assert (answer.status_code, "Max-Age=0" in answer.headers["set-cookie"]) == (200, True)
+    assert (await desk.http.get("/approvals", headers=ended)).status_code == 401
+    assert (await desk.http.get("/approvals", headers=kept)).status_code == 200
+    await sign_in(desk)
+    assert (await desk.http.get("/approvals")).status_code == 200
+
+
+async def test_session_that_ended_decides_nothing(desk: Desk) -> None:
+    asked = await submitted(desk)
+    await sign_in(desk)
+    ended = carried(desk.http.cookies)
+    await sign_out(desk)
+    body = {"approves": True, "digest": asked.digest}
+    path = f"/approvals/{asked.id}/decision"
+    problem(await desk.http.post(path, json=body, headers=own(desk) | ended), 401)
+    problem(await desk.http.get("/approvals/events", headers=ended), 401)
+    assert await desk.status(asked.id) == "pending"
+
+
+async def test_signing_out_without_a_session_is_harmless(desk: Desk) -> None:
+    for cookie in ({}, {"cookie": f"{COOKIE}=../../x.forged"}, {"cookie": f"{COOKIE}=."}):
+        answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk) | cookie)
+        assert answer.status_code == 200
+
+
+def test_ended_sessions_are_remembered_as_long_as_they_would_have_lasted(
+    tmp_path: Path, clock: SettableClock
+) -> None:
+    endings = Endings(tmp_path / "ended")
+    expires = int(clock.now().timestamp()) + 10
+    endings.add("first", expires, clock.now())
+    assert Endings(tmp_path / "ended").has("first", expires)
+    assert not endings.has("second", expires)
+    clock.advance(seconds=11)
+    endings.add("second", expires + 20, clock.now())
+    assert len(list((tmp_path / "ended").iterdir())) == 1, "what has lapsed is forgotten"
+
+
+async def test_session_that_cannot_be_ended_is_told(desk: Desk) -> None:
+    await sign_in(desk)
+    desk.ended.rmdir()
+    desk.ended.touch()
+    told = problem(await sign_out(desk), 503)
+    assert "cannot be ended" in told["detail"]
+    desk.ended.unlink()
+    desk.ended.mkdir()
+
+
+async def next_piece(pieces: AsyncIterator[str], text: str) -> None:
+    async with asyncio.timeout(30):
+        async for piece in pieces:
+            if text in piece:
+                return
+    raise AssertionError(f"the stream ended without {text!r}")
+
+
+async def test_open_page_is_told_that_something_happened_and_never_what(desk: Desk) -> None:
+    first = await submitted(desk)
+    await sign_in(desk)
+    for path in ("/approvals/events", f"/approvals/{first.id}/events"):
+        async with desk.http.stream("GET", path) as events:
+            assert events.headers["content-type"].startswith("text/event-stream")
+            pieces = events.aiter_text()
+            await next_piece(pieces, "retry:")
+            asked = await submitted(desk, details={"for": path})
+            await next_piece(pieces, "data: changed\n\n")
+            await decide(desk, asked)
+            await next_piece(pieces, "data: changed\n\n")
+
+
+async def test_page_of_a_link_listens_with_it(desk: Desk) -> None:
+    asked = await submitted(desk)
+    address, _, link = link_to(asked).partition("?")
+    async with desk.http.stream("GET", f"{address}/events?{link}") as events:
+        pieces = events.aiter_text()
+        await next_piece(pieces, "retry:")
+        await decide(desk, asked, approves=False)
+        await next_piece(pieces, "data: changed\n\n")
+    problem(await desk.http.get(f"{address}/events"), 401)
+    problem(await desk.http.get(f"{address}/events?t=forged"), 403)
+
+
+async def test_stream_of_a_session_ends_with_it(desk: Desk) -> None:
+    await sign_in(desk)
+    async with desk.http.stream("GET", "/approvals/events") as events:
+        pieces = events.aiter_text()
+        await next_piece(pieces, "retry:")
+        await sign_out(desk)
+        await submitted(desk)
+        async with asyncio.timeout(30):
+            assert [piece async for piece in pieces] == []
+
+
+async def test_streams_of_pages_end_when_the_server_does(desk: Desk) -> None:
+    await sign_in(desk)
+    async with desk.http.stream("GET", "/approvals/events") as events:
+        pieces = events.aiter_text()
+        await next_piece(pieces, "retry:")
+        desk.app.close()
+        async with asyncio.timeout(30):
+            assert "data:" not in "".join([piece async for piece in pieces])
+
+
+async def test_page_of_another_origin_does_not_listen(desk: Desk) -> None:
+    await sign_in(desk)
+    for headers in ({"sec-fetch-site": "same-site"}, {"origin": "http://127.0.0.1:1"}):
+        problem(await desk.http.get("/approvals/events", headers=headers), 403)
+    assert (await desk.http.head("/approvals/events")).status_code == 405
+
+
+async def test_long_body_is_read_and_refused_like_any_other(desk: Desk) -> None:
+    token = "x" * 40_000
+    problem(await desk.http.post("/approvals/session", json={"token": token}, headers=own(desk)), 401)
+    many = {"token": [1] * 15_000}
+    problem(await desk.http.post("/approvals/session", json=many, headers=own(desk)), 400)
+    problem(await desk.http.post("/approvals/session", json={"token": token * 2}, headers=own(desk)), 413)
 
 
 async def test_agents_and_strangers_do_not_sign_in(desk: Desk) -> None:
@@ -328,7 +462,17 @@ async def test_forged_session_is_none(desk: Desk, clock: SettableClock) -> None:
         links.sign(LINK_KEY, links.session("mark", "token:nobody", end)),
         link_to(asked).partition("t=")[2],
     ):
-        headers = {"cookie": f"frontdesk_approver={forged}"}
+        for cookie in (forged, f"0123456789abcdef.{forged}"):
+            headers = {"cookie": f"{COOKIE}={cookie}"}
+            assert (await desk.http.get("/approvals", headers=headers)).status_code == 401
+
+
+async def test_session_is_not_another_one_by_another_number(desk: Desk) -> None:
+    await sign_in(desk)
+    number, _, proof = desk.http.cookies[COOKIE].partition(".")
+    desk.http.cookies.clear()
+    for other in (number[::-1], "", number.upper() + "0"):
+        headers = {"cookie": f"{COOKIE}={other}.{proof}"}
         assert (await desk.http.get("/approvals", headers=headers)).status_code == 401
 
 
@@ -369,6 +513,32 @@ async def test_erased_request_shows_that_it_was_erased(desk: Desk) -> None:
     seen = Seen((await desk.http.get(link_to(asked))).text)
     assert "was erased" in seen.text
     assert "a@example.org" not in seen.text
+
+
+async def test_request_denied_at_once_shows_that_it_was_not_kept(desk: Desk) -> None:
+    await desk.service.add_rule(Rule(id="r_1", effect=Effect.DENY, action="send_mail"), ANN)
+    refused = await submitted(desk)
+    await sign_in(desk)
+    seen = Seen((await desk.http.get(f"/approvals/{refused.id}")).text)
+    assert ("was not kept" in seen.text, "erased" in seen.text) == (True, False)
+    assert refused.digest in seen.text
+
+
+async def test_same_again_after_a_no_shows_that_it_was_not_kept(desk: Desk) -> None:
+    await decide(desk, await submitted(desk), approves=False)
+    muted = await submitted(desk)
+    await sign_in(desk)
+    assert "was not kept" in (await desk.http.get(f"/approvals/{muted.id}")).text
+
+
+async def test_expired_request_says_so(desk: Desk, clock: SettableClock) -> None:
+    asked = await submitted(desk)
+    clock.advance(seconds=301)
+    await desk.service.sweep()
+    await sign_in(desk)
+    seen = Seen((await desk.http.get(f"/approvals/{asked.id}")).text)
+    assert "It has expired" in seen.text
+    assert not seen.all("section")
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,38 @@ def test_document_says_what_may_be_missing() -> None:
     assert {"submitted", "redeemed", "unreadable"} <= set(schemas["Event"]["properties"]["kind"]["enum"])
 
 
+RETRY = {"$ref": "#/components/headers/Retry-After"}
+
+
+def test_document_says_which_headers_come_with_what() -> None:
+    told = described(Mode.SOLO)
+    headers = told["components"]["headers"]
+    assert headers["Retry-After"]["schema"]["type"] == "integer"
+    for path, methods in told["paths"].items():
+        for operation in methods.values():
+            answered = operation["responses"]
+            assert {"400", "403", "421", "500", "503"} <= answered.keys(), path
+            assert all("X-Request-Id" in each["headers"] for each in answered.values())
+            assert answered["503"]["headers"]["Retry-After"] == RETRY
+            assert "401" not in answered or "WWW-Authenticate" in answered["401"]["headers"]
+    assert told["paths"]["/confirm"]["post"]["responses"]["429"]["headers"]["Retry-After"] == RETRY
+    references = set(re.findall(r"'#/components/headers/([\w-]+)'", str(told)))
+    assert references == headers.keys()
+
+
+async def test_malformed_http_is_answered_as_the_document_says() -> None:
+    told = await asyncio.to_thread(described, Mode.SOLO)
+    async with opened() as desk:
+        url = desk.http.base_url
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(b"this is not HTTP\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: text/plain" in answer.lower()
+    assert "text/plain" in told["paths"]["/health"]["get"]["responses"]["400"]["content"]
+
+
 def test_every_reference_of_the_document_leads_somewhere() -> None:
     told = described(Mode.SOLO)
     references = set(re.findall(r"'#/components/schemas/(\w+)'", str(told)))
@@ -121,7 +153,7 @@ async def run_schemathesis(desk: Desk, settings: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings)),
         *("run", str(desk.http.base_url.join("/openapi.json"))),
-        *("--checks", "all", "--max-examples", str(count(5, 300)), "--generation-database", "none"),
+        *("--checks", "all", "--max-examples", str(count(1, 300)), "--generation-database", "none"),
         *("--seed", str(SEED), "--no-color", "--suppress-health-check", "all", "--warnings", "off"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -150,6 +182,9 @@ async def test_schemathesis_finds_nothing(
     async with opened(mode=mode, rate_limit=10**6, callbacks=("",)) as desk, deciding(desk):
         told = await run_schemathesis(desk, settings)
         assert (await desk.http.get("/health")).status_code == 200
+    paths = (await asyncio.to_thread(described, mode))["paths"]
+    operations = {(method, path) for path, methods in paths.items() for method in methods}
+    assert re.findall(r"Tested: (\d+)", told) == [str(len(operations - {("get", "/events")}))]
     (generated,) = re.findall(r"([\d,]+) generated", told)
     with capsys.disabled():
         print(f"\nschemathesis in mode {mode}: {generated} test cases, 0 failures")

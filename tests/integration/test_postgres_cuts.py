@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -14,12 +14,12 @@ from frontdesk.model import moves
 from frontdesk.model.messages import pack
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry
-from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.sessions import Sessions
 from frontdesk.stores.transcripts import Transcripts
 from frontdesk.testing import postgres
 from tests import counts
+from tests.integration.engines import opened
 from tests.integration.proxy import Cut, Hang, proxied
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -63,15 +63,6 @@ class Writer:
         """Every message that was confirmed is there, once, in its place."""
         stored = await self._transcripts.load(self._session)
         assert [message["content"] for message in stored] == list(map(str, range(self.written)))
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(parse_url(url))
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.stores.postgres.address import parse_url
-from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.transactions import adapt
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.work import DURABLE, Work, row, run
+from tests.integration.engines import opened
 from tests.integration.proxy import proxied
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -27,15 +27,6 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 def url(postgres_url: str) -> str:
     """A database address with a schema of its own."""
     return f"{postgres_url}?schema=test_{uuid4().hex}"
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(parse_url(url))
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.work import Work, row, run
 from frontdesk.testing import postgres
+from tests.integration.engines import opened
 
 PASSWORD = "correct-horse"
 WRONG_PASSWORD = "tr0ub4dor"
@@ -34,15 +35,6 @@ def server() -> Iterator[postgres.Server]:
             yield server
     except postgres.PostgresUnavailable as error:
         pytest.skip(str(error))
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(parse_url(url))
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 @asynccontextmanager

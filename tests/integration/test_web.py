@@ -22,7 +22,7 @@ from frontdesk.contracts import channels
 from frontdesk.contracts.store import Store
 from frontdesk.formats import webhooks
 from frontdesk.model.running import Running
-from frontdesk.web import server
+from frontdesk.web import ports, server
 from frontdesk.web.doors import Hosts
 from tests import loopback
 from tests.flow.harness import Notebook, open_house, poll
@@ -380,3 +380,10 @@ async def test_completion_is_streamed_through_the_port(store_url: str) -> None:
     assert lines[-1] == "data: [DONE]"
     pieces = [json.loads(line[6:])["choices"][0]["delta"].get("content") for line in lines[:-1]]
     assert "".join(piece or "" for piece in pieces).strip() == "1 2 3"
+
+
+def test_answers_do_not_wait_for_the_other_side_to_acknowledge_their_beginning() -> None:
+    with ports.listening("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

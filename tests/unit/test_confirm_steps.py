@@ -10,14 +10,14 @@ from frontdesk import errors
 from frontdesk.confirm import steps
 from frontdesk.confirm.answers import Reply
 from frontdesk.confirm.records import Ticket
-from frontdesk.confirm.steps import Call, Pause, Steps, Talk, Wish
+from frontdesk.confirm.steps import Call, Pause, Steps, Talk
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Status
 
 T = TypeVar("T")
 
 URL = "http://desk"
-WISH = Wish(action=" pay ", description="Pay it", details={"to": "Ann", "amount": 5.0})
+DETAILS = {"to": "Ann", "amount": 5.0}
 PAYLOAD = canonical.payload("pay", {"to": "Ann", "amount": 5})
 TICKET = Ticket(id="c_1", action="pay", digest=canonical.digest(PAYLOAD))
 AWAY = errors.ServiceUnreachable(url=URL, why="nobody is there")
@@ -32,9 +32,15 @@ def shown(status: Status = Status.APPROVED) -> Reply:
     return reply(id="c_1", action="pay", status=str(status))
 
 
-def lead(conversation: Steps[T], *heard: Reply | errors.ServiceUnreachable) -> tuple[T, list[Call]]:
+def ask(**options: Any) -> Steps[Ticket]:
+    return steps.request(" pay ", "Pay it", DETAILS, **options)
+
+
+def lead(
+    conversation: Steps[T], *heard: Reply | errors.ServiceUnreachable, patience_seconds: float = 0
+) -> tuple[T, list[Call]]:
     """Play the service: the result, and the calls that were made; pauses take no time."""
-    talk, calls, answers = Talk(conversation), [], list(heard)
+    talk, calls, answers = Talk(conversation, patience_seconds), [], list(heard)
     step = talk.go_on(None)
     while step is not None:
         if isinstance(step, Pause):
@@ -54,33 +60,31 @@ def said(call: Call) -> Any:
 class TestAsking:
     def test_what_is_sent_is_what_the_digest_is_of(self) -> None:
         taken = reply(202, id="c_1", action="pay", digest=TICKET.digest, timeout_seconds=60)
-        ticket, (call,) = lead(steps.ask(WISH, PATIENCE_SECONDS), taken)
+        ticket, (call,) = lead(ask(), taken)
         assert said(call) == {"action": "pay", "description": "Pay it", "details": {"amount": 5, "to": "Ann"}}
         assert (ticket.id, ticket.digest, ticket.timeout_seconds) == ("c_1", TICKET.digest, 60)
 
     def test_every_attempt_has_the_same_key(self) -> None:
         taken = reply(202, id="c_1", action="pay", digest=TICKET.digest)
-        _, calls = lead(steps.ask(WISH, PATIENCE_SECONDS), AWAY, reply(503), AWAY, taken)
+        _, calls = lead(ask(), AWAY, reply(503), AWAY, taken, patience_seconds=PATIENCE_SECONDS)
         assert len({call.headers["idempotency-key"] for call in calls}) == 1
 
     def test_two_requests_have_two_keys_unless_they_are_given_one(self) -> None:
         taken = reply(202, id="c_1", action="pay", digest=TICKET.digest)
-        keyed = Wish(action="pay", description="Pay it", details=WISH.details, idempotency_key="k")
-        keys = [
-            lead(steps.ask(wish, 0), taken)[1][0].headers["idempotency-key"] for wish in (WISH, WISH, keyed)
-        ]
+        asked = (ask(), ask(), ask(idempotency_key="k"))
+        keys = [lead(each, taken)[1][0].headers["idempotency-key"] for each in asked]
         assert (len(set(keys)), keys[2]) == (3, "k")
 
     def test_service_that_understood_something_else_is_not_believed(self) -> None:
         taken = reply(202, id="c_1", action="pay", digest="0" * 64)
         with pytest.raises(errors.DigestMismatch):
-            lead(steps.ask(WISH, 0), taken)
+            lead(ask(), taken)
 
     def test_patience_has_an_end(self) -> None:
         with pytest.raises(errors.ServiceUnreachable):
-            lead(steps.ask(WISH, 0), AWAY)
+            lead(ask(), AWAY)
         with pytest.raises(errors.ServiceUnreachable, match="store"):
-            lead(steps.ask(WISH, 0), reply(503, detail="The store does not answer."))
+            lead(ask(), reply(503, detail="The store does not answer."))
 
     @pytest.mark.parametrize(
         ("answer", "error"),
@@ -99,51 +103,73 @@ class TestAsking:
         self, answer: Reply, error: type[errors.FrontdeskError]
     ) -> None:
         with pytest.raises(error):
-            lead(steps.ask(WISH, PATIENCE_SECONDS), answer)
+            lead(ask(), answer, patience_seconds=PATIENCE_SECONDS)
 
 
 class TestCollecting:
-    def grant(self, payload: bytes = PAYLOAD) -> Reply:
-        return reply(payload_base64=base64.b64encode(payload).decode())
+    def grant(self, payload: bytes = PAYLOAD, *, of: str = "c_1") -> Reply:
+        return reply(id=of, payload_base64=base64.b64encode(payload).decode())
 
     def test_decision_is_waited_for_as_long_as_it_is_pending(self) -> None:
         heard = (shown(Status.PENDING), AWAY, shown(Status.PENDING), shown(), self.grant())
-        redeemed, calls = lead(steps.collect(TICKET, PATIENCE_SECONDS), *heard)
+        redeemed, calls = lead(steps.collect(TICKET), *heard, patience_seconds=PATIENCE_SECONDS)
         assert redeemed.payload == PAYLOAD
         assert [call.headers.get("prefer") for call in calls[:-1]] == ["wait=25"] * 4
         assert said(calls[-1]) == {"digest": TICKET.digest}
 
     def test_lapsed_approval_is_asked_again_once(self) -> None:
         lapsed = reply(410, detail="x cannot be redeemed: it was late", refused="lapsed", renewal="c_2")
-        redeemed, calls = lead(steps.collect(TICKET, 0), shown(), lapsed, shown(), self.grant())
+        redeemed, calls = lead(steps.collect(TICKET), shown(), lapsed, shown(), self.grant(of="c_2"))
         assert redeemed.id == "c_2"
         assert [call.path for call in calls[2:]] == ["/confirm/c_2", "/confirm/c_2/redeem"]
         with pytest.raises(errors.GrantUnusable, match="it was late"):
-            lead(steps.collect(TICKET, 0), shown(), lapsed, shown(), lapsed)
+            lead(steps.collect(TICKET), shown(), lapsed, shown(), lapsed)
 
     def test_renewal_that_is_denied_is_denied(self) -> None:
         lapsed = reply(410, refused="lapsed", renewal="c_2")
         with pytest.raises(errors.Denied):
-            lead(steps.collect(TICKET, 0), shown(), lapsed, shown(Status.DENIED))
+            lead(steps.collect(TICKET), shown(), lapsed, shown(Status.DENIED))
 
     def test_used_approval_is_not_asked_for_again(self) -> None:
         used = reply(409, detail="used", refused="redeemed", renewal=None)
         with pytest.raises(errors.GrantUnusable):
-            lead(steps.collect(TICKET, 0), shown(), used)
+            lead(steps.collect(TICKET), shown(), used)
 
     @pytest.mark.parametrize("payload", [PAYLOAD + b" ", PAYLOAD.replace(b"Ann", b"Eve"), b""])
     def test_other_bytes_are_refused(self, payload: bytes) -> None:
         with pytest.raises(errors.DigestMismatch):
-            lead(steps.redeem(TICKET, 0), self.grant(payload))
+            lead(steps.redeem(TICKET), self.grant(payload))
 
     def test_bytes_that_are_none_are_refused(self) -> None:
         with pytest.raises(errors.ServiceUnreachable):
-            lead(steps.redeem(TICKET, 0), reply(payload_base64="no base64 at all!"))
+            lead(steps.redeem(TICKET), reply(id="c_1", payload_base64="no base64 at all!"))
+
+    def test_bytes_of_another_request_are_refused(self) -> None:
+        with pytest.raises(errors.DigestMismatch):
+            lead(steps.redeem(TICKET), self.grant(of="c_2"))
 
     def test_ids_cannot_lead_to_another_address(self) -> None:
         ticket = Ticket(id="../rules?x=1#", action="pay", digest="0")
         with pytest.raises(errors.UnknownConfirmation):
-            lead(steps.redeem(ticket, 0), reply(404))
-        step = next(steps.redeem(ticket, 0))
+            lead(steps.redeem(ticket), reply(404))
+        step = next(steps.redeem(ticket))
         assert isinstance(step, Call)
         assert step.path == "/confirm/..%2Frules%3Fx%3D1%23/redeem"
+
+
+class TestSaying:
+    def test_what_a_person_says_is_not_said_again(self) -> None:
+        with pytest.raises(errors.ServiceUnreachable):
+            lead(steps.say("POST", "/rules", {}), AWAY, patience_seconds=PATIENCE_SECONDS)
+
+    @pytest.mark.parametrize(
+        ("detail", "told"),
+        [
+            ("The rule cannot be used: it has no end", "The rule cannot be used: it has no end"),
+            ("There is no rule 'r_1'.", "The confirmation service refused this: There is no rule 'r_1'."),
+        ],
+    )
+    def test_refusal_is_told_in_the_words_of_the_service(self, detail: str, told: str) -> None:
+        with pytest.raises(errors.InvalidInput) as refused:
+            lead(steps.say("POST", "/rules", {}), reply(400, detail=detail))
+        assert str(refused.value) == told

@@ -10,6 +10,7 @@ from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
+from frontdesk.flow.audits import Anchor, Fault
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
@@ -83,6 +84,32 @@ class FarLog:
                 async for row in rows:
                     after = row.number
                     yield row
+
+
+async def glance(log: Log, anchor: Anchor | None) -> tuple[int, Fault | None]:
+    """The number of the newest row, and what is wrong with it or with the anchored one. The others are not
+    looked at: ``audits.verify`` does that."""
+    newest = await log.newest()
+    ends = await _read(log, max(0, newest - 2), newest)
+    if anchor is None or anchor.number == 0:
+        return newest, audits.check_some(ends)
+    if newest < anchor.number:
+        return newest, audits.cut_off(newest, anchor)
+    anchored = await _read(log, anchor.number - 1, anchor.number)
+    return newest, audits.check_some(ends) or audits.check_some(anchored, anchor)
+
+
+async def _read(log: Log, after: int, last: int) -> list[Row]:
+    """The rows from there on, up to one that is there."""
+    found: list[Row] = []
+    if last == 0:
+        return found
+    async with aclosing(log.follow(after)) as rows:
+        async for row in rows:
+            found.append(row)
+            if row.number >= last:
+                break
+    return found
 
 
 @asynccontextmanager

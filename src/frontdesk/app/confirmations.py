@@ -18,7 +18,7 @@ from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
 
-FOLDER, TOKEN, LINK_KEY = "confirm", "approver.token", "link.key"
+FOLDER, TOKEN, LINK_KEY, ENDED = "confirm", "approver.token", "link.key", "ended"
 SECRET_BYTES = 32
 MEMORY = ":memory:"
 OTHERS = 0o077
@@ -40,6 +40,11 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     def socket(self) -> Path:
         """Where the owner's own commands reach the service: nobody else can listen there."""
         return socket_in(self.token_file.parent)
+
+    @property
+    def ended(self) -> Path:
+        """Where sessions of the page that somebody ended are remembered, beside the key that signs them."""
+        return self.token_file.parent / ENDED
 
 
 def prepare_keys(home: Path) -> Keys:

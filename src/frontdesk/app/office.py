@@ -72,6 +72,7 @@ class Office:
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
             "turns": await self._store.turns.counts(),
             "deliveries": await self._store.deliveries.counts(),
+            "callbacks": msgspec.to_builtins(await self._store.confirmations.backlog(self._clock.now())),
         }
 
     async def explain(self, source: Plain) -> Plain:

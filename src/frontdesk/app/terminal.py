@@ -103,5 +103,6 @@ def _plain_delivery(delivery: deliveries.Delivery) -> Plain:
         "text": delivery.text,
         "final": delivery.final,
         "turn_id": delivery.turn_id,
+        "confirmation_id": delivery.confirmation_id,
         "created_at": delivery.created_at.isoformat(),
     }

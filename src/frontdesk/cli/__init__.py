@@ -72,8 +72,9 @@ def _let_go_of_output() -> None:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, with its notes."""
-    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+    """What an error says, with its notes as sentences of their own."""
+    *before, last = (" ".join(each.split()) for each in (str(error), *getattr(error, "__notes__", ())))
+    return " ".join([*(each if each.endswith((".", "!", "?")) else f"{each}." for each in before), last])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,6 +1,7 @@
 """Anchors of the audit log: in a file, or at an address that keeps what it is told."""
 
 import os
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 
@@ -8,21 +9,37 @@ import httpx
 
 from frontdesk import errors
 from frontdesk.flow.audits import Anchor
+from frontdesk.model.audit import GENESIS
 
 SECONDS = 30.0
 ADDRESSES = ("https://", "http://")
+NONE = (
+    "it is empty or not there, so nothing was verified. If it has been used before, somebody has removed it;"
+    " if not, begin it with --new-anchor"
+)
 
 
-def read(place: str) -> Anchor | None:
-    """The newest anchor that is kept there; None when there is none yet."""
+def read(place: str) -> Anchor:
+    """The newest anchor that is kept there. InvalidInput when there is none: one that is gone would have
+    shown what was done to the log."""
+    found = find(place)
+    if found is None:
+        raise errors.InvalidInput(what=f"The anchor {place}", why=NONE)
+    return found
+
+
+def find(place: str) -> Anchor | None:
+    """The newest anchor that is kept there; None when there is none."""
     text = _asked(place) if place.startswith(ADDRESSES) else _in_file(Path(place))
     lines = [line for line in text.splitlines() if line.strip()]
     return Anchor.read(lines[-1]) if lines else None
 
 
 def keep(place: str, newest: Anchor | None, known: Anchor | None) -> None:
-    """Add the newest row to what is kept there, unless it is the last already."""
-    if newest is None or (known and newest.number <= known.number):
+    """Add the newest row to what is kept there, unless it is the last already. Of an empty log the beginning
+    is kept, so that an anchor is there from then on."""
+    newest = newest or Anchor(number=0, hash=GENESIS, at=datetime.now(UTC))
+    if known and newest.number <= known.number:
         return
     if place.startswith(ADDRESSES):
         _tell(place, newest.line)

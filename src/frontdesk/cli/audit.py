@@ -17,6 +17,7 @@ from frontdesk.app.confirmations import store_url
 from frontdesk.cli import anchors, output
 from frontdesk.cli.asking import JSON
 from frontdesk.cli.confirm import reaching
+from frontdesk.config import Config
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Verified
@@ -42,8 +43,13 @@ def command() -> None:
 def _ask(
     config_file: Path | None, db_path: str | None, url: str | None, question: Callable[[Log], Awaitable[T]]
 ) -> T:
-    loaded = config.load(config_file)
+    return ask_log(config.load(config_file), db_path, url, question)
 
+
+def ask_log(
+    loaded: Config, db_path: str | None, url: str | None, question: Callable[[Log], Awaitable[T]]
+) -> T:
+    """What the log answers, wherever it is reached."""
     with ExitStack() as opened:
 
         def client() -> Client:
@@ -65,6 +71,13 @@ def _ask(
     " with GET, and told the newest row with POST.",
 )
 @click.option(
+    "--new-anchor",
+    "begins",
+    is_flag=True,
+    help="Begin the anchor when there is none in that place; without this it is an error, since somebody may"
+    " have removed it.",
+)
+@click.option(
     "--from",
     "exported",
     metavar="FILE",
@@ -78,6 +91,7 @@ def _ask(
 def verify(
     config_file: Path | None,
     anchor: str | None,
+    begins: bool,
     exported: Path | None,
     db_path: str | None,
     url: str | None,
@@ -90,7 +104,10 @@ def verify(
     """
     if db_path and not Path(db_path).is_file():
         raise click.ClickException(f"There is no file {db_path}: nothing was verified.")
-    known = anchors.read(anchor) if anchor else None
+    if begins and not anchor:
+        raise click.UsageError("--new-anchor needs --anchor: where should it be?")
+    look = anchors.find if begins else anchors.read
+    known = look(anchor) if anchor else None
     if exported:
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:

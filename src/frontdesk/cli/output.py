@@ -15,6 +15,16 @@ def show(text: str) -> None:
     click.echo(printable(text))
 
 
+def note(text: str) -> None:
+    """Something beside what was asked for: scripts do not read it."""
+    click.echo(f"Note: {printable(text)}", err=True)
+
+
+def examples(*lines: str) -> str:
+    """How a command is called, for the end of its help."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
 def printable(text: str) -> str:
     """The text with U+FFFD for what would command a terminal or turn its writing around."""
     return _CONTROLS.sub("\ufffd", text)

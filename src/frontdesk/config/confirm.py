@@ -68,7 +68,7 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     """The record, of the settings and of the tables that name people."""
-    service = {name: fields[name] for name in ("mode", "rate_limit", "callbacks", "page_url")}
+    service = {name: fields[name] for name in ("mode", "rate_limit", "keep_days", "callbacks", "page_url")}
     people = read_options(People, table, (ABOVE,), CONFIRM_FIELDS)
     if fields["callbacks"] and people.callback_secret is None:
         raise errors.MissingSetting(key="confirm.callback_secret_env")

@@ -277,7 +277,10 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
     ),
     "busy_notice": (FLAG, "Whether its sender is told so."),
     "most_waiting": (WHOLE, "How many messages may wait in a conversation; further ones are refused."),
-    "turns_at_once": (WHOLE, "How many turns run on a node at once."),
+    "turns_at_once": (
+        WHOLE,
+        "How many turns run on a node at once; those that wait for a person do not count.",
+    ),
     "commands_at_once": (
         WHOLE,
         "How many commands, such as `/stop`, are dealt with at once; turns do not take their places.",
@@ -286,7 +289,10 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
     "turn_seconds": (SECONDS, "The longest that a turn may take."),
     "turn_idle_seconds": (SECONDS, "The longest that an agent may be silent in a turn."),
     "stop_seconds": (SECONDS, "How long an agent may take to stop by itself; then it is stopped."),
-    "drain_seconds": (SECONDS, "How long running turns may go on after the order to shut down."),
+    "drain_seconds": (
+        SECONDS,
+        "How long running turns may go on after the order to shut down; not those that wait for a person.",
+    ),
     "send_seconds": (SECONDS, "The longest that sending an answer may take."),
     "delivery_max_age_seconds": (SECONDS, "After so long, what could not be delivered is given up."),
     "keep_days": (
@@ -335,6 +341,11 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
         WHOLE,
         confirmations.DEFAULT_RATE_LIMIT,
         "How often each action may be asked for within an hour.",
+    ),
+    "keep_days": (
+        WHOLE,
+        confirmations.KEEP_DAYS,
+        "How long decided requests are kept, with what they were about. The audit log is kept in any case.",
     ),
     "callbacks": (
         Kind(

@@ -1,19 +1,17 @@
 """Answers of the service, read into records or errors."""
 
-import base64
-import binascii
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.confirm.records import Decision, Ticket
+from frontdesk.confirm.records import Ticket
 from frontdesk.model.audit import Row
-from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS, Status
+from frontdesk.model.confirmations import Status
 
 BEGINNINGS = ("may not do this: ", "cannot be redeemed: ")
+UNUSABLE = " cannot be used: "
 
 Read = TypeVar("Read")
 
@@ -22,34 +20,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     status: int
     body: bytes
-
-
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service says to a request."""
-
-    id: str
-    action: str
-    digest: str
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
-    message: str = ""
-    approve_url: str = ""
-    deny_url: str = ""
-    auto_approved: bool = False
-
-
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service tells of a confirmation, as far as a client needs it."""
-
-    id: str
-    action: str
-    status: Status
-    resolved_by: str | None = None
-    resolved_at_iso: datetime | None = None
-    reason: str | None = None
-
-
-class Yielded(msgspec.Struct, frozen=True, kw_only=True):
-    payload_base64: str
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,54 +52,26 @@ def read_ticket(reply: Reply, action: str, digest: str) -> Ticket:
         )
     if problem.confirmation_status == Status.EXPIRED:
         raise errors.Expired(confirmation_id=problem.id, action=action)
-    taken = _read(reply, Taken)
-    if taken.digest != digest:
-        raise errors.DigestMismatch(confirmation_id=taken.id)
-    return Ticket(
-        id=taken.id,
-        action=taken.action,
-        digest=digest,
-        timeout_seconds=taken.timeout_seconds,
-        message=taken.message,
-        approve_url=taken.approve_url,
-        deny_url=taken.deny_url,
-        automatic=taken.auto_approved,
-    )
+    ticket = read(reply, Ticket)
+    if ticket.digest != digest:
+        raise errors.DigestMismatch(confirmation_id=ticket.id)
+    return ticket
 
 
-def read_decision(reply: Reply, confirmation_id: str) -> Decision:
-    shown = _read(reply, Shown, confirmation_id)
-    return Decision(
-        id=shown.id,
-        action=shown.action,
-        status=shown.status,
-        resolved_by=shown.resolved_by,
-        resolved_at=shown.resolved_at_iso,
-        reason=shown.reason,
-    )
-
-
-def read_payload(reply: Reply, confirmation_id: str) -> bytes:
-    """The bytes to carry out."""
-    given = _read(reply, Yielded, confirmation_id).payload_base64
-    try:
-        return base64.b64decode(given, validate=True)
-    except binascii.Error as error:
-        raise errors.ServiceUnreachable(url=reply.url, why="its answer holds no bytes") from error
-
-
-def read_plain(reply: Reply, confirmation_id: str = "") -> Any:
-    """An answer that is passed on as it is."""
-    return _read(reply, object, confirmation_id) if reply.body else None
-
-
-def _read(reply: Reply, kind: type[Read], confirmation_id: str = "") -> Read:
+def read(reply: Reply, kind: type[Read], confirmation_id: str = "") -> Read:
+    """What the service says, as a record; ``confirmation_id`` is the request that it was asked about."""
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise refusal(reply, confirmation_id)
     try:
         return msgspec.json.decode(reply.body, type=kind)
     except msgspec.MsgspecError as error:
-        raise errors.ServiceUnreachable(url=reply.url, why=f"its answer cannot be read ({error})") from error
+        why = f"its answer cannot be read ({error})"
+        raise errors.ServiceUnreachable(url=reply.url, why=why, answered=True) from error
+
+
+def read_plain(reply: Reply, confirmation_id: str = "") -> Any:
+    """An answer that is passed on as it is."""
+    return read(reply, object, confirmation_id) if reply.body else None
 
 
 def read_row(url: str, data: str) -> Row:
@@ -137,7 +79,8 @@ def read_row(url: str, data: str) -> Row:
     try:
         told = msgspec.json.decode(data, type=Told)
     except msgspec.MsgspecError as error:
-        raise errors.ServiceUnreachable(url=url, why=f"an event cannot be read ({error})") from error
+        why = f"an event cannot be read ({error})"
+        raise errors.ServiceUnreachable(url=url, why=why, answered=True) from error
     return Row(number=told.number, body=told.body.encode(), previous=told.previous, hash=told.hash)
 
 
@@ -157,8 +100,8 @@ def refusal(reply: Reply, confirmation_id: str = "") -> errors.FrontdeskError:
         case HTTPStatus.TOO_MANY_REQUESTS:
             return errors.AskedTooOften(why=why, window_seconds=problem.window_seconds)
         case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return errors.InvalidInput(what="The request", why=why)
-    return errors.ServiceUnreachable(url=reply.url, why=why)
+            return _unusable(why)
+    return errors.ServiceUnreachable(url=reply.url, why=why, answered=True)
 
 
 def _problem(reply: Reply) -> Problem:
@@ -171,6 +114,12 @@ def _problem(reply: Reply) -> Problem:
 def _reason(detail: str) -> str:
     """What is said after the words that the error here begins with, too."""
     return next((detail.partition(each)[2] for each in BEGINNINGS if each in detail), detail)
+
+
+def _unusable(why: str) -> errors.InvalidInput:
+    """What the service cannot use, in its words."""
+    what, said, reason = why.partition(UNUSABLE)
+    return errors.InvalidInput(what=what, why=reason) if said else errors.RequestRefused(why=why)
 
 
 def _conflict(problem: Problem, why: str, confirmation_id: str) -> errors.FrontdeskError:

@@ -1,11 +1,13 @@
 """The clients: one for code that awaits, one for code that waits."""
 
 import asyncio
+import functools
+import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from http import HTTPStatus
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,8 +15,7 @@ import httpx
 from frontdesk import errors
 from frontdesk.confirm import answers, steps
 from frontdesk.confirm.answers import Reply
-from frontdesk.confirm.records import Decision, Redeemed, Ticket
-from frontdesk.confirm.steps import Call, Pause, Steps, Talk, Wish
+from frontdesk.confirm.steps import Call, Pause, Steps, Talk
 from frontdesk.formats import sse
 from frontdesk.model.audit import Row
 
@@ -26,26 +27,48 @@ QUIET_SECONDS = 60.0
 """A stream of events in which not even a sign of life comes for so long is broken."""
 MAX_STREAM_BYTES = 2**40
 
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
+"""What the system calls an error, which is of use to nobody."""
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Options(TypedDict, total=False):
-    """What may be said about a request besides what it is for."""
+class _Method(Generic[P, T]):
+    """A conversation as a method of both clients: what one waits for, the other awaits."""
 
-    timeout_seconds: int
-    """How long people may take: 30 to 3600, 300 unless told."""
-    session_key: str
-    """The conversation it belongs to."""
-    requester: str
-    """What the agent calls itself; one that has a token is known by that."""
-    callback_url: str
-    """Where the decision is sent to, signed, as soon as it falls."""
-    idempotency_key: str
-    """The same request under the same key, after a crash perhaps, is the one that was made before."""
+    def __init__(self, conversation: Callable[P, Steps[T]]) -> None:
+        self._conversation = conversation
+        self.__doc__ = conversation.__doc__
+
+    @overload
+    def __get__(self, client: "Client", owner: type["Client"]) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __get__(self, client: "SyncClient", owner: type["SyncClient"]) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, client: None, owner: type["_Service"]) -> Self: ...
+
+    def __get__(self, client: "Client | SyncClient | None", owner: type["_Service"]) -> Any:
+        if client is None:
+            return self
+
+        @functools.wraps(self._conversation)
+        def talk(*arguments: P.args, **named: P.kwargs) -> Any:
+            return client.talk(self._conversation(*arguments, **named))
+
+        return talk
 
 
 class _Service:
-    """Where the service is and who asks it."""
+    """Where the service is, who asks it, and what can be asked."""
+
+    request = _Method(steps.request)
+    wait = _Method(steps.wait)
+    redeem = _Method(steps.redeem)
+    collect = _Method(steps.collect)
+    obtain = _Method(steps.obtain)
 
     def __init__(
         self,
@@ -60,6 +83,7 @@ class _Service:
         Unix socket nothing is sent to the address."""
         self.url = _checked_url(url)
         self._socket = socket
+        self._place = socket or self.url
         self.patience_seconds = patience_seconds
         self._opening: dict[str, Any] = {
             "base_url": self.url,
@@ -72,10 +96,11 @@ class _Service:
         }
 
     def _unreachable(self, error: Exception) -> errors.ServiceUnreachable:
-        return errors.ServiceUnreachable(url=self.url, why=str(error) or type(error).__name__)
+        why = _NUMBER.sub("", str(error)) or type(error).__name__
+        return errors.ServiceUnreachable(url=self._place, why=why)
 
     def _reply(self, response: httpx.Response) -> Reply:
-        return Reply(url=self.url, status=response.status_code, body=response.content)
+        return Reply(url=self._place, status=response.status_code, body=response.content)
 
 
 def _checked_url(url: str) -> str:
@@ -121,50 +146,12 @@ def _following(after: int) -> dict[str, Any]:
     return {"method": "GET", "url": "/events", "headers": headers, "timeout": timeout}
 
 
-def _wish(action: str, description: str, details: Mapping[str, Any] | None, options: Options) -> Wish:
-    return Wish(action=action, description=description, details=details or {}, **options)
-
-
 class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
     def _open(self) -> httpx.AsyncClient:
         transport = httpx.AsyncHTTPTransport(uds=self._socket) if self._socket else None
         return httpx.AsyncClient(**self._opening, transport=transport)
-
-    async def request(
-        self,
-        action: str,
-        description: str,
-        details: Mapping[str, Any] | None = None,
-        **options: Unpack[Options],
-    ) -> Ticket:
-        """Ask for an action; ``details`` is everything that it depends on. The request is on disk then."""
-        wish = _wish(action, description, details, options)
-        return await self.talk(steps.ask(wish, self.patience_seconds))
-
-    async def wait(self, ticket: Ticket, seconds: float | None = None) -> Decision:
-        """The decision. With ``seconds``, what is known then: perhaps that it is pending."""
-        return await self.talk(steps.wait(ticket, self.patience_seconds, seconds))
-
-    async def redeem(self, ticket: Ticket) -> Redeemed:
-        """Use an approval up, once: what comes back is to be carried out, exactly."""
-        return await self.talk(steps.redeem(ticket, self.patience_seconds))
-
-    async def collect(self, ticket: Ticket) -> Redeemed:
-        """Wait for the decision and redeem it. Denied or Expired when there is nothing to redeem."""
-        return await self.talk(steps.collect(ticket, self.patience_seconds))
-
-    async def obtain(
-        self,
-        action: str,
-        description: str,
-        details: Mapping[str, Any] | None = None,
-        **options: Unpack[Options],
-    ) -> Redeemed:
-        """Ask, wait and redeem."""
-        wish = _wish(action, description, details, options)
-        return await self.talk(steps.obtain(wish, self.patience_seconds))
 
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
@@ -180,12 +167,12 @@ class Client(_Service):
                     raise answers.refusal(self._reply(told))
                 async for piece in told.aiter_bytes():
                     for data in reader.feed(piece):
-                        yield answers.read_row(self.url, data)
+                        yield answers.read_row(self._place, data)
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
 
     async def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation), None
+        talk, heard = Talk(conversation, self.patience_seconds), None
         async with self._open() as opened:
             while step := talk.go_on(heard):
                 heard = await self._do(opened, step)
@@ -210,37 +197,8 @@ class SyncClient(_Service):
         transport = httpx.HTTPTransport(uds=self._socket) if self._socket else None
         return httpx.Client(**self._opening, transport=transport)
 
-    def request(
-        self,
-        action: str,
-        description: str,
-        details: Mapping[str, Any] | None = None,
-        **options: Unpack[Options],
-    ) -> Ticket:
-        wish = _wish(action, description, details, options)
-        return self.talk(steps.ask(wish, self.patience_seconds))
-
-    def wait(self, ticket: Ticket, seconds: float | None = None) -> Decision:
-        return self.talk(steps.wait(ticket, self.patience_seconds, seconds))
-
-    def redeem(self, ticket: Ticket) -> Redeemed:
-        return self.talk(steps.redeem(ticket, self.patience_seconds))
-
-    def collect(self, ticket: Ticket) -> Redeemed:
-        return self.talk(steps.collect(ticket, self.patience_seconds))
-
-    def obtain(
-        self,
-        action: str,
-        description: str,
-        details: Mapping[str, Any] | None = None,
-        **options: Unpack[Options],
-    ) -> Redeemed:
-        wish = _wish(action, description, details, options)
-        return self.talk(steps.obtain(wish, self.patience_seconds))
-
     def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation), None
+        talk, heard = Talk(conversation, self.patience_seconds), None
         with self._open() as opened:
             while step := talk.go_on(heard):
                 heard = self._do(opened, step)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from frontdesk import errors
-from frontdesk.confirm.client import Client, Options, SyncClient
+from frontdesk.confirm.client import Client, SyncClient
 from frontdesk.confirm.records import Redeemed
+from frontdesk.confirm.steps import Options
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,4 +1,7 @@
-"""What a client holds: the ticket of a request, the decision about it, the action it may carry out."""
+"""What a client holds: the ticket of a request, the decision about it, the action it may carry out.
+
+They are the service's answers, read as they come; what it calls otherwise has its name beside it.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,7 +25,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     approve_url: str = ""
     deny_url: str = ""
-    automatic: bool = False
+    automatic: bool = msgspec.field(default=False, name="auto_approved")
     """A rule allowed it; nobody was asked."""
 
 
@@ -33,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     status: Status
     resolved_by: str | None = None
-    resolved_at: datetime | None = None
+    resolved_at: datetime | None = msgspec.field(default=None, name="resolved_at_iso")
     reason: str | None = None
 
     @property
@@ -58,7 +61,7 @@ class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
     """An approved action, to be carried out now and once, from these bytes."""
 
     id: str
-    payload: bytes
+    payload: bytes = msgspec.field(name="payload_base64")
     """Canonical JSON of ``{"action", "details"}``: what people saw."""
 
     @property

@@ -9,7 +9,7 @@ import math
 import secrets
 import time
 from collections.abc import Generator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
@@ -34,12 +34,29 @@ KEY_BYTES = 16
 T = TypeVar("T")
 
 
+class Options(TypedDict, total=False):
+    """What may be said about a request besides what it is for; None is as good as nothing."""
+
+    timeout_seconds: int | None
+    """How long people may take: 30 to 3600, 300 unless told."""
+    session_key: str | None
+    """The conversation it belongs to."""
+    requester: str | None
+    """What the agent calls itself; one that has a token is known by that."""
+    callback_url: str | None
+    """Where the decision is sent to, signed, as soon as it falls."""
+    idempotency_key: str | None
+    """The same request under the same key, after a crash perhaps, is the one that was made before."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "POST"
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = {}
     seconds: float = CALL_SECONDS
+    again: bool = True
+    """Whether it is tried again when the service is away."""
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -50,12 +67,12 @@ Steps = Generator[Call | Pause, Reply | None, T]
 
 
 class Talk(Generic[T]):
-    """A conversation under way."""
+    """A conversation under way. A service that is away is tried again for that long."""
 
     result: T
 
-    def __init__(self, conversation: Steps[T]) -> None:
-        self._conversation = conversation
+    def __init__(self, conversation: Steps[T], patience_seconds: float) -> None:
+        self._conversation = _patient(conversation, patience_seconds)
 
     def go_on(self, heard: Reply | errors.ServiceUnreachable | None) -> Call | Pause | None:
         """What is to be done next; None at the end, when there is a result."""
@@ -68,44 +85,66 @@ class Talk(Generic[T]):
             return None
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
-
-    action: str
-    description: str
-    details: Mapping[str, Any] = {}
-    timeout_seconds: int | None = None
-    session_key: str | None = None
-    requester: str | None = None
-    callback_url: str | None = None
-    idempotency_key: str | None = None
-
-
-def ask(wish: Wish, patience_seconds: float) -> Steps[Ticket]:
-    """Hand a request in, as often as it takes: its key makes one of all attempts."""
-    payload = canonical.payload(wish.action.strip(), wish.details)
-    fields = msgspec.structs.asdict(wish) | canonical.read_strict(payload)
-    key = fields.pop("idempotency_key") or secrets.token_hex(KEY_BYTES)
-    said = canonical.canonical({name: value for name, value in fields.items() if value is not None})
-    call = Call(path="/confirm", body=said, headers={"idempotency-key": key})
-    reply = yield from _patiently(call, patience_seconds)
-    return answers.read_ticket(reply, wish.action, canonical.digest(payload))
+def _patient(conversation: Steps[T], patience_seconds: float) -> Steps[T]:
+    """The same conversation with each call repeated, if that is allowed, until it is answered."""
+    reply: Reply | None = None
+    while True:
+        try:
+            step = conversation.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        repeated = isinstance(step, Call) and step.again
+        reply = (yield from _answered(step, patience_seconds)) if repeated else (yield step)
 
 
-def look(confirmation_id: str, patience_seconds: float, wait: int = 0) -> Steps[Decision]:
+def _answered(call: Call | Pause, patience_seconds: float) -> Steps[Reply | None]:
+    deadline = time.monotonic() + patience_seconds
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            reply = yield call
+            if reply is None or reply.status not in AWAY or time.monotonic() >= deadline:
+                return reply
+        except errors.ServiceUnreachable:
+            if time.monotonic() >= deadline:
+                raise
+        yield Pause(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+def request(
+    action: str, description: str, details: Mapping[str, Any] | None = None, **options: Unpack[Options]
+) -> Steps[Ticket]:
+    """Ask for an action; ``details`` is everything that it depends on. The request is on disk then.
+
+    Its key makes one request of all attempts.
+    """
+    payload = canonical.payload(action.strip(), details or {})
+    said = {name: value for name, value in options.items() if value is not None}
+    key = said.pop("idempotency_key", None) or secrets.token_hex(KEY_BYTES)
+    body = canonical.canonical({"description": description, **said, **canonical.read_strict(payload)})
+    reply = yield Call(path="/confirm", body=body, headers={"idempotency-key": str(key)})
+    assert reply is not None
+    return answers.read_ticket(reply, action, canonical.digest(payload))
+
+
+def look(confirmation_id: str, wait: int = 0) -> Steps[Decision]:
     """What has become of a request; with ``wait``, as soon as it is decided or so many seconds later."""
     prefer = {"prefer": f"wait={wait}"} if wait else {}
-    call = Call(method="GET", path=path_of(confirmation_id), headers=prefer, seconds=CALL_SECONDS + wait)
-    return answers.read_decision((yield from _patiently(call, patience_seconds)), confirmation_id)
+    path, seconds = path_of(confirmation_id), CALL_SECONDS + wait
+    reply = yield Call(method="GET", path=path, headers=prefer, seconds=seconds)
+    assert reply is not None
+    return answers.read(reply, Decision, confirmation_id)
 
 
-def wait(ticket: Ticket, patience_seconds: float, seconds: float | None = None) -> Steps[Decision]:
-    """The decision. With ``seconds``, what is known then, which may be that it is pending."""
+def wait(ticket: Ticket, seconds: float | None = None) -> Steps[Decision]:
+    """The decision. With ``seconds``, what is known then: perhaps that it is pending."""
     most = ticket.timeout_seconds + LATE_SECONDS if seconds is None else seconds
     deadline = time.monotonic() + most
     while True:
         left = max(0, min(POLL_SECONDS, math.ceil(deadline - time.monotonic())))
-        decision = yield from look(ticket.id, patience_seconds, left)
+        decision = yield from look(ticket.id, left)
         if decision.status is not Status.PENDING:
             return decision
         if time.monotonic() < deadline:
@@ -116,61 +155,51 @@ def wait(ticket: Ticket, patience_seconds: float, seconds: float | None = None) 
             return decision
 
 
-def redeem(ticket: Ticket, patience_seconds: float) -> Steps[Redeemed]:
-    """Use the approval up. The bytes that come back are those that were asked for, or it is refused.
+def redeem(ticket: Ticket) -> Steps[Redeemed]:
+    """Use an approval up, once: what comes back is to be carried out, exactly. It is what was asked for, or
+    it is refused.
 
     An answer that got lost on the way may have used it up: then GrantUnusable, and nothing is carried out.
     """
-    call = Call(path=f"{path_of(ticket.id)}/redeem", body=canonical.canonical({"digest": ticket.digest}))
-    payload = answers.read_payload((yield from _patiently(call, patience_seconds)), ticket.id)
-    if canonical.digest(payload) != ticket.digest:
+    body = canonical.canonical({"digest": ticket.digest})
+    reply = yield Call(path=f"{path_of(ticket.id)}/redeem", body=body)
+    assert reply is not None
+    redeemed = answers.read(reply, Redeemed, ticket.id)
+    if redeemed.id != ticket.id or canonical.digest(redeemed.payload) != ticket.digest:
         raise errors.DigestMismatch(confirmation_id=ticket.id)
-    return Redeemed(id=ticket.id, payload=payload)
+    return redeemed
 
 
-def obtain(wish: Wish, patience_seconds: float) -> Steps[Redeemed]:
-    """Ask, wait and redeem. Denied or Expired; an approval that lapsed in between is waited for once more."""
-    ticket = yield from ask(wish, patience_seconds)
-    return (yield from collect(ticket, patience_seconds))
-
-
-def collect(ticket: Ticket, patience_seconds: float) -> Steps[Redeemed]:
-    """Wait for the decision about a ticket and redeem it."""
-    (yield from wait(ticket, patience_seconds)).check()
+def collect(ticket: Ticket) -> Steps[Redeemed]:
+    """Wait for the decision and redeem it. Denied or Expired when there is nothing to redeem; what lapsed in
+    between is waited for once more."""
+    (yield from wait(ticket)).check()
     try:
-        return (yield from redeem(ticket, patience_seconds))
+        return (yield from redeem(ticket))
     except errors.GrantUnusable as lapsed:
         if lapsed.renewal is None:
             raise
         again = msgspec.structs.replace(ticket, id=lapsed.renewal)
-    (yield from wait(again, patience_seconds)).check()
-    return (yield from redeem(again, patience_seconds))
+    (yield from wait(again)).check()
+    return (yield from redeem(again))
+
+
+def obtain(
+    action: str, description: str, details: Mapping[str, Any] | None = None, **options: Unpack[Options]
+) -> Steps[Redeemed]:
+    """Ask, wait and redeem."""
+    ticket = yield from request(action, description, details, **options)
+    return (yield from collect(ticket))
 
 
 def say(method: str, path: str, said: Mapping[str, Any] | None = None, *, about: str = "") -> Steps[Any]:
-    """The answer to a single question, as plain data; ``about`` is the confirmation that it names."""
+    """The answer to a single question, asked once, as plain data; ``about`` is the confirmation that it
+    names."""
     body = None if said is None else canonical.canonical(said)
-    reply = yield Call(method=method, path=path, body=body)
+    reply = yield Call(method=method, path=path, body=body, again=False)
     assert reply is not None
     return answers.read_plain(reply, about)
 
 
 def path_of(confirmation_id: str) -> str:
     return f"/confirm/{quote(confirmation_id, safe='')}"
-
-
-def _patiently(call: Call, patience_seconds: float) -> Steps[Reply]:
-    """The reply; a service that is away is tried again for that long."""
-    deadline = time.monotonic() + patience_seconds
-    pause = FIRST_PAUSE_SECONDS
-    while True:
-        try:
-            reply = yield call
-            assert reply is not None
-            if reply.status not in AWAY or time.monotonic() >= deadline:
-                return reply
-        except errors.ServiceUnreachable:
-            if time.monotonic() >= deadline:
-                raise
-        yield Pause(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -9,7 +9,9 @@ import msgspec
 from frontdesk.model import audit
 from frontdesk.model.confirmations import Confirmation, Settings, Status, Submission, Submitted, Vote
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule, Ruling
+from frontdesk.model.turns import Claim
 
 Rules = Callable[[Sequence[Rule]], Ruling]
 """What the rules say to a submission."""
@@ -19,6 +21,13 @@ Tell = Callable[[Confirmation], Sequence[Delivery]]
 """What people are told of a confirmation, in the same transaction."""
 
 
+class Anew(msgspec.Struct, frozen=True, kw_only=True):
+    """How a lapsed grant is asked again: as the rules of today say, unless too much is asked already."""
+
+    rules: Rules
+    settings: Settings
+
+
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a wish to carry out an approved action. What went wrong is written down, too."""
 
@@ -26,7 +35,8 @@ class Redemption(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes | None = None
     """The bytes to carry out; None when it was refused."""
     refused: str | None = None
-    """Why: ``digest``, ``redeemed``, ``lapsed``, ``pending``, ``denied``, ``expired`` or ``erased``."""
+    """Why: ``digest``, ``redeemed``, ``lapsed``, ``pending``, ``denied``, ``expired``, ``erased`` or
+    ``stopped``."""
     renewal: Confirmation | None = None
     """The grant had lapsed: this asks again, once."""
 
@@ -37,6 +47,14 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: Confirmation
     attempts: int
     """With this one."""
+
+
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """Callbacks that were not heard yet."""
+
+    owed: int
+    overdue: int
+    """So long that nobody seems to call."""
 
 
 class Confirmations(Protocol):
@@ -56,8 +74,8 @@ class Confirmations(Protocol):
         conversation that waits already; a rule that allows; the action's rate (RateLimited); the budget of
         prompts (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew.
 
-        What is decided at once is bounded, too (RateLimited); of what is denied at once neither payload nor
-        description is kept."""
+        What is decided at once is bounded, too, and so are the keys of one that waits (RateLimited); of what
+        is denied at once neither payload nor description is kept."""
         ...
 
     async def vote(
@@ -77,10 +95,13 @@ class Confirmations(Protocol):
         *,
         new_id: Callable[[], str],
         tell: Tell,
-        rules: Rules | None = None,
-        settings: Settings | None = None,
+        anew: Anew | None = None,
+        claim: Claim | None = None,
     ) -> Redemption:
         """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
+
+        With the claim of the turn that asked, only while that turn goes on: it is refused when the turn was
+        told to stop, and LeaseLost when somebody else has it.
 
         Rules count when something is submitted: one that was added since refuses neither a vote nor a grant.
         A renewal is asked on the terms of today's rules (on the same as before when there are none to ask),
@@ -89,7 +110,14 @@ class Confirmations(Protocol):
         ...
 
     async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        """End what has waited for its time, oldest first; those that ended now."""
+        """End what has waited for its time, and what waits although its turn has ended; those that ended
+        now."""
+        ...
+
+    async def withdraw(
+        self, turn_id: str, now: datetime, *, tell: Tell, lease: Lease | None = None
+    ) -> Sequence[Confirmation]:
+        """End what a turn still waits for. With the turn's lease, LeaseLost when it holds no longer."""
         ...
 
     async def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
@@ -119,7 +147,22 @@ class Confirmations(Protocol):
         ...
 
     async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
-        """Forget the payload and description of one that was resolved; the audit log stays whole."""
+        """Forget the payload and description of one that was resolved, the reasons that people gave, and the
+        texts of the messages that told of it; the audit log stays whole."""
+        ...
+
+    async def prune(self, before: datetime, now: datetime, limit: int) -> int:
+        """Forget what was decided before then, oldest first, and everything that belongs to it; how many
+        there were. The audit log stays whole, and says so."""
+        ...
+
+    async def close_echoes(self, now: datetime, limit: int) -> int:
+        """Write into the log how often something happened again that was left out of it; how many there
+        were. Requests that join another one, and refusals to redeem, are in it once in a minute each."""
+        ...
+
+    async def prune_keys(self, before: datetime, limit: int) -> int:
+        """Forget idempotency keys that were used before then; how many there were."""
         ...
 
     async def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Sequence[Owed]:
@@ -132,6 +175,10 @@ class Confirmations(Protocol):
 
     async def drop_callback(self, confirmation_id: str) -> None:
         """It was heard, or given up."""
+        ...
+
+    async def backlog(self, now: datetime) -> Backlog:
+        """How many programs are still to be told."""
         ...
 
     async def next_callback(self) -> datetime | None: ...

@@ -13,11 +13,12 @@ from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model.audit import GENESIS, Row, chain_hash
 
 ROWS_AT_ONCE = 2_000
-LINE = re.compile(r"(?P<number>[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)
+LINE = re.compile(r"(?P<number>0|[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)
 
 
 class Anchor(msgspec.Struct, frozen=True, kw_only=True):
-    """A row as it was known at some time, kept where nobody who can change the log can change it."""
+    """A row as it was known at some time, kept where nobody who can change the log can change it. Row 0 is
+    what stands before the first one."""
 
     number: int
     hash: str
@@ -99,7 +100,29 @@ async def verify(batches: AsyncIterable[Sequence[Row]], anchor: Anchor | None = 
             later = [row.number for row in batch[broken + 1 :]]
             later += [row.number async for more in rows for row in more]
             return _verified(last, _fault(batch[broken], last, later))
-    return _verified(last, _cut_off(last, anchor))
+    return _verified(last, cut_off(last.number if last else 0, anchor))
+
+
+def check_some(rows: Sequence[Row], anchor: Anchor | None = None) -> Fault | None:
+    """What is wrong with some rows behind each other, whatever stands before them. With an anchor, they begin
+    with the anchored row."""
+    last: Row | None = None
+    for row in rows:
+        why = _misfit(row, last, anchor if last is None else None)
+        if why is not None:
+            return Fault(number=row.number, change=Change.EDITED, why=why)
+        last = row
+    return None
+
+
+def _misfit(row: Row, last: Row | None, anchor: Anchor | None) -> str | None:
+    if row.hash != chain_hash(row.number, row.previous, row.body):
+        return "it does not fit its hash"
+    if last and (row.number, row.previous) != (last.number + 1, last.hash):
+        return f"it does not follow row {last.number}"
+    if anchor and (row.number, row.hash) != (anchor.number, anchor.hash):
+        return f"it differs from the anchor of row {anchor.number}"
+    return None
 
 
 def _follow(batch: Sequence[Row], last: Row | None, anchor: Anchor | None) -> tuple[int | None, Row | None]:
@@ -154,8 +177,8 @@ def _unlike_its_hash(row: Row, most: int) -> Fault:
     return Fault(number=row.number, change=Change.EDITED, why="it does not fit its hash")
 
 
-def _cut_off(last: Row | None, anchor: Anchor | None) -> Fault | None:
-    number = last.number if last else 0
+def cut_off(number: int, anchor: Anchor | None) -> Fault | None:
+    """What is wrong when the log ends with that row."""
     if anchor is None or number >= anchor.number:
         return None
     why = f"the anchor knows rows up to {anchor.number}"

@@ -39,7 +39,7 @@ class Authorization(Service):
         The two flags are the channel's capabilities, and the source is as its adapter made it.
         """
         aliases = await self._all_names(source)
-        principal = people.Principal.of(source, aliases)
+        principal = None if access.is_local(source) else people.Principal.of(source, aliases)
         grant = await self._store.people.grant_of(principal.id) if principal else None
         verdict = access.decide(
             source,
@@ -56,12 +56,12 @@ class Authorization(Service):
 
     async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names of this source, and all the other names of its person."""
-        aliases = dict(await self._aliases(source))
-        principal = people.Principal.of(source, aliases)
-        if principal and source.platform is Platform.WHATSAPP:
-            names = await self._store.aliases.names_of(principal.user_id)
-            aliases |= dict.fromkeys(names, principal.user_id)
-        return aliases
+        aliases = await self._aliases(source)
+        principal = people.Principal.of(source, aliases) if source.platform is Platform.WHATSAPP else None
+        if principal is None:
+            return aliases
+        names = await self._store.aliases.names_of(principal.user_id)
+        return {**aliases, **dict.fromkeys(names, principal.user_id)}
 
     async def answer_stranger(self, source: SessionSource, verdict: access.Verdict) -> str | None:
         """What to tell somebody who was refused, if anything: at most once a day, and not to everybody at

@@ -1,7 +1,8 @@
 """A crew: claims work of one kind and does it, so much at a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +20,33 @@ STORE_PAUSE_SECONDS = 0.5
 log = get_logger(__name__)
 
 
+class Place:
+    """What a piece of work takes up of its crew. It can be lent to others for as long as the work only waits.
+
+    Whoever has waited goes on at once, although another may have the place by then: nothing new is begun
+    until there is room again.
+    """
+
+    def __init__(self, tell: Callable[["Place"], None] | None = None) -> None:
+        """``tell`` is called when it is lent and given back; without it, it is a place in no crew."""
+        self._tell = tell
+        self.is_lent = False
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """The place is free for others; when the crew closes, what waits in here is ended at once."""
+        self._pass_on(True)
+        try:
+            yield
+        finally:
+            self._pass_on(False)
+
+    def _pass_on(self, is_lent: bool) -> None:
+        self.is_lent = is_lent
+        if self._tell:
+            self._tell(self)
+
+
 class Crew(Generic[T]):
     def __init__(
         self,
@@ -27,7 +55,7 @@ class Crew(Generic[T]):
         clock: Clock,
         places: int,
         claim: Callable[[int], Awaitable[Sequence[T]]],
-        work: Callable[[T], Awaitable[None]],
+        work: Callable[[T, Place], Awaitable[None]],
         next_due: Callable[[], Awaitable[datetime | None]],
     ) -> None:
         self._topic = topic
@@ -39,7 +67,8 @@ class Crew(Generic[T]):
         self._next_due = next_due
         self._closing = False
         self._ended = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Place] = {}
+        self._taken = 0
         self._bell = bells.listen(topic)
 
     async def run(self) -> None:
@@ -61,41 +90,64 @@ class Crew(Generic[T]):
 
     async def _take(self) -> bool:
         """Claim as much as there is room for; whether there may be more than that."""
-        free = self._places - len(self._tasks)
+        free = self._free
         claimed = await self._claim(free) if free else ()
         for each in claimed:
-            task = asyncio.create_task(self._do(each))
-            self._tasks.add(task)
+            place = Place(self._passed_on)
+            task = asyncio.create_task(self._do(each, place))
+            self._tasks[task] = place
+            self._taken += 1
             task.add_done_callback(self._done)
         filled = bool(claimed) and len(claimed) == free
         if filled:
             self._bells.ring(self._topic)  # let the others know
         return filled
 
-    async def _do(self, claimed: T) -> None:
+    @property
+    def _free(self) -> int:
+        """How many places nobody has."""
+        return max(self._places - self._taken, 0)
+
+    async def _do(self, claimed: T, place: Place) -> None:
         """The outermost door of the work: whatever gets here is a fault of ours."""
         try:
-            await self._work(claimed)
+            await self._work(claimed, place)
         except Exception:
             log.exception("work_failed", crew=str(self._topic))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        full = len(self._tasks) >= self._places
-        self._tasks.discard(task)
+        full = not self._free
+        del self._tasks[task]
+        self._taken -= 1
         if full:
             self._bells.ring(self._topic, far=False)
+
+    def _passed_on(self, place: Place) -> None:
+        """Somebody only waits from now on, or goes on."""
+        self._taken += -1 if place.is_lent else 1
+        if place.is_lent and self._closing:
+            self._let_go([place])
+        elif place.is_lent and self._free == 1:
+            self._bells.ring(self._topic, far=False)
+
+    def _let_go(self, places: Collection[Place]) -> None:
+        """End what only waits: it goes on elsewhere, or later."""
+        for task, place in self._tasks.items():
+            if place in places:
+                task.cancel()
 
     async def _patience(self) -> float:
         """How long to wait for a bell: no longer than until something is due."""
         due = await self._next_due()
-        if due is None or len(self._tasks) >= self._places:
+        if due is None or not self._free:
             return LONGEST_WAIT_SECONDS
         seconds = (due - self._clock.now()).total_seconds()
         return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 
     def close(self) -> None:
-        """Claim nothing more."""
+        """Claim nothing more, and let go of what only waits."""
         self._closing = True
+        self._let_go([place for place in self._tasks.values() if place.is_lent])
         self._bells.ring(self._topic, far=False)
 
     async def drained(self, seconds: float, hurried: asyncio.Event) -> bool:

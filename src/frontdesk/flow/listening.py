@@ -8,6 +8,7 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
+from frontdesk.flow.crew import Place
 from frontdesk.flow.drafts import Draft
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -50,6 +51,7 @@ class Listening:
         self._stopping = False
         self._lost = False
         self._asking = False
+        self._place = Place()
         self._steered: set[str] = set()
         self._unwritten: list[Turn] = []
 
@@ -79,13 +81,14 @@ class Listening:
                 self._steered.add(turn.id)
                 self._unwritten.append(turn)
 
-    async def hear(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
+    async def hear(self, assignment: events.Assignment, draft: Draft, place: Place) -> events.Failed | None:
         """Listen until the agent has finished; Stopped when it was not to finish.
 
         The agent has let go when this ends, unless it had to be left behind.
         """
         if self._stopping:
             raise Stopped
+        self._place = place
         self._task = asyncio.create_task(self._listen(assignment, draft))
         try:
             ends: set[asyncio.Future[Any]] = {self._task, self._given_up}
@@ -132,7 +135,8 @@ class Listening:
         self._asking = True
         try:
             show = partial(self._parts.live.tell, self._claim.turn.id)
-            self._line.send(await self._parts.gate.pass_on(self._claim, approval, show))
+            decision = await self._parts.gate.pass_on(self._claim, approval, show, self._place.lent)
+            self._line.send(decision)
         finally:
             self._asking = False
 

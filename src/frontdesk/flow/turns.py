@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.flow import endings, handover, prompts
-from frontdesk.flow.commands import Command, Request, Rerun, registry
+from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
+from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.drafts import Draft
 from frontdesk.flow.expiry import finalize
@@ -48,11 +49,17 @@ class RunningTurn:
         self._listening = Listening(parts, claim)
         self._session_id = claim.turn.session_id
         self._draft: Draft | None = None
+        self._place = Place()
         self.claim = claim
 
     @property
     def turn(self) -> Turn:
         return self.claim.turn
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it does nothing but wait for a person."""
+        return self._place.is_lent
 
     def stop(self) -> None:
         self._listening.stop()
@@ -64,9 +71,9 @@ class RunningTurn:
         """Somebody else has the turn."""
         self._listening.lose()
 
-    async def run(self) -> None:
-        """Run it to its end."""
-        turn = self.turn
+    async def run(self, place: Place) -> None:
+        """Run it to its end; others have the place while it waits for a person."""
+        turn, self._place = self.turn, place
         match turn.kind:
             case Kind.EXPIRY:
                 await finalize(self._parts, turn)
@@ -93,12 +100,13 @@ class RunningTurn:
         except (errors.StoreError, errors.LeaseLost):
             raise
         except errors.FrontdeskError as refusal:
-            await self._finish(Ending(state=State.DONE, deliveries=parts.answers(self.turn, str(refusal))))
-            return
+            reply = Reply(str(refusal), refused=True)
         if isinstance(reply, Rerun):
             await self._answer(reply.content)
-        else:
-            await self._finish(Ending(state=State.DONE, deliveries=parts.answers(self.turn, reply.text)))
+            return
+        said = parts.answers(self.turn, reply.text)
+        why = reply.text if reply.refused else None
+        await self._finish(Ending(state=State.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content) -> None:
         session, assignment, draft = await self._begin(await self._resolve(), content)
@@ -117,7 +125,7 @@ class RunningTurn:
         drafting = Drafting(self._parts, self.claim, draft, assignment.session_id)
         try:
             async with drafting:
-                return await self._listening.hear(assignment, draft)
+                return await self._listening.hear(assignment, draft, self._place)
         finally:
             self.claim = replace(self.claim, turn=replace(self.turn, draft=drafting.message_id))
 
@@ -247,6 +255,9 @@ class RunningTurn:
         )
 
     async def _finish(self, ending: Ending) -> None:
+        """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
+        if ending.state is not State.DONE or self.turn.attempts > 1:
+            await self._parts.gate.withdraw(self.turn, self.claim.lease)
         await self._parts.store.turns.finish(self.claim, ending, self._parts.clock.now())
         self._parts.live.tell(self.turn.id, None)
         log.info("turn_finished", turn=self.turn.id, session=ending.session_id, state=str(ending.state))

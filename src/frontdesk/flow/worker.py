@@ -8,7 +8,7 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
-from frontdesk.flow.crew import Crew
+from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.parts import Parts
@@ -85,7 +85,8 @@ class Worker:
             group.create_task(self._repeat(self._pass_signals, partial(bell.wait, SIGNAL_SECONDS)))
 
     async def close(self, hurried: asyncio.Event) -> None:
-        """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back."""
+        """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back; those
+        that wait for a person, at once."""
         self._draining = True
         self._turns.close()
         self._control.close()
@@ -104,16 +105,17 @@ class Worker:
     async def _claim(self, kind: lanes.Kind, limit: int) -> list[RunningTurn]:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
         parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
-        now, beside = parts.clock.now(), [running.turn for running in self._running.values()]
+        now = parts.clock.now()
+        beside = [running.turn for running in self._running.values() if not running.is_waiting]
         claims = await parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
         claimed = [RunningTurn(parts, claim) for claim in claims]
         self._running |= {running.turn.id: running for running in claimed}
         return claimed
 
-    async def _run_turn(self, running: RunningTurn) -> None:
+    async def _run_turn(self, running: RunningTurn, place: Place) -> None:
         turn_id = running.turn.id
         try:
-            await running.run()
+            await running.run(place)
         except asyncio.CancelledError:
             with suppress(errors.LeaseLost):  # it had just ended
                 await running.put_back()
@@ -134,7 +136,7 @@ class Worker:
                 del self._running[turn_id]
             self._parts.live.tell(turn_id, None)
 
-    async def _send(self, claim: deliveries.Claim) -> None:
+    async def _send(self, claim: deliveries.Claim, _: Place) -> None:
         self._sending[claim.delivery.id] = claim
         try:
             await self._sender.send(claim)

@@ -1,7 +1,7 @@
 """Secrets, hidden where a value is shown: found by the name they go by, or by how they look.
 
-For showing only. That something is there stays visible, and so does a value with something in it that a shell
-would run.
+For showing only. A list or an object that goes by a secret's name is hidden whole. That something is there
+stays visible, and so does a value with something in it that a shell would run.
 """
 
 import re
@@ -125,7 +125,8 @@ def masked(value: Any) -> Any:
 
 
 def covered(value: Any) -> Any:
-    """The same structure, with a Partly in the place of every text or number that is or holds a secret."""
+    """The same structure, with a Partly in the place of everything that is a secret, and of every text that
+    holds one."""
     return _covered(value, named=False)
 
 
@@ -183,6 +184,9 @@ def _free_name(key: Any, taken: Mapping[Any, Any]) -> Any:
 
 
 def _covered(value: Any, *, named: bool) -> Any:
+    """``named``: it goes by a secret's name, or is part of something that does and is not hidden whole."""
+    if named and isinstance(value, Mapping | list | tuple) and value and not _could_run(value):
+        return HIDDEN
     match value:
         case str():
             return _hidden_text(value) if named else cover(value)
@@ -231,6 +235,18 @@ def _is_secret_option(option: str) -> bool:
     return option.startswith("-") and is_secret(option) and not _SWITCH.fullmatch(_words(option)[0])
 
 
+def _could_run(value: Any) -> bool:
+    """Whether there is a text somewhere in it that a shell would run."""
+    match value:
+        case str():
+            return bool(_RUNNABLE.search(value))
+        case Mapping():
+            return any(_could_run(each) for pair in value.items() for each in pair)
+        case list() | tuple():
+            return any(map(_could_run, value))
+    return False
+
+
 def _hidden_text(text: str) -> str | Partly:
     """A text that goes by a secret's name."""
     return HIDDEN if _may_hide(text) else cover(text)
@@ -238,7 +254,7 @@ def _hidden_text(text: str) -> str | Partly:
 
 def _may_hide(text: str) -> bool:
     """Not an empty text, not one that names where the secret is, and nothing that could be run."""
-    return bool(text) and not _REFERENCE.fullmatch(text) and not _RUNNABLE.search(text)
+    return bool(text) and not _REFERENCE.fullmatch(text) and not _could_run(text)
 
 
 def _assigned(text: str) -> Iterator[tuple[int, int]]:

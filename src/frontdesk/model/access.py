@@ -195,12 +195,12 @@ def decide(
     holds every name of the sender on WhatsApp. Where senders can claim any id, nobody is more than a user.
     """
     principal = Principal.of(source, aliases)
-    who = _subject(source, principal, aliases)
     place = keys.place_of(source)
     if is_local(source):
         return Verdict(
             allowed=True, rule=Rule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
         )
+    who = _subject(source, principal, aliases)
     if _blocked(who, access):
         return Verdict(allowed=False, rule=Rule.BLOCKED, place=place, principal=principal)
     own = [grant for grant in grants if principal and grant.principal == principal.id]

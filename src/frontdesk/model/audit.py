@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 GENESIS = "0" * 64
+ECHO_SECONDS = 60
+"""What happens to a request again so soon is counted, not written down each time."""
 
 
 class Kind(StrEnum):
@@ -21,6 +23,7 @@ class Kind(StrEnum):
     APPROVED = "approved"
     DENIED = "denied"
     EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
     ESCALATED = "escalated"
     REDEEMED = "redeemed"
     REDEEM_REFUSED = "redeem_refused"
@@ -28,6 +31,7 @@ class Kind(StrEnum):
     RULE_ADDED = "rule_added"
     RULE_REVOKED = "rule_revoked"
     PAYLOAD_ERASED = "payload_erased"
+    PRUNED = "pruned"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

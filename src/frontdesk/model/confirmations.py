@@ -37,7 +37,14 @@ MUTE_SECONDS = 600
 MOST_PENDING = 50
 """The budget of prompts: so many may wait at once, whoever decides."""
 MOST_AT_ONCE, AT_ONCE_SECONDS = 60, 60
-"""So many requests of one requester are decided without a person in so many seconds."""
+"""So many requests of one requester, or of all without a credential, are decided without a person in so many
+seconds."""
+KEEP_DAYS = 90
+"""How long a decided request is kept."""
+KEY_SECONDS = 24 * 3600
+"""How long an idempotency key is known."""
+MOST_KEYS = 100
+"""So many idempotency keys may lead to one request that waits."""
 MOST_LISTED_BYTES = 64 * 1024
 """A longer payload is left out of lists."""
 MAX_ACTION_CHARACTERS = 200
@@ -45,7 +52,10 @@ MAX_NAME_CHARACTERS = 200
 MAX_TEXT_CHARACTERS = 10_000
 
 TIMEOUT = "system:timeout"
+RETENTION = "system:retention"
 MUTED = "system:muted"
+WITHDRAWN = "system:withdrawn"
+"""What a turn asked for that has ended is expired by this: nobody decided, and nobody has to."""
 DEFAULT_REQUESTER = "agent"
 TOKEN = "token:"
 """What the names of those with a credential begin with."""
@@ -214,6 +224,17 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     """Who said yes so far."""
 
     @property
+    def is_withdrawn(self) -> bool:
+        """Whether it ended because nobody waits for it any more."""
+        return self.resolved_by == WITHDRAWN
+
+    @property
+    def too_late(self) -> errors.AlreadyResolved:
+        """What whoever still wants to decide about it is told."""
+        kind = errors.Withdrawn if self.is_withdrawn else errors.AlreadyResolved
+        return kind(confirmation_id=self.id, status=str(self.status))
+
+    @property
     def grant_until(self) -> datetime | None:
         """Until when the approved action may be carried out."""
         if self.status is not Status.APPROVED or self.resolved_at is None:
@@ -238,7 +259,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     def resolved(self, status: Status, *, by: str, at: datetime, **more: Any) -> "Confirmation":
         if status not in MOVES.get(self.status, ()):
-            raise errors.AlreadyResolved(confirmation_id=self.id, status=str(self.status))
+            raise self.too_late
         return replace(self, status=status, resolved_by=by, resolved_at=at, **more)
 
 
@@ -273,6 +294,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.SOLO
     rate_limit: int = DEFAULT_RATE_LIMIT
     window_seconds: int = RATE_LIMIT_WINDOW
+    keep_days: int = KEEP_DAYS
+    """After so long a decided request is forgotten; the audit log is not."""
     callbacks: tuple[str, ...] = ()
     """What addresses of callbacks begin with; others are refused."""
     persons: tuple[frozenset[str], ...] = ()

@@ -39,6 +39,8 @@ class Kind(StrEnum):
 
 
 DRAFT = "draft"
+CONFIRMATION = "confirmation"
+ERASED = "(What was said here has been erased.)"
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +59,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str | None = None
     """The platform's id of the message that is answered."""
     extra: dict[str, Any] = {}
-    """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes."""
+    """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes,
+    ``confirmation`` the id of what people are asked about."""
     created_at: datetime
     sent_at: datetime | None = None
     attempts: int = 0
@@ -69,6 +72,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     def draft(self) -> str | None:
         """The message that is to be changed into this one; None when it is one of its own."""
         return self.extra.get(DRAFT)
+
+    @property
+    def confirmation_id(self) -> str | None:
+        """The confirmation that people are asked about."""
+        return self.extra.get(CONFIRMATION)
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,9 @@ class Kind(StrEnum):
     """What a chat collects itself; nobody works on these."""
 
 
+KINDS = {str(kind): kind for kind in Kind}
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The right to work on a lane, until somebody else gets it under a higher token."""
 
@@ -43,4 +46,4 @@ def chat_lane(source: SessionSource, *, collects: bool = False) -> str:
 
 
 def kind_of(lane: str) -> Kind:
-    return Kind(lane.partition(":")[0])
+    return KINDS[lane.partition(":")[0]]

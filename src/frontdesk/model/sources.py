@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -31,6 +32,8 @@ WRITTEN_WHEN_SET = (
 )
 NAMES = ("chat_name", "user_name", "chat_topic")
 TEXTS = (*NAMES, "user_id", "thread_id", *WRITTEN_WHEN_SET)
+CHECKED = ("chat_id", *TEXTS)
+TEXTS_OF = attrgetter(*CHECKED)
 
 
 class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +68,7 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         force_setattr(self, "platform", Platform(self.platform))
         force_setattr(self, "chat_type", _chat_type(self.chat_type))
         force_setattr(self, "chat_id", "" if self.chat_id is None else str(self.chat_id))
-        for name in ("chat_id", *TEXTS):
-            value = getattr(self, name)
+        for name, value in zip(CHECKED, TEXTS_OF(self), strict=True):
             if value is not None and not (type(value) is str and value.isascii()):
                 force_setattr(self, name, _text(name, value))
         scope = self.scope_id or self.guild_id
@@ -95,11 +97,9 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}, thread: {self.thread_id}" if self.thread_id else place
 
     def to_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"platform": str(self.platform)}
-        data.update((name, getattr(self, name)) for name in ALWAYS_WRITTEN)
-        data["chat_type"] = str(self.chat_type)
-        data.update((name, value) for name in WRITTEN_WHEN_SET if (value := getattr(self, name)))
-        return data
+        always = {name: getattr(self, name) for name in ALWAYS_WRITTEN}
+        set_ones = {name: value for name in WRITTEN_WHEN_SET if (value := getattr(self, name))}
+        return {"platform": str(self.platform), **always, "chat_type": str(self.chat_type), **set_ones}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "SessionSource":

@@ -57,8 +57,17 @@ def next_due(lane: str) -> Work[int | None]:
     return found[0] if found else None
 
 
-def tell(kind: feed.Kind, at: datetime, **facts: str | None) -> Work[None]:
+def tell(
+    kind: feed.Kind,
+    at: datetime,
+    *,
+    session_key: str | None = None,
+    session_id: str | None = None,
+    turn_id: str | None = None,
+    delivery_id: str | None = None,
+    state: str | None = None,
+) -> Work[None]:
     """Write into the feed, in the same transaction as what it tells of."""
-    names: Sequence[str] = ("session_key", "session_id", "turn_id", "delivery_id", "state")
-    values = {name: facts.get(name) for name in names}
-    yield from run("tell_feed", at=to_micros(at), kind=str(kind), **values)
+    values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
+    told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
+    yield from run("tell_feed", **values, **told)

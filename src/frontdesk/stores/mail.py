@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, turns
@@ -124,7 +125,17 @@ def delivery_row(delivery: Delivery) -> dict[str, Any]:
         "session_key": delivery.session_key,
         "created_at": to_micros(delivery.created_at),
         "body": msgspec.json.encode(body),
+        "confirmation_id": delivery.confirmation_id,
     }
+
+
+def erased_body(blob: bytes) -> bytes:
+    """The body of a delivery that says nothing any more."""
+    try:
+        body = msgspec.json.decode(blob, type=DeliveryBody)
+    except SENSELESS:
+        return b"{}"
+    return msgspec.json.encode(replace(body, text=deliveries.ERASED, extra={}))
 
 
 def read_delivery(found: Row) -> Delivery | None:
@@ -140,6 +151,7 @@ def _delivery(found: Row) -> Delivery:
     (
         number, delivery_id, lane, state, kind, _platform, _account, turn_id, session_id, session_key,
         created_at, _due_at, sent_at, attempts, error, platform_message_id, blob,
+        _confirmation_id,
     ) = found  # fmt: skip
     body = msgspec.json.decode(blob, type=DeliveryBody)
     return Delivery(

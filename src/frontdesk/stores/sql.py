@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from frontdesk.stores.work import Row
 
-NAME = re.compile(r"^-- name: (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
+HEAD = re.compile(r"^-- (name|part): (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
+PART = re.compile(r"\{(\w+)\}")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
@@ -17,13 +19,8 @@ class Query(NamedTuple):
     sql: str
     parameters: tuple[str, ...]
     purpose: str
-    lists_as_json: bool = False
-
-    def arguments(self, values: dict[str, Any]) -> Row:
-        arguments = tuple([values[name] for name in self.parameters])
-        if not self.lists_as_json:
-            return arguments
-        return tuple([json.dumps(value) if isinstance(value, list) else value for value in arguments])
+    arguments: Callable[[dict[str, Any]], Row]
+    """The values of the parameters, in their order."""
 
 
 def load_queries(dialect: str, adapt: Callable[[str], str]) -> dict[str, Query]:
@@ -40,12 +37,19 @@ def _numbered(dialect: str) -> str:
 
 
 def parse_queries(text: str, numbered: str) -> dict[str, Query]:
-    """Queries by name; ``numbered`` is the mark of a numbered parameter."""
-    heads = list(NAME.finditer(text))
+    """Queries by name; ``numbered`` is the mark of a numbered parameter.
+
+    Where a query says ``{name}`` stands the part of that name, which is one of the same file.
+    """
+    heads = list(HEAD.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
+    bodies = [text[head.end() : end].strip().rstrip(";") for head, end in zip(heads, ends, strict=True)]
+    found = list(zip(heads, bodies, strict=True))
+    parts = {head[2]: body for head, body in found if head[1] == "part"}
     return {
-        head[1]: _query(text[head.end() : end], head[2], numbered)
-        for head, end in zip(heads, ends, strict=True)
+        head[2]: _query(PART.sub(lambda part: parts[part[1]], body), head[3], numbered)
+        for head, body in found
+        if head[1] == "name"
     }
 
 
@@ -57,8 +61,22 @@ def _query(body: str, comment: str, numbered: str) -> Query:
             parameters.append(found[1])
         return f"{numbered}{parameters.index(found[1]) + 1}"
 
-    sql = PARAMETER.sub(number, body.strip().rstrip(";"))
-    return Query(sql, tuple(parameters), comment.replace("-- ", "").strip(), "json_each(" in sql)
+    sql = PARAMETER.sub(number, body)
+    purpose = comment.replace("-- ", "").strip()
+    return Query(sql, tuple(parameters), purpose, _picking(parameters, lists_as_json="json_each(" in sql))
+
+
+def _picking(parameters: Sequence[str], lists_as_json: bool) -> Callable[[dict[str, Any]], Row]:
+    if len(parameters) > 1 and not lists_as_json:
+        return itemgetter(*parameters)
+
+    def pick(values: dict[str, Any]) -> Row:
+        arguments = tuple([values[name] for name in parameters])
+        if not lists_as_json:
+            return arguments
+        return tuple([json.dumps(value) if isinstance(value, list) else value for value in arguments])
+
+    return pick
 
 
 def load_migrations(dialect: str) -> list[str]:

@@ -45,7 +45,8 @@ class Turns:
         self._bells = bells
 
     async def accept(self, turn: Turn, admit: Admit) -> Accepted:
-        accepted = await self._engine.write(partial(_accept, turn, admit))
+        lane = lane_of(turn)
+        accepted = await self._engine.write(partial(_accept, turn, lane, turn_row(turn, lane), admit))
         if not accepted.repeated:
             self._bells.ring(Topic.CONTROL if turn.kind is Kind.CONTROL else Topic.TURNS, far=False)
             self._bells.ring(Topic.FEED)
@@ -193,15 +194,14 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
     return [turn for turn in turns if turn is not None]
 
 
-def _accept(turn: Turn, admit: Admit) -> Work[Accepted]:
-    lane = lane_of(turn)
+def _accept(turn: Turn, lane: str, values: dict[str, Any], admit: Admit) -> Work[Accepted]:
     held = yield from line_up(lane, turn.received_at)
-    ((queued, known),) = yield from rows("before_turn", lane=lane, **event_of(turn))
+    ((queued, known),) = yield from rows("before_turn", **values)
     if known:
         return (yield from _repeated(turn, lane))
     running = (yield from _one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    inserted = yield from row("insert_turn", **turn_row(turn, lane), steers=int(admission.steers))
+    inserted = yield from row("insert_turn", **values, steers=int(admission.steers))
     if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
     if admission.interrupts and running:

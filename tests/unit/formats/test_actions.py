@@ -212,6 +212,14 @@ class TestSecrets:
             '    HOME: "/root"',
         ]
 
+    def test_structure_that_goes_by_a_secrets_name_is_masked_whole_and_stays_in_the_bytes(self) -> None:
+        details = {"credentials": {"user": "ann", "keys": ["hunter2"]}, "host": "db1"}
+        payload = canonical.payload("act", details)
+        assert actions.render(payload).text.splitlines()[2:] == [f"  credentials: {MARK}", '  host: "db1"']
+        assert canonical.read_strict(payload)["details"] == details
+        other = canonical.payload("act", {**details, "credentials": {"user": "eve", "keys": ["hunter2"]}})
+        assert canonical.digest(other) != canonical.digest(payload)
+
     def test_secret_in_a_name_is_masked(self) -> None:
         name = "ghp" + "_" + "a1" * 18
         assert view({name: 1, f"x {name}": 2}).splitlines()[2:] == [f"  {MARK}: 1", f'  "x {MARK}": 2']

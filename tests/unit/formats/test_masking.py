@@ -69,7 +69,7 @@ class TestNames:
     )
     def test_value_of_a_secret_name_is_hidden(self, name: str) -> None:
         assert masking.masked({name: "x"}) == {name: MARK}
-        assert masking.masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: [MARK]}}]
+        assert masking.masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: MARK}}]
 
     @pytest.mark.parametrize(
         "name",
@@ -115,11 +115,37 @@ class TestNames:
         value = {"token": reference, "cmd": f"curl --token {reference} --password={reference}"}
         assert masking.masked(value) == value
 
-    def test_everything_under_a_secret_name_is_hidden_but_what_is_about_it(self) -> None:
-        value = {"credentials": {"username": "ann", "type": "basic", "value": "x", "more": [{"a": "y"}, 7]}}
-        assert masking.masked(value) == {
-            "credentials": {"username": "ann", "type": "basic", "value": MARK, "more": [{"a": MARK}, MARK]}
+    @pytest.mark.parametrize(
+        "structure",
+        [
+            ["x", "y"],
+            [["x"], {"a": None}],
+            {"username": "ann", "type": "basic", "value": "x", "more": [{"a": "y"}, 7]},
+            {"enabled": True, "count": 3},
+            [True, None, 0],
+            {"from": "$TOKEN"},
+        ],
+    )
+    def test_structure_under_a_secret_name_is_hidden_whole(self, structure: Any) -> None:
+        assert masking.masked({"credentials": structure, "user": "ann"}) == {
+            "credentials": MARK,
+            "user": "ann",
         }
+        assert masking.masked([{"deep": [{"apiKeys": structure}]}]) == [{"deep": [{"apiKeys": MARK}]}]
+        assert masking.masked({"name": "DB_PASSWORD", "value": structure})["value"] == MARK
+
+    def test_structure_in_which_something_could_run_is_shown_but_for_its_secrets(self) -> None:
+        value = {"secrets": {"argv": ["sh", "-c", "$(rm -rf /)"], "type": "basic", "pin": 1234}}
+        assert masking.masked(value) == {
+            "secrets": {"argv": [MARK, MARK, "$(rm -rf /)"], "type": "basic", "pin": MARK}
+        }
+        assert masking.masked({"token": {"`reboot`": "x"}}) == {"token": {"`reboot`": MARK}}
+
+    def test_what_is_masked_is_left_as_it_was(self) -> None:
+        value = {"credentials": {"user": "ann", "keys": ["x"]}, "cmd": "curl --token abc"}
+        before = json.dumps(value)
+        masking.masked(value)
+        assert json.dumps(value) == before
 
     def test_value_beside_a_secret_name_is_hidden(self) -> None:
         value = [
@@ -347,14 +373,18 @@ class TestCommands:
         assert "rm -rf /srv" in shown
 
 
-def outline(value: Any) -> Any:
-    """What a structure looks like without what is in it."""
+def is_whole(shown: Any, value: Any) -> bool:
+    """Whether everything is there that the value has, or a mark in the place of it."""
     match value:
-        case dict():
-            return [outline(each) for each in value.values()], "object"
-        case list():
-            return [outline(each) for each in value]
-    return None
+        case dict() if isinstance(shown, dict):
+            pairs_shown = zip(shown.values(), value.values(), strict=True)
+        case list() if isinstance(shown, list):
+            pairs_shown = zip(shown, value, strict=True)
+        case dict() | list():
+            return shown == MARK and bool(value)
+        case _:
+            return not isinstance(shown, dict | list)
+    return all(is_whole(*each) for each in pairs_shown)
 
 
 awkward_texts = st.text(alphabet="token=:-'\"\\ \n$(){}sk_pwd.@/;&•ghy0", max_size=40)
@@ -369,7 +399,7 @@ values = st.recursive(
 class TestAnything:
     @given(values)
     def test_nothing_goes_missing(self, value: Any) -> None:
-        assert outline(masking.masked(value)) == outline(value)
+        assert is_whole(masking.masked(value), value)
 
     @given(values)
     def test_value_itself_is_not_changed(self, value: Any) -> None:

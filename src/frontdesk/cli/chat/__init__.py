@@ -14,7 +14,7 @@ from frontdesk import config, errors
 from frontdesk.app import reach
 from frontdesk.app.terminal import CLI, Terminal, source_of
 from frontdesk.cli import output
-from frontdesk.cli.chat.conversation import Conversation
+from frontdesk.cli.chat.conversation import DONE, Conversation
 from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
 from frontdesk.cli.chat.screen import Screen
 from frontdesk.config import Config
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
 
 FROM_INPUT = "-"
-DONE = "done"
 NOT_ANSWERED, INTERRUPTED = 1, 130
 
 
@@ -36,7 +35,8 @@ NOT_ANSWERED, INTERRUPTED = 1, 130
 def command(config_file: Path | None, chat: str, message: str | None, as_json: bool, start: bool) -> None:
     """Talk to the agent of the running gateway.
 
-    With -m the exit code is 0 when the message was answered, 1 when it was not, 130 after Ctrl-C.
+    With -m the exit code is 0 when the message was answered, 1 when it was not or a command was refused, 130
+    after Ctrl-C.
     """
     if as_json and message is None:
         raise click.UsageError("--json goes with -m.")

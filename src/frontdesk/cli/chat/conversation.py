@@ -2,17 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from frontdesk import errors
-from frontdesk.app.terminal import Terminal
+from frontdesk.app.terminal import Plain, Terminal
 from frontdesk.cli import one_line, output
 from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
-from frontdesk.cli.chat.screen import Screen
+from frontdesk.cli.chat.screen import Line, Screen
 
 STOP = "/stop"
 STOP_SECONDS = 20.0
@@ -25,7 +25,13 @@ AWAY = "While you were away:"
 GOODBYE = "Goodbye."
 ALLOW = "Allow it? yes or no: "
 YES, NO = ("yes", "y"), ("no", "n")
-WAITS = "Your message waits until this is decided."
+DONE = "done"
+REFUSED = "refused"
+"""A command that was not obeyed: why not is its answer."""
+
+T = TypeVar("T")
+Ask = Callable[[str], None]
+"""Asks whoever sits here about a confirmation."""
 
 
 class Conversation:
@@ -35,6 +41,9 @@ class Conversation:
         self._terminal = terminal
         self._keyboard = keyboard
         self._chat = chat
+        self._line = Line()
+        self._queued: list[tuple[str, Screen]] = []
+        """The turns of messages that were said while another one waited for a decision."""
 
     async def run(self) -> None:
         """Talk until the input ends or somebody leaves."""
@@ -42,6 +51,7 @@ class Conversation:
         with self._keyboard.listening():
             if asks:
                 output.show(WELCOME)
+            await self._catch_up(AWAY)
             with contextlib.suppress(Interrupted, Leaving):
                 while (line := await self._next_line(asks)) is not None:
                     if line.strip():
@@ -56,19 +66,28 @@ class Conversation:
             click.echo(PROMPT, nl=False)
         return await self._keyboard.unless_interrupted(self._keyboard.read_line())
 
-    async def _catch_up(self) -> None:
+    async def _catch_up(self, heading: str | None = None) -> None:
         """Show what was said and nobody has seen."""
         waiting = await self._terminal.uncollected(self._chat)
         if not waiting:
             return
-        screen = Screen()
-        screen.aside(AWAY)
+        screen = Screen(self._line)
+        if heading:
+            screen.aside(heading)
         for each in waiting:
             screen.tell(each)
         await self._terminal.collected([each["id"] for each in waiting], self._chat)
 
     async def _answer(self, text: str) -> None:
-        showing = asyncio.create_task(self._show_and_decide(text))
+        """Show the answer, and those to what was said meanwhile."""
+        screen = Screen(self._line)
+        await self._show_until_stopped(self._terminal.say(text, self._chat), screen)
+        while self._queued:
+            turn_id, screen = self._queued.pop(0)
+            await self._show_until_stopped(self._terminal.follow(turn_id), screen)
+
+    async def _show_until_stopped(self, happening: AsyncGenerator[Plain, None], screen: Screen) -> None:
+        showing = asyncio.create_task(self._show_and_decide(happening, screen))
         try:
             await self._keyboard.unless_interrupted(showing)
         except Interrupted:
@@ -76,13 +95,18 @@ class Conversation:
         except errors.GatewayUnreachable:
             raise
         except errors.FrontdeskError as error:
-            output.show(f"error: {one_line(error)}")
+            self._complain(error)
         finally:
             await _end({showing})
 
-    async def _stop(self, showing: asyncio.Task[str]) -> None:
+    def _complain(self, error: errors.FrontdeskError) -> None:
+        self._line.end()
+        output.show(f"error: {one_line(error)}")
+
+    async def _stop(self, showing: asyncio.Task[Any]) -> None:
         """Tell the agent to stop, and wait for that; pressed again, Ctrl-C leaves the agent to itself."""
-        stopping = asyncio.create_task(self.show_answer(STOP, Screen()))
+        self._line.end()
+        stopping = asyncio.create_task(self._obey(STOP))
         waiting = asyncio.wait({showing, stopping}, timeout=STOP_SECONDS)
         try:
             with contextlib.suppress(Interrupted):
@@ -90,50 +114,64 @@ class Conversation:
         finally:
             await _end({stopping})
 
-    async def _show_and_decide(self, text: str) -> str:
-        """The same, while whoever sits here is asked to allow what the agent wants to do. Nobody is asked
+    async def _show_and_decide(self, happening: AsyncGenerator[Plain, None], screen: Screen) -> str:
+        """Show a turn, while whoever sits here is asked to allow what the agent wants to do. Nobody is asked
         where lines come from a file or a program."""
-        deciding: set[asyncio.Task[None]] = set()
+        deciding: list[asyncio.Task[None]] = []
 
         def ask(confirmation_id: str) -> None:
-            for earlier in deciding:
-                earlier.cancel()
-            deciding.add(asyncio.create_task(self._decide(confirmation_id)))
+            deciding.append(asyncio.create_task(self._decide(confirmation_id, deciding[-1:])))
 
         try:
-            return await self.show_answer(text, Screen(), ask if self._keyboard.is_terminal else None)
+            return await self._show(happening, screen, ask if self._keyboard.is_terminal else None)
         finally:
             await _end(deciding)
 
-    async def _decide(self, confirmation_id: str) -> None:
+    async def _decide(self, confirmation_id: str, earlier: list[asyncio.Task[None]]) -> None:
         """Read lines until the turn goes on: yes and no decide, others are said to the agent, and wait."""
+        await _end(earlier)
         commands = dict.fromkeys(YES, "/approve") | dict.fromkeys(NO, "/deny")
         self._keyboard.forget_lines()
-        click.echo(ALLOW, nl=False)
+        self._line.ask(ALLOW)
         while (line := await self._keyboard.read_line()) is not None:
+            self._line.answered()
             said = line.strip()
             command = commands.get(said.lower())
-            if said:
-                await self._tell(f"{command} {confirmation_id}" if command else said)
-            if not command:
-                click.echo(ALLOW, nl=False)
+            text = f"{command} {confirmation_id}" if command else said
+            if not await _completed(self._tell(text)) or not command:
+                self._line.ask(ALLOW)
 
-    async def _tell(self, text: str) -> None:
-        """Commands are answered at once; anything else waits for its turn."""
+    async def _tell(self, text: str) -> bool:
+        """Whether it was taken. Commands are answered at once; anything else waits for its turn."""
         try:
             if text.startswith("/"):
-                await self.show_answer(text, Screen())
-            else:
-                await self._terminal.accept(text, self._chat)
-                output.show(WAITS)
+                return await self._obey(text) == DONE
+            if text:
+                await self._queue(text)
         except errors.GatewayUnreachable:
             raise
         except errors.FrontdeskError as error:
-            output.show(f"error: {one_line(error)}")
+            self._complain(error)
+            return False
+        return True
 
-    async def show_answer(self, text: str, screen: Screen, ask: Callable[[str], None] | None = None) -> str:
-        """Say something and show what happens; the state in which the turn ended."""
-        async with aclosing(self._terminal.say(text, self._chat)) as happening:
+    async def _queue(self, text: str) -> None:
+        """Say something that is answered later; what is said about that now is shown."""
+        receipt = await self._terminal.accept(text, self._chat)
+        screen = Screen(self._line)
+        for each in await self._terminal.uncollected(self._chat):
+            if each["turn_id"] == receipt["turn_id"]:
+                screen.tell(each)
+        self._queued.append((receipt["turn_id"], screen))
+
+    async def _obey(self, text: str) -> str:
+        return await self._show(self._terminal.say(text, self._chat), Screen(self._line))
+
+    async def _show(
+        self, happening: AsyncGenerator[Plain, None], screen: Screen, ask: Ask | None = None
+    ) -> str:
+        """Show what happens in a turn; the state in which it ended."""
+        async with aclosing(happening):
             async for happened in happening:
                 screen.show(happened)
                 if happened["type"] == "asked" and ask:
@@ -141,13 +179,14 @@ class Conversation:
                 if happened["type"] == "end":
                     said = [each["id"] for each in happened["deliveries"]]
                     await self._terminal.collected(said, self._chat)
-                    return str(happened["state"])
+                    state = str(happened["state"])
+                    return REFUSED if state == DONE and happened["error"] else state
         raise errors.GatewayGone(path="the gateway", why="the turn did not end")
 
     async def ask_once(self, text: str, screen: Screen) -> str:
-        """The same for a single message; Ctrl-C stops the agent and is raised."""
+        """Say something, show what happens, and tell how it ended; Ctrl-C stops the agent and is raised."""
         with self._keyboard.listening():
-            showing = asyncio.create_task(self.show_answer(text, screen))
+            showing = asyncio.create_task(self._show(self._terminal.say(text, self._chat), screen))
             try:
                 return await self._keyboard.unless_interrupted(showing)
             except Interrupted:
@@ -157,7 +196,17 @@ class Conversation:
                 await _end({showing})
 
 
-async def _end(tasks: set[asyncio.Task[Any]]) -> None:
+async def _completed(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it. It is completed also when nobody waits for it any more: it was heard already."""
+    doing = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing}, timeout=STOP_SECONDS)
+        raise
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
     """End what is still under way, and take note of how the rest ended."""
     for task in tasks:
         task.cancel()

@@ -1,6 +1,6 @@
 """The screen: what happens in a turn, as people see it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,22 +13,53 @@ MAX_ASIDE_CHARACTERS = 160
 Plain = dict[str, Any]
 
 
-class Screen:
-    """The answer as it is written, what goes on beside it in dim lines."""
+class Line:
+    """The line that the terminal writes in; all who write to it at the same time share it."""
 
-    def __init__(self, *, asides_to_stderr: bool = False) -> None:
+    def __init__(self) -> None:
+        self._begun = False
+        self._asked = False
+
+    def write(self, text: str) -> None:
+        """Go on in the line, but not behind a question."""
+        if self._asked:
+            self.end()
+        click.echo(output.printable(text), nl=False)
+        self._begun = not text.endswith("\n") if text else self._begun
+
+    def ask(self, text: str) -> None:
+        """Write what somebody is to answer behind."""
+        self.end()
+        click.echo(text, nl=False)
+        self._begun = self._asked = True
+
+    def answered(self) -> None:
+        """Whoever was asked has ended the line."""
+        self._begun = self._asked = False
+
+    def end(self) -> None:
+        """Whatever comes now begins a line."""
+        if self._begun:
+            click.echo()
+        self._begun = self._asked = False
+
+
+class Screen:
+    """One turn: the answer as it is written, what goes on beside it in dim lines."""
+
+    def __init__(self, line: Line | None = None, *, asides_to_stderr: bool = False) -> None:
+        self._line = line or Line()
         self._asides_to_stderr = asides_to_stderr
         self._dims = _takes_colours(config.environment())
         self._said = ""
         """What the agent has said since it last called a tool."""
-        self._in_line = False
         self._told: set[str] = set()
-        """The notices that were shown already."""
+        """The notices, and the questions, that were shown already."""
 
     def show(self, happened: Plain) -> None:
         match happened["type"]:
             case "text":
-                self._write(happened["text"])
+                self._line.write(happened["text"])
                 self._said += happened["text"]
             case "call":
                 self._said = ""
@@ -36,46 +67,42 @@ class Screen:
             case "result" if happened["is_error"]:
                 self.aside(f"{happened['name'] or 'tool'} failed: {happened['content']}")
             case "asked":
-                self.end_line()
+                self._told.add(happened["id"])
+                self._line.end()
                 output.show(happened["text"])
             case "failed" if happened["retryable"]:
                 self.aside(f"failed, and is tried again: {happened['message']}")
             case "notice":
                 self.tell(happened)
             case "end":
-                self._end(happened["deliveries"])
+                self._end(happened)
 
-    def _end(self, said: Iterable[Plain]) -> None:
+    def _end(self, ending: Plain) -> None:
         """What was said and not seen yet: all of it, when the turn ran elsewhere."""
-        self.end_line()
-        for each in said:
-            seen = each["id"] in self._told or self._said.strip().endswith(each["text"].strip())
-            if not seen:
-                self.tell(each)
+        self._line.end()
+        for each in ending["deliveries"]:
+            if not self._has_shown(each):
+                self.tell(each, refused=bool(ending["error"]))
 
-    def _write(self, text: str) -> None:
-        click.echo(output.printable(text), nl=False)
-        self._in_line = not text.endswith("\n") if text else self._in_line
+    def _has_shown(self, delivery: Plain) -> bool:
+        if self._told & {delivery["id"], delivery["confirmation_id"]}:
+            return True
+        return self._said.strip().endswith(delivery["text"].strip())
 
-    def tell(self, delivery: Plain) -> None:
-        """Show something that was said as a whole."""
+    def tell(self, delivery: Plain, *, refused: bool = False) -> None:
+        """Show something that was said as a whole; why something was refused is no answer."""
         self._told.add(delivery["id"])
         if delivery["kind"] == "notice":
             self.aside(delivery["text"], whole=True)
         else:
-            self.end_line()
-            output.show(delivery["text"])
+            self._line.end()
+            click.echo(output.printable(delivery["text"]), err=refused and self._asides_to_stderr)
 
     def aside(self, text: str, *, whole: bool = False) -> None:
-        self.end_line()
+        self._line.end()
         shown = output.printable(text if whole else _short(text))
         line = f"· {shown}"
         click.echo(click.style(line, dim=True) if self._dims else line, err=self._asides_to_stderr)
-
-    def end_line(self) -> None:
-        if self._in_line:
-            click.echo()
-            self._in_line = False
 
 
 def _takes_colours(environ: Mapping[str, str]) -> bool:

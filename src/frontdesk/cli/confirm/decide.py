@@ -21,6 +21,7 @@ ALL = "all"
 STATUSES = [ALL, *map(str, Status)]
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
+NOTHING_WAITS = "Nothing waits for a decision. All requests: frontdesk confirm list --status all"
 TAKES_A_YES = (
     "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
 )
@@ -28,14 +29,23 @@ TAKES_A_YES = (
 Plain = dict[str, Any]
 
 
-@click.command("list")
-@click.option("--status", type=click.Choice(STATUSES), default=str(Status.PENDING), show_default=True)
+@click.command(
+    "list",
+    epilog=output.examples("frontdesk confirm list", "frontdesk confirm list --status all --limit 10 --json"),
+)
+@click.option(
+    "--status",
+    type=click.Choice(STATUSES),
+    default=str(Status.PENDING),
+    show_default=True,
+    help="Only requests in this state.",
+)
 @limit_option(LIST_LIMIT)
 @reaching.URL
 @JSON
 @click.pass_obj
 def list_command(config_file: Path | None, status: str, limit: int, url: str | None, as_json: bool) -> None:
-    """List requests, newest first: those that wait, unless told otherwise."""
+    """List requests, newest first: those that wait for a decision, unless told otherwise."""
     chosen = "" if status == ALL else f"&status={status}"
     told = reaching.ask(config_file, url, steps.say("GET", f"/confirm?limit={limit}{chosen}"))
     found = told["confirmations"]
@@ -44,7 +54,11 @@ def list_command(config_file: Path | None, status: str, limit: int, url: str | N
     elif found:
         output.show_table(("ID", "STATUS", "ASKED", "UNTIL", "WHO", "ACTION"), list(map(_row, found)))
     else:
-        output.show("Nothing waits." if status == Status.PENDING else "There are no such requests.")
+        output.show(NOTHING_WAITS if status == Status.PENDING else _none(status))
+
+
+def _none(status: str) -> str:
+    return "There are no requests yet." if status == ALL else f"No request is {status}."
 
 
 def _row(asked: Plain) -> tuple[object, ...]:
@@ -67,7 +81,7 @@ def _time(seconds: float | None) -> str:
     return "-" if seconds is None else output.local_time(datetime.fromtimestamp(seconds, UTC).isoformat())
 
 
-@click.command("show")
+@click.command("show", epilog=output.examples("frontdesk confirm show c_19345b7a590bd322"))
 @click.argument("confirmation_id", metavar="ID")
 @reaching.URL
 @JSON
@@ -130,7 +144,13 @@ def _action(asked: Plain) -> str:
     return actions.render(payload).text
 
 
-@click.command("approve")
+@click.command(
+    "approve",
+    epilog=output.examples(
+        "frontdesk confirm approve c_19345b7a590bd322",
+        'frontdesk confirm approve c_19345b7a590bd322 --yes --reason "the invoice is here"',
+    ),
+)
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--name", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; some rules ask for it.")
@@ -151,7 +171,11 @@ def approve_command(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Allow an action: it is shown, and you are asked."""
+    """Allow an action: it is shown, and you are asked.
+
+    It may be carried out once then, within a minute, exactly as it is shown. In a script nobody can be asked:
+    say --yes there, or --digest with the digest of what you have seen.
+    """
     asked = _find(config_file, url, confirmation_id)
     if not yes and digest is None and asked["status"] == Status.PENDING:
         _ask_for_yes(asked)
@@ -167,7 +191,9 @@ def _ask_for_yes(asked: Plain) -> None:
     click.confirm("Approve exactly this?", abort=True)
 
 
-@click.command("deny")
+@click.command(
+    "deny", epilog=output.examples('frontdesk confirm deny c_19345b7a590bd322 --reason "not on a Friday"')
+)
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--name", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; the agent is told.")
@@ -182,7 +208,7 @@ def deny_command(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Refuse an action. The same one is refused at once for ten minutes."""
+    """Refuse an action. The same one of the same agent is refused at once for ten minutes."""
     _decide(config_file, url, confirmation_id, "deny", {"denier": name, "reason": reason}, as_json)
 
 
@@ -193,14 +219,14 @@ def _decide(
     path = f"{steps.path_of(confirmation_id)}/{verb}"
     decided = reaching.ask(config_file, url, steps.say("POST", path, given, about=confirmation_id))
     if as_json:
-        output.show_json(decided)
+        output.show_json(_find(config_file, url, confirmation_id))
     elif decided["status"] == Status.PENDING:
         output.show(f"{decided['id']} ({_line(decided['action'])}) still waits{_missing(decided)}.")
     else:
         output.show(f"{decided['id']} ({_line(decided['action'])}) is {decided['status']}.")
 
 
-@click.command("erase")
+@click.command("erase", epilog=output.examples("frontdesk confirm erase c_19345b7a590bd322"))
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @reaching.URL
@@ -209,7 +235,10 @@ def _decide(
 def erase_command(
     config_file: Path | None, confirmation_id: str, yes: bool, url: str | None, as_json: bool
 ) -> None:
-    """Forget the arguments, description and reasons of a decided request. The audit log stays whole."""
+    """Forget the arguments, description and reasons of a decided request.
+
+    The audit log stays whole: it has digests only.
+    """
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody is at a terminal to be asked. Say --yes.")

@@ -11,6 +11,7 @@ import click
 
 from frontdesk import config
 from frontdesk.app import lines
+from frontdesk.cli import output
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.confirm.protocol import Server
 from frontdesk.cli.confirm.tools import INSTRUCTIONS, Toolbox
@@ -21,14 +22,16 @@ MOST_WAITING = 100
 PATIENCE_SECONDS = 5.0
 
 
-@click.command("mcp")
+@click.command(
+    "mcp", epilog=output.examples("CONFIRMATION_TOKEN=… frontdesk confirm mcp --url http://127.0.0.1:6000")
+)
 @reaching.URL
 @click.pass_obj
 def mcp_command(config_file: Path | None, url: str | None) -> None:
     """Offer the tools request_confirmation and redeem_confirmation to an agent.
 
     It is an MCP server on standard input and output, for the agent to start. The agent's token is in the
-    variable that confirm.token_env names.
+    variable that confirm.token_env names, which is CONFIRMATION_TOKEN unless set otherwise.
     """
     loaded = config.load(config_file)
     lines.listen("warning")

@@ -17,13 +17,12 @@ from frontdesk.confirm.steps import Steps
 
 T = TypeVar("T")
 
-URL = click.option(
-    "--url", metavar="URL", help="Where the service is, instead of what confirm.host and confirm.port say."
-)
+URL = click.option("--url", metavar="URL", help="Ask the service at this address instead of the usual one.")
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
 OWN = "http://localhost"
 """What the service is called on the owner's socket."""
+START = "Start it with: frontdesk run, or frontdesk confirm serve"
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +61,18 @@ def as_approver(loaded: Config, url: str | None) -> Iterator[Access]:
         yield Access(url=OWN, token=read_token(loaded.home), socket=socket)
 
 
+@contextmanager
+def advising() -> Iterator[None]:
+    """Where nobody answers, it is said how to start the service."""
+    try:
+        yield
+    except errors.ServiceUnreachable as error:
+        if not error.answered:
+            error.add_note(START)
+        raise
+
+
 def ask(config_file: Path | None, url: str | None, conversation: Steps[T]) -> T:
     """What the service answers to an approver."""
-    try:
-        with as_approver(config.load(config_file), url) as access:
-            return SyncClient(access.url, access.token, socket=access.socket).talk(conversation)
-    except errors.ServiceUnreachable as error:
-        error.add_note("Start it with: frontdesk run, or frontdesk confirm serve")
-        raise
+    with advising(), as_approver(config.load(config_file), url) as access:
+        return SyncClient(access.url, access.token, socket=access.socket).talk(conversation)

@@ -1,43 +1,56 @@
 """``frontdesk confirm rules``: what is refused, asked for and allowed beforehand."""
 
 import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import click
 
-from frontdesk import errors
+from frontdesk import config, errors
 from frontdesk.cli import output
 from frontdesk.cli.asking import JSON
 from frontdesk.cli.confirm import reaching
+from frontdesk.config import Config
+from frontdesk.config.confirm import OWNER, TERMINAL
 from frontdesk.confirm import steps
 from frontdesk.formats import canonical
-from frontdesk.model.rules import Comparison, Effect
+from frontdesk.model.confirmations import MAX_TIMEOUT_SECONDS, TOKEN
+from frontdesk.model.rules import MAX_QUORUM, Comparison, Effect
 
 TESTS = {"=": Comparison.EQUALS, "~": Comparison.LIKE, ">": Comparison.ABOVE, "<": Comparison.BELOW}
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+TERMS = ("quorum", "approvers", "needs_reason", "escalate_after_seconds", "escalate_to")
+"""What only a rule that asks can want."""
 
 _CONDITION = re.compile(r"(?P<argument>[^=~<>]+)(?:(?P<test>[=~<>])(?P<value>.*))?", re.DOTALL)
 _SPAN = re.compile(r"(?P<number>[1-9][0-9]{0,4})(?P<unit>[mhd])")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(rf"{TERMINAL}|[^\s:]+:\S.*")
 
 Plain = dict[str, Any]
 
 
-@click.group("rules", invoke_without_command=True)
-@click.pass_context
-def rules_command(context: click.Context) -> None:
+class Rules(click.Group):
+    """Without a command, the rules are listed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        listed = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, ["list", *args] if listed else args)
+
+
+@click.group("rules", cls=Rules, epilog=output.examples("frontdesk confirm rules"))
+def rules_command() -> None:
     """Show, add and revoke rules. Without a command: show them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_rules)
 
 
-@rules_command.command("list")
+@rules_command.command("list", epilog=output.examples("frontdesk confirm rules list --json"))
 @reaching.URL
 @JSON
 @click.pass_obj
-def list_rules(config_file: Path | None, url: str | None = None, as_json: bool = False) -> None:
+def list_rules(config_file: Path | None, url: str | None, as_json: bool) -> None:
     """Show the rules that hold, oldest first."""
     found = reaching.ask(config_file, url, steps.say("GET", "/rules"))["rules"]
     if as_json:
@@ -73,15 +86,26 @@ def _where(rule: Plain) -> list[str]:
 
 
 def _terms(rule: Plain) -> list[str]:
+    """What a rule that asks wants; the others want nothing of anybody."""
+    if rule["effect"] != Effect.ASK:
+        return []
     terms = [f"{rule['quorum']} approvers"] if rule["quorum"] > 1 else []
     terms += [f"by {', '.join(rule['approvers'])}"] if rule["approvers"] else []
     terms += ["with a reason"] if rule["needs_reason"] else []
-    if rule["escalate_after_seconds"] is not None:
-        terms.append(f"after {rule['escalate_after_seconds']} s also {', '.join(rule['escalate_to'])}")
+    if (seconds := rule["escalate_after_seconds"]) is not None:
+        others = ", ".join(rule["escalate_to"]) if rule["approvers"] else ""
+        terms.append(f"after {seconds} s also {others}" if others else f"told again after {seconds} s")
     return terms
 
 
-@rules_command.command("add")
+@rules_command.command(
+    "add",
+    epilog=output.examples(
+        "frontdesk confirm rules add deny --action 'delete_*' --where 'path~/etc/*'",
+        "frontdesk confirm rules add ask --action transfer_funds --where 'amount>1000' --quorum 2",
+        "frontdesk confirm rules add allow --action send_report --where to=team@example.org --expires-in 8h",
+    ),
+)
 @click.argument("effect", type=click.Choice([str(each) for each in Effect]))
 @click.option("--action", help="The action's name; * and ? stand for any characters.")
 @click.option("--digest", metavar="HEX", help="Exactly the action with this digest.")
@@ -93,52 +117,123 @@ def _terms(rule: Plain) -> list[str]:
     help="An argument that is there, equals a value, is like a pattern, is below or above a number.",
 )
 @click.option("--session", "session_key", metavar="KEY", help="Only in this conversation.")
-@click.option("--quorum", type=click.IntRange(1), help="How many people must approve.")
+@click.option("--quorum", type=click.IntRange(1, MAX_QUORUM), help="How many people must approve.")
 @click.option(
-    "--approver", "approvers", multiple=True, metavar="NAME", help="Who may decide: token:ann, say."
+    "--approver",
+    "approvers",
+    multiple=True,
+    metavar="NAME",
+    help="Who may decide, as the audit log names them: token:ann, telegram:42, local.",
 )
-@click.option("--needs-reason", is_flag=True, help="Whoever decides says why.")
+@click.option("--needs-reason", is_flag=True, default=None, help="Whoever decides says why.")
 @click.option(
-    "--escalate-after", type=click.IntRange(0), metavar="SECONDS", help="When others may decide, too."
+    "--escalate-after",
+    "escalate_after_seconds",
+    type=click.IntRange(0, MAX_TIMEOUT_SECONDS - 1),
+    metavar="SECONDS",
+    help="When people are told again, and others may decide, too.",
 )
-@click.option("--escalate-to", multiple=True, metavar="NAME", help="Who that is.")
+@click.option("--escalate-to", multiple=True, metavar="NAME", help="Who these others are.")
 @click.option(
-    "--expires-in", metavar="SPAN", help="30m, 12h, 7d: how long it holds. What allows needs an end."
+    "--expires-in",
+    "expires_at",
+    metavar="SPAN",
+    help="30m, 12h, 7d: how long it holds. What allows needs it.",
 )
 @reaching.URL
 @JSON
 @click.pass_obj
 def add_rule(config_file: Path | None, /, url: str | None, as_json: bool, **said: Any) -> None:
-    """Add a rule that denies, asks (on terms) or allows. The ten most dangerous actions are always asked."""
-    rule = reaching.ask(config_file, url, steps.say("POST", "/rules", _rule(**said)))
+    """Add a rule that denies, asks or allows.
+
+    It counts where all of --action, --digest, --where and --session fit. One that asks can want more of
+    people: --quorum and the options after it. One that allows names an action or a digest, and has an end;
+    the ten most dangerous actions are asked all the same.
+    """
+    wanted = _wanted(said)
+    rule = reaching.ask(config_file, url, steps.say("POST", "/rules", wanted))
     if as_json:
         output.show_json(rule)
     else:
-        output.show(f"Rule {rule['id']} holds.")
+        end = output.local_time(rule["expires_at"]) if rule["expires_at"] else "it is revoked"
+        output.show(f"Rule {rule['id']} holds until {end}.")
+    for doubt in (*_doubts(rule), *(() if url else _doubts_about_people(rule, config.load(config_file)))):
+        output.note(doubt)
 
 
-def _rule(
-    *, conditions: tuple[str, ...], escalate_after: int | None, expires_in: str | None, **plain: Any
-) -> Plain:
-    """What is said about a rule, without what is not."""
-    rule = plain | {
-        "conditions": list(map(_condition, conditions)),
-        "escalate_after_seconds": escalate_after,
-        "expires_at": _end(expires_in) if expires_in else None,
-    }
-    return {name: value for name, value in rule.items() if value is not None}
+def _wanted(said: Plain) -> Plain:
+    """What is said about a rule, without what is not; click.UsageError for what makes no sense together."""
+    given = {name: value for name, value in said.items() if value not in (None, ())}
+    rule = {name: READ[name](value) if name in READ else value for name, value in given.items()}
+    if rule["effect"] != Effect.ASK and (terms := rule.keys() & set(TERMS)):
+        raise click.UsageError(f"{_options(terms)}: only a rule that asks has terms.")
+    if rule["effect"] == Effect.ALLOW and not rule.keys() & {"action", "digest"}:
+        raise click.UsageError("A rule that allows needs --action or --digest.")
+    if rule["effect"] == Effect.ALLOW and "expires_at" not in rule:
+        raise click.UsageError("A rule that allows needs an end: --expires-in 8h, say.")
+    if "escalate_to" in rule and not rule.keys() >= {"approvers", "escalate_after_seconds"}:
+        raise click.UsageError("--escalate-to goes with --approver and --escalate-after.")
+    _check_quorum(rule)
+    return rule
+
+
+def _options(names: set[str]) -> str:
+    options = {"approvers": "approver", "escalate_after_seconds": "escalate-after"}
+    return ", ".join(f"--{options.get(name, name).replace('_', '-')}" for name in TERMS if name in names)
+
+
+def _check_quorum(rule: Plain) -> None:
+    named = {*rule.get("approvers", ()), *rule.get("escalate_to", ())}
+    if rule.get("approvers") and len(named) < rule.get("quorum", 1):
+        raise click.UsageError(
+            f"--quorum {rule['quorum']} needs as many who may decide; {len(named)} named with --approver."
+        )
+
+
+def _text(option: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not text.strip():
+            raise click.BadParameter("it is blank", param_hint=option)
+        return text.strip()
+
+    return read
+
+
+def _names(option: str) -> Callable[[tuple[str, ...]], list[str]]:
+    def read(names: tuple[str, ...]) -> list[str]:
+        for name in names:
+            if not _NAME.fullmatch(name):
+                why = f"{name!r} is no name of an approver: use token:ann, telegram:42 or {TERMINAL}"
+                raise click.BadParameter(why, param_hint=option)
+        return list(dict.fromkeys(names))
+
+    return read
+
+
+def _digest(text: str) -> str:
+    found = text.strip().lower()
+    if not _DIGEST.fullmatch(found):
+        raise click.BadParameter("a digest has 64 signs of 0-9 and a-f", param_hint="--digest")
+    return found
 
 
 def _condition(text: str) -> Plain:
     found = _CONDITION.fullmatch(text)
-    if not found:
-        raise click.BadParameter(f"{text!r}: use ARGUMENT, ARGUMENT=VALUE, ~PATTERN, >NUMBER or <NUMBER")
-    argument = found["argument"].strip()
+    argument = found["argument"].strip() if found else ""
+    if not found or not all(part.strip() for part in argument.split(".")):
+        _refuse_condition(text, "use ARGUMENT, ARGUMENT=VALUE, ARGUMENT~PATTERN, ARGUMENT>5 or ARGUMENT<5")
     if found["test"] is None:
         return {"argument": argument, "test": str(Comparison.PRESENT)}
     test = TESTS[found["test"]]
     value = found["value"] if test is Comparison.LIKE else _value(found["value"])
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if test in (Comparison.ABOVE, Comparison.BELOW) and not number:
+        _refuse_condition(text, "only a number is above or below another one")
     return {"argument": argument, "test": str(test), "value": value}
+
+
+def _refuse_condition(text: str, why: str) -> NoReturn:
+    raise click.BadParameter(f"{text!r}: {why}", param_hint="--where")
 
 
 def _value(text: str) -> Any:
@@ -152,15 +247,62 @@ def _value(text: str) -> Any:
 def _end(span: str) -> str:
     found = _SPAN.fullmatch(span.strip())
     if not found:
-        raise click.BadParameter(f"{span!r}: use 30m, 12h or 7d")
+        raise click.BadParameter(f"{span!r}: use 30m, 12h or 7d", param_hint="--expires-in")
     return (datetime.now(UTC) + int(found["number"]) * UNITS[found["unit"]]).isoformat()
 
 
-@rules_command.command("revoke")
+READ: dict[str, Callable[[Any], Any]] = {
+    "action": _text("--action"),
+    "session_key": _text("--session"),
+    "digest": _digest,
+    "conditions": lambda texts: list(map(_condition, texts)),
+    "approvers": _names("--approver"),
+    "escalate_to": _names("--escalate-to"),
+    "expires_at": _end,
+}
+"""How what is said on the command line becomes what the service takes."""
+
+
+def _doubts(rule: Plain) -> Iterator[str]:
+    """What somebody may not have meant."""
+    if rule["digest"] or rule["conditions"] or rule["session_key"] or (rule["action"] or "").strip("*"):
+        return
+    if rule["effect"] == Effect.DENY:
+        yield f"it denies everything. Take it back with: frontdesk confirm rules revoke {rule['id']}"
+    else:
+        yield "it fits everything: as long as it holds, no rule that allows has any effect."
+
+
+def _doubts_about_people(rule: Plain, loaded: Config) -> Iterator[str]:
+    """Whether those can decide whom the rule needs, as far as the settings tell. Our own service has the same
+    ones."""
+    tokens = {f"{TOKEN}{name}" for name in (OWNER, *loaded.confirm.people.approvers)}
+    named = {*rule["approvers"], *rule["escalate_to"]}
+    for name in sorted(named):
+        if name.startswith(TOKEN) and name not in tokens:
+            yield f"{name} cannot decide: the settings here have no such token."
+    persons = {_person(name, loaded) for name in named or tokens}
+    count = "1 person" if len(persons) == 1 else f"{len(persons)} people"
+    if len(persons) < rule["quorum"] and named:
+        yield f"nobody can fulfil it: those named are {count}, and it needs {rule['quorum']}."
+    elif len(persons) < rule["quorum"]:
+        yield f"there are tokens for {count} here. The others need the role approver in a chat."
+
+
+def _person(name: str, loaded: Config) -> frozenset[str]:
+    """All names of whoever goes by this one."""
+    return next((each for each in loaded.confirm.service.persons if name in each), frozenset({name}))
+
+
+@rules_command.command("revoke", epilog=output.examples("frontdesk confirm rules revoke r_1dbc56296a0a3c8e"))
 @click.argument("rule_id", metavar="ID")
 @reaching.URL
+@JSON
 @click.pass_obj
-def revoke_rule(config_file: Path | None, rule_id: str, url: str | None) -> None:
-    """Revoke a rule; what it allowed before stays done."""
+def revoke_rule(config_file: Path | None, rule_id: str, url: str | None, as_json: bool) -> None:
+    """Revoke a rule; what it allowed or denied before stays so."""
     reaching.ask(config_file, url, steps.say("DELETE", f"/rules/{quote(rule_id, safe='')}"))
-    output.show(f"Rule {rule_id} is revoked.")
+    if as_json:
+        output.show_json({"id": rule_id, "revoked": True})
+    else:
+        output.show(f"Rule {rule_id} is revoked.")

@@ -1,25 +1,25 @@
 """``frontdesk confirm run``: a command that runs when somebody has approved exactly that."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, Unpack
 
 import click
 
 from frontdesk import config, errors
 from frontdesk.cli import one_line, output
 from frontdesk.cli.confirm import programs, reaching
-from frontdesk.confirm import steps
-from frontdesk.confirm.client import SyncClient
-from frontdesk.confirm.records import Redeemed
-from frontdesk.confirm.steps import Wish
+from frontdesk.config import Config
+from frontdesk.confirm import Redeemed, SyncClient, Ticket, steps
+from frontdesk.confirm.steps import Options
 from frontdesk.model.confirmations import (
     DEFAULT_TIMEOUT_SECONDS,
     MAX_TEXT_CHARACTERS,
     MAX_TIMEOUT_SECONDS,
     MIN_TIMEOUT_SECONDS,
+    Status,
 )
 
 NOT_CONFIRMED = 125
@@ -27,7 +27,14 @@ NOT_CONFIRMED = 125
 STOPPED = 130
 
 
-@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.command(
+    "run",
+    context_settings={"allow_interspersed_args": False},
+    epilog=output.examples(
+        "frontdesk confirm run --action publish -- twine upload dist/app-1.0.tar.gz",
+        "frontdesk confirm run --action clean_up --env LEVEL=2 --timeout 600 -- ./clean.sh /srv",
+    ),
+)
 @click.option(
     "--action", required=True, metavar="NAME", help="What kind of thing it is, for rules and people."
 )
@@ -48,7 +55,7 @@ STOPPED = 130
 )
 @click.option("--session", metavar="KEY", help="The conversation that it belongs to.")
 @reaching.URL
-@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND …", type=click.UNPROCESSED)
 @click.pass_obj
 def run_command(
     config_file: Path | None,
@@ -60,37 +67,79 @@ def run_command(
     url: str | None,
     argv: tuple[str, ...],
 ) -> None:
-    """Run a command when somebody has approved exactly that: frontdesk confirm run --action NAME -- COMMAND …
+    """Run a command when somebody has approved exactly that.
 
     People see the program with its digest, every argument, the directory and the environment, and these are
-    used, without a shell. The exit code is the command's; 125 when it was not approved, 126 when it cannot be
-    run, 127 when there is none.
+    used, without a shell. The service at confirm.host and confirm.port, or at --url, is believed, whoever
+    runs it. The exit code is the command's; 125 when it was not approved, 126 when it cannot be run, 127 when
+    there is none.
     """
     with _told():
         loaded = config.load(config_file)
         here = programs.Here()
         program = programs.describe(argv, here.path, config.environment(), variables)
-        wish = Wish(
-            action=action,
-            description=description or f"Run {program.shown}"[:MAX_TEXT_CHARACTERS],
-            details=program.details,
+        asking = Asking(loaded, url)
+        approved = asking.obtain(
+            action,
+            description or f"Run {program.shown}"[:MAX_TEXT_CHARACTERS],
+            program.details,
             timeout_seconds=timeout,
             session_key=session,
         )
-        client = SyncClient(reaching.address(loaded, url), reaching.given_token(loaded))
-        approved = _obtain(client, wish)
         programs.execute(programs.read_program(approved.details), here)
 
 
-def _obtain(client: SyncClient, wish: Wish) -> Redeemed:
-    """Ask, say so, and wait. One that is not there is told at once; one that goes away is waited for."""
-    ticket = client.talk(steps.ask(wish, patience_seconds=0))
-    try:
-        _tell(f"Waiting for somebody to decide about {ticket.id}. {ticket.message}")
-        return client.collect(ticket)
-    except KeyboardInterrupt:
-        _tell(f"Stopped. Nothing was run; {ticket.id} is of no use to anybody else.")
-        sys.exit(STOPPED)
+class Asking:
+    """A request, and what its user hears of it: which service is asked, too, since that one is believed."""
+
+    def __init__(self, loaded: Config, url: str | None) -> None:
+        where, token = reaching.address(loaded, url), reaching.given_token(loaded)
+        self._patient = SyncClient(where, token)
+        self._hasty = SyncClient(where, token, patience_seconds=0)
+        self._show = f"frontdesk confirm show {{id}}{f' --url {url}' if url else ''}"
+
+    def obtain(
+        self, action: str, description: str, details: Mapping[str, Any], **options: Unpack[Options]
+    ) -> Redeemed:
+        """Ask, say so, and wait. A service that is not there is told at once; one that goes away is waited
+        for."""
+        ticket = None
+        try:
+            with reaching.advising():
+                ticket = self._hasty.request(action, description, details, **options)
+            return self._collect(ticket)
+        except errors.NotConfirmed as refusal:
+            refusal.add_note(f"The service at {self._patient.url} says so.")
+            raise
+        except KeyboardInterrupt:
+            _tell(f"Stopped. Nothing was run. {self._left(ticket) if ticket else ''}".rstrip())
+            sys.exit(STOPPED)
+
+    def _collect(self, ticket: Ticket) -> Redeemed:
+        url = self._patient.url
+        if ticket.automatic:
+            _tell(f"The service at {url} allows it by a rule ({ticket.id}).")
+        else:
+            _tell(f"Waiting for somebody to decide about {ticket.id}. {ticket.message}")
+            _tell(f"The service at {url} was asked, and is believed.")
+            decision = self._patient.wait(ticket)
+            decision.check()
+            _tell(f"Approved by {decision.resolved_by}, says the service at {url}.")
+        return self._patient.collect(ticket)
+
+    def _left(self, ticket: Ticket) -> str:
+        """What becomes of a request that nobody waits for any more."""
+        try:
+            found = self._hasty.talk(steps.look(ticket.id))
+        except errors.FrontdeskError as error:
+            return f"What becomes of {ticket.id} is not known: {one_line(error)}"
+        show = self._show.format(id=ticket.id)
+        if found.status is not Status.PENDING:
+            return f"{ticket.id} is {found.status}. See it with: {show}"
+        return (
+            f"{ticket.id} is not withdrawn: it can be decided until its time is over, and the same command,"
+            f" started again, waits for the same decision. See it with: {show}"
+        )
 
 
 @contextmanager

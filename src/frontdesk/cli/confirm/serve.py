@@ -18,9 +18,20 @@ from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.web.confirmations.serving import Addresses, serving_alone
 
 LAST_PORT = 65_535
+BOTH = (
+    "The service and the page cannot both have port {port}: choose another one with --page-port, or for the"
+    " service with --port."
+)
 
 
-@click.command("serve")
+@click.command(
+    "serve",
+    epilog=output.examples(
+        "frontdesk confirm serve",
+        "frontdesk confirm serve --port 6000 --page-port 6080 --mode team",
+        "frontdesk confirm serve --db-path /var/lib/confirm/state.db",
+    ),
+)
 @click.option("--host", help="Listen on this address instead of confirm.host.")
 @click.option(
     "--port", type=click.IntRange(0, LAST_PORT), help="Listen on this port instead of confirm.port."
@@ -28,11 +39,19 @@ LAST_PORT = 65_535
 @click.option(
     "--db-path", metavar="FILE", help="Keep requests in this file instead of store.url; :memory: keeps none."
 )
-@click.option("--rate-limit", type=click.IntRange(1), help="Instead of confirm.rate_limit.")
+@click.option(
+    "--rate-limit",
+    type=click.IntRange(1),
+    help="Take so many requests for an action in an hour, instead of confirm.rate_limit.",
+)
 @click.option(
     "--page-port", type=click.IntRange(0, LAST_PORT), help="Show what waits in browsers, on this port."
 )
-@click.option("--mode", type=click.Choice([str(each) for each in Mode]), help="Instead of confirm.mode.")
+@click.option(
+    "--mode",
+    type=click.Choice([str(each) for each in Mode]),
+    help="Who may ask without a token, and more, instead of confirm.mode.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.pass_obj
 def serve_command(
@@ -57,6 +76,8 @@ def serve_command(
         page_port=page_port,
         store=confirmations.store_url(db_path) if db_path else loaded.store_url,
     )
+    if place.page_port and place.page_port == place.port:
+        raise click.UsageError(BOTH.format(port=place.port))
     lines.listen(log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(loaded, place, _settings(loaded, rate_limit, mode)))

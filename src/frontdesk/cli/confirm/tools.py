@@ -9,10 +9,8 @@ from msgspec import Meta
 
 from frontdesk import errors
 from frontdesk.cli.confirm.protocol import Outcome, Tell, Tool
-from frontdesk.confirm import steps
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.records import Decision, Ticket
-from frontdesk.confirm.steps import Wish
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import GRANT_SECONDS, Status
 
@@ -90,7 +88,7 @@ class Toolbox:
 
     async def request(self, arguments: Mapping[str, Any], tell: Tell) -> Outcome:
         asking = msgspec.convert(arguments, type=Asking)
-        ticket = await self._client.talk(steps.ask(_wish(asking), self._client.patience_seconds))
+        ticket = await self._client.request(**_wish(asking))
         decision = await self._decided(ticket, asking.wait_seconds, tell)
         facts = _facts(ticket, decision.status)
         if decision.status is Status.PENDING:
@@ -139,10 +137,10 @@ async def _guarded(call: Call, arguments: Mapping[str, Any], tell: Tell) -> Outc
         return Outcome(text=f"The arguments cannot be used: {error}", facts={"status": "error"}, failed=True)
 
 
-def _wish(asking: Asking) -> Wish:
+def _wish(asking: Asking) -> dict[str, Any]:
     said = msgspec.structs.asdict(asking)
     del said["wait_seconds"]
-    return Wish(**said)
+    return said
 
 
 def _facts(ticket: Ticket, status: Status) -> dict[str, Any]:

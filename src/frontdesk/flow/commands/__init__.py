@@ -32,6 +32,8 @@ class Reply(msgspec.Struct, frozen=True):
     """What the caller is told."""
 
     text: str
+    refused: bool = False
+    """Whether it says why nothing was done."""
 
 
 class Rerun(msgspec.Struct, frozen=True):

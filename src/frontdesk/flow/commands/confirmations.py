@@ -1,5 +1,7 @@
 """Commands that decide about dangerous actions: approve, deny."""
 
+from typing import Literal
+
 from frontdesk import errors
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
@@ -14,19 +16,19 @@ DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied.
 
 
 async def approve(parts: Parts, request: Request) -> Reply:
-    wanted, reason = views.words_of(request)
-    if not wanted:
-        return Reply(WHICH.format(usage="/approve ID [reason]"))
-    caller = await _caller(parts, request)
-    return _told(await parts.confirmations.approve(wanted, caller, reason=reason or None))
+    return await _decide(parts, request, "approve")
 
 
 async def deny(parts: Parts, request: Request) -> Reply:
+    return await _decide(parts, request, "deny")
+
+
+async def _decide(parts: Parts, request: Request, verb: Literal["approve", "deny"]) -> Reply:
     wanted, reason = views.words_of(request)
     if not wanted:
-        return Reply(WHICH.format(usage="/deny ID [reason]"))
-    caller = await _caller(parts, request)
-    return _told(await parts.confirmations.deny(wanted, caller, reason=reason or None))
+        return Reply(WHICH.format(usage=f"/{verb} ID [reason]"), refused=True)
+    decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
+    return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
 
 
 async def _caller(parts: Parts, request: Request) -> Caller:

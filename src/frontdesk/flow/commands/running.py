@@ -35,6 +35,7 @@ async def stop(parts: Parts, request: Request) -> Reply:
     ended = await _ends(parts, turn, seconds)
     if not ended:
         await _break_off(parts, turn)
+    await parts.gate.withdraw(turn)
     text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
     return Reply(f"{text} {await _waiting(parts, request)}".strip())
 

@@ -1,6 +1,7 @@
 """The gate: an agent's turn waits, durably, until people have decided about what it asks for."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from frontdesk import errors
@@ -11,12 +12,19 @@ from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.formats import canonical
 from frontdesk.model import confirmations, events, people, turns
 from frontdesk.model.confirmations import Caller, Confirmation, Status
+from frontdesk.model.lanes import Lease
 from frontdesk.model.turns import Claim, Turn
 
 WAIT_SECONDS = 30.0
 """How long to wait before the confirmation is looked at again; it is found as soon as it is decided."""
 NOT_IN_TIME = "nobody decided in time"
+WITHDRAWN = "it was withdrawn"
 DENIED = "it was denied"
+
+Show = Callable[[events.Asked], None]
+"""Shows whoever follows the turn what people are asked."""
+Lend = Callable[[], AbstractContextManager[None]]
+"""Lets others work while the turn waits."""
 
 
 class Gate:
@@ -27,7 +35,7 @@ class Gate:
         self._clock = clock
 
     async def pass_on(
-        self, claim: Claim, approval: events.Approval, show: Callable[[events.Asked], None]
+        self, claim: Claim, approval: events.Approval, show: Show, lend: Lend
     ) -> events.Decision:
         """The decision about what an agent asks for; its grant is used up when it is approved.
 
@@ -39,19 +47,24 @@ class Gate:
         except (errors.InvalidInput, errors.RateLimited, errors.TooManyPending) as refusal:
             return events.Decision(id=approval.id, approved=False, reason=str(refusal))
         while True:
-            asked = await self._decided(claim, asked, show)
+            asked = await self._decided(claim, asked, show, lend)
             if asked.status is not Status.APPROVED:
-                reason = NOT_IN_TIME if asked.status is Status.EXPIRED else asked.reason or DENIED
-                return events.Decision(id=approval.id, approved=False, reason=reason)
+                return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
                 tell = partial(self._telling.in_chat, claim.turn.source)
-                await self._service.redeem(asked.id, _caller(claim.turn), asked.digest, also=tell)
+                caller = _caller(claim.turn)
+                await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
                 if not refusal.renewal:
                     return events.Decision(id=approval.id, approved=False, reason=refusal.why)
                 asked = await self._service.find(refusal.renewal)
             else:
                 return events.Decision(id=approval.id, approved=True, reason=asked.reason)
+
+    async def withdraw(self, turn: Turn, lease: Lease | None = None) -> None:
+        """The turn waits for nothing any more; whoever was asked is told. With the lease of a turn that still
+        runs, LeaseLost when somebody else has it, and waits."""
+        await self._service.withdraw(turn.id, lease=lease, also=partial(self._telling.in_chat, turn.source))
 
     async def _ask(self, turn: Turn, approval: events.Approval) -> Confirmation:
         data = {
@@ -74,18 +87,23 @@ class Gate:
         )
         return submitted.confirmation
 
-    async def _decided(
-        self, claim: Claim, asked: Confirmation, show: Callable[[events.Asked], None]
-    ) -> Confirmation:
+    async def _decided(self, claim: Claim, asked: Confirmation, show: Show, lend: Lend) -> Confirmation:
         """The confirmation once people have decided; the turn waits until then, for everybody to see."""
         if asked.status is not Status.PENDING:
             return asked
         await self._store.turns.mark(claim, turns.State.WAITING, self._clock.now())
         show(events.Asked(id=asked.id, text=self._telling.text(asked)))
-        while asked.status is Status.PENDING:
-            asked = await self._service.wait(asked.id, WAIT_SECONDS)
+        with lend():
+            while asked.status is Status.PENDING:
+                asked = await self._service.wait(asked.id, WAIT_SECONDS)
         await self._store.turns.mark(claim, turns.State.RUNNING, self._clock.now())
         return asked
+
+
+def _refusal(asked: Confirmation) -> str:
+    if asked.status is Status.EXPIRED:
+        return WITHDRAWN if asked.is_withdrawn else NOT_IN_TIME
+    return asked.reason or DENIED
 
 
 def _caller(turn: Turn) -> Caller:

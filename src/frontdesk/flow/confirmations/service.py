@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.confirmations import Redemption, Tell
+from frontdesk.contracts.confirmations import Anew, Redemption, Tell
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import forms, rounds
+from frontdesk.flow.confirmations.tidying import Tidying
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, confirmations, rules
@@ -31,7 +32,9 @@ from frontdesk.model.confirmations import (
     Vote,
 )
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
+from frontdesk.model.turns import Claim
 
 ID_BYTES = 8
 MOST_LISTED = 500
@@ -48,6 +51,7 @@ UNUSABLE = {
     "denied": "it was denied",
     "expired": "nobody decided in time",
     "erased": "its payload was erased",
+    "stopped": "the turn that asked for it was stopped",
 }
 
 log = get_logger(__name__)
@@ -66,6 +70,7 @@ class Confirmations:
         self._kept = store.confirmations
         self._clock = clock or SystemClock()
         self._tell = tell
+        self._tidying = Tidying(self._kept)
         self.settings = settings
 
     async def submit(
@@ -227,9 +232,15 @@ class Confirmations:
         return replace(caller, people=names)
 
     async def redeem(
-        self, confirmation_id: str, caller: Caller, digest: str, also: Tell = no_one
+        self,
+        confirmation_id: str,
+        caller: Caller,
+        digest: str,
+        also: Tell = no_one,
+        claim: Claim | None = None,
     ) -> tuple[Confirmation, bytes]:
-        """The bytes to carry out, once, for whoever asked for them; ``also`` tells of a renewal."""
+        """The bytes to carry out, once, for whoever asked for them; ``also`` tells of a renewal. With the
+        claim of the turn that asked, not once that turn was told to stop."""
         asked = await self.find(confirmation_id)
         if not caller.asked_for(asked):
             raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
@@ -240,8 +251,8 @@ class Confirmations:
             self._clock.now(),
             new_id=_new_id,
             tell=partial(self._told_or_warned, also=also),
-            rules=partial(self._rule_again, asked),
-            settings=self.settings,
+            anew=Anew(rules=partial(self._rule_again, asked), settings=self.settings),
+            claim=claim,
         )
         if redemption.payload is None:
             raise self._unusable(redemption)
@@ -311,27 +322,51 @@ class Confirmations:
         return await self._kept.rules(self._clock.now())
 
     async def erase(self, confirmation_id: str, caller: Caller) -> bool:
-        """Forget what a decided request was about; False when that was done before. The log stays whole."""
+        """Forget what a decided request was about, also where people were told of it; False when that was
+        done before. The log stays whole."""
         _check_approver(caller)
         if (await self.find(confirmation_id)).status is Status.PENDING:
             raise errors.StillPending(confirmation_id=confirmation_id, status=str(Status.PENDING))
         return await self._kept.erase(confirmation_id, caller.id, self._clock.now())
 
+    async def withdraw(self, turn_id: str, *, lease: Lease | None = None, also: Tell = no_one) -> None:
+        """Ask nobody any longer for what a turn waits for; ``also`` tells somebody besides. With the turn's
+        lease, LeaseLost when somebody else has the turn."""
+
+        def tell(asked: Confirmation) -> Sequence[Delivery]:
+            return (*self._tell(asked), *also(asked))
+
+        for ended in await self._kept.withdraw(turn_id, self._clock.now(), tell=tell, lease=lease):
+            _log_end(ended)
+
     async def sweep(self) -> None:
-        """End what has waited long enough, and pass on what others are to decide now."""
+        """End what has waited long enough or for nobody, and pass on what others are to decide now."""
         now = self._clock.now()
         for ended in await self._kept.expire(now, SWEPT_AT_ONCE, tell=self._tell):
-            log.info("confirmation_expired", confirmation=ended.id, action=ended.action)
+            _log_end(ended)
         for passed in await self._kept.escalate(now, SWEPT_AT_ONCE, tell=self._told_or_warned):
             log.info("confirmation_escalated", confirmation=passed.id, action=passed.action)
 
+    async def tidy(self) -> bool:
+        """Forget some of what was decided long ago, if it is time to; whether there is more."""
+        return await self._tidying.tidy(self.settings.keep_days, self._clock.now())
+
     async def watch(self) -> None:
-        """Sweep when something is due, until cancelled."""
+        """Sweep when something is due, and tidy now and then, until cancelled."""
         await rounds.make_rounds(self._store.bells, self._sweep_and_pause)
 
     async def _sweep_and_pause(self) -> float:
         await self.sweep()
+        if await self.tidy():
+            return rounds.SHORTEST_PAUSE_SECONDS
         return rounds.pause_until(await self._kept.next_due(), self._clock.now())
+
+
+def _log_end(ended: Confirmation) -> None:
+    if ended.is_withdrawn:
+        log.info("confirmation_withdrawn", confirmation=ended.id, action=ended.action)
+    else:
+        log.info("confirmation_expired", confirmation=ended.id, action=ended.action)
 
 
 def _new_id() -> str:

@@ -21,7 +21,7 @@ MOST_RENDERED_BYTES = 16 * 1024
 PROSE_CHARACTERS = 500
 NAME_CHARACTERS = (240, 60, 16)
 """How much of each name is told: as much as there is room for."""
-CONFIRMATION, DIGEST = "confirmation", "digest"
+CONFIRMATION, DIGEST = deliveries.CONFIRMATION, "digest"
 """In a delivery's extra: what a decision made with its buttons is about."""
 HOME = "home"
 """In a delivery's extra: when it does not arrive, somebody else has to be told."""
@@ -42,6 +42,7 @@ ENDED = {
     Status.DENIED: "{id} ({action}) was denied by {by}.",
     Status.EXPIRED: "{id} ({action}) was not decided in time, and is refused.",
 }
+WITHDRAWN = "{id} ({action}) was withdrawn: nobody has to decide about it any more."
 
 MakeLink = Callable[[Confirmation], str]
 Form = tuple[str, str]
@@ -81,7 +82,8 @@ def _ended(asked: Confirmation, most: int) -> str:
     by = quoting.one_line(asked.resolved_by or "", most) or "somebody"
     if asked.resolved_as:
         by = f"{by} ({quoting.quote_within(asked.resolved_as, most)})"
-    return ENDED[asked.status].format(id=asked.id, action=quoting.one_line(asked.action, most), by=by)
+    text = WITHDRAWN if asked.is_withdrawn else ENDED[asked.status]
+    return text.format(id=asked.id, action=quoting.one_line(asked.action, most), by=by)
 
 
 def _words(description: str, room: int) -> str:

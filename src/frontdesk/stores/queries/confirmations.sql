@@ -1,40 +1,43 @@
 -- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
--- A confirmation is read with what can be erased of it and what the one who decided said.
+
+-- part: asked
+-- A confirmation with what can be erased of it, and what the one who decided said.
+c.*, p.payload, p.description, p.callback_url, v.name, v.reason
+
+-- part: listed
+-- The same without a payload that is long.
+c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload,
+    p.description, p.callback_url, v.name, v.reason
+
+-- part: joined
+-- Where that stands.
+FROM confirmations c
+LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
 
 -- name: confirmation
 -- A confirmation by its id.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} {joined}
 WHERE c.id = :confirmation_id;
 
 -- name: confirmation_locked
 -- The same, to be changed in this transaction.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
-    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
 WHERE c.id = :confirmation_id /*pg FOR NO KEY UPDATE OF c */;
 
 -- name: confirmation_of_key
 -- What an idempotency key was used for.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} {joined}
 WHERE c.id = (SELECT confirmation_id FROM confirmation_keys WHERE requester = :requester AND key = :key);
 
 -- name: confirmation_of_turn
 -- The newest one that a turn asked for an action.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} {joined}
 WHERE c.turn_id = :turn_id AND c.digest = :digest ORDER BY c.number DESC LIMIT 1;
 
 -- name: renewal_of
 -- The one that asks again.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} {joined}
 WHERE c.renewal_of = :confirmation_id;
 
 -- name: confirmation_status
@@ -43,24 +46,18 @@ SELECT status FROM confirmations WHERE id = :confirmation_id;
 
 -- name: list_confirmations
 -- All of them, newest first, without what is long.
-SELECT c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {listed} {joined}
 ORDER BY c.number DESC LIMIT :limit;
 
 -- name: list_confirmations_with
 -- Those with a status, newest first, without what is long.
-SELECT c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {listed} {joined}
 WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
 
 -- name: same_requests
 -- The same action of the same requester that waits in the same conversation, or that a person denied lately.
 -- One look finds both: what waited a moment ago may be denied now.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} {joined}
 WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND (
     c.status = 'pending' AND c.expires_at > :now
         AND c.session_key IS NOT DISTINCT FROM CAST(:session_key AS text)
@@ -81,6 +78,11 @@ SELECT lately.number, lately.first_at, waiting.number, waiting.first_at FROM (
 -- How many requests of somebody were decided lately without a person, and since when.
 SELECT COUNT(*), MIN(created_at) FROM confirmations
 WHERE requester = :requester AND asked = 0 AND created_at > :since AND created_at < :until;
+
+-- name: decided_at_once_of_strangers
+-- The same of all who have no credential, and call themselves as they like.
+SELECT COUNT(*), MIN(created_at) FROM confirmations
+WHERE requester NOT LIKE '%:%' AND asked = 0 AND created_at > :since AND created_at < :until;
 
 -- name: count_waiting
 -- How many requests wait.
@@ -104,8 +106,13 @@ VALUES (:confirmation_id, :payload, :description, :callback_url);
 
 -- name: put_confirmation_key
 -- An idempotency key was used.
-INSERT INTO confirmation_keys (requester, key, confirmation_id) VALUES (:requester, :key, :confirmation_id)
-ON CONFLICT (requester, key) DO UPDATE SET confirmation_id = excluded.confirmation_id;
+INSERT INTO confirmation_keys (requester, key, confirmation_id, used_at)
+VALUES (:requester, :key, :confirmation_id, :now)
+ON CONFLICT (requester, key) DO UPDATE SET confirmation_id = excluded.confirmation_id, used_at = excluded.used_at;
+
+-- name: count_confirmation_keys
+-- How many idempotency keys lead to a request.
+SELECT COUNT(*) FROM confirmation_keys WHERE confirmation_id = :confirmation_id;
 
 -- name: put_vote
 -- Somebody voted; their later word counts.
@@ -135,19 +142,29 @@ WHERE id = :confirmation_id AND status = 'approved' AND redeemed_at IS NULL RETU
 
 -- name: overdue_confirmations
 -- What has waited for its time, to be ended in this transaction.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
-    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
 WHERE c.status = 'pending' AND c.expires_at <= :now
 ORDER BY c.expires_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
 
+-- name: waiting_of_turn
+-- What waits because a turn asked for it, to be ended in this transaction.
+SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
+WHERE c.turn_id = :turn_id AND c.status = 'pending' ORDER BY c.number /*pg FOR NO KEY UPDATE OF c */;
+
+-- name: waiting_for_nobody
+-- What waits although the turn that asked for it has ended, to be ended in this transaction.
+SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
+WHERE c.status = 'pending' AND EXISTS (
+    SELECT 1 FROM turns t WHERE t.id = c.turn_id AND t.state NOT IN ('queued', 'running', 'waiting')
+) ORDER BY c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
+
+-- name: turn_goes_on
+-- Whether a turn is under way and nobody wants it to stop.
+SELECT 1 FROM turns WHERE id = :turn_id AND state IN ('running', 'waiting') AND stop_requested = 0;
+
 -- name: escalating_confirmations
 -- What has waited long enough for others to be told, to be marked in this transaction.
-SELECT c.*, p.payload, p.description, p.callback_url, v.name, v.reason
-    /*pg , pg_current_xact_id() AS xid */ FROM confirmations c
-LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
 WHERE c.status = 'pending' AND c.escalates_at <= :now AND c.escalated_at IS NULL AND c.expires_at > :now
 ORDER BY c.escalates_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
 
@@ -172,6 +189,73 @@ DELETE FROM confirmation_payloads WHERE confirmation_id = :confirmation_id RETUR
 -- name: erase_reasons
 -- Forget what people said when they voted.
 UPDATE confirmation_votes SET reason = NULL WHERE confirmation_id = :confirmation_id AND reason IS NOT NULL;
+
+-- name: messages_about
+-- The messages that tell of a confirmation, to be rewritten in this transaction.
+SELECT id, body FROM deliveries WHERE confirmation_id = :confirmation_id ORDER BY number /*pg FOR UPDATE */;
+
+-- name: rewrite_message
+-- A message that tells less than it did.
+UPDATE deliveries SET body = :body WHERE id = :delivery_id;
+
+-- name: old_confirmations
+-- What was decided long ago, to be forgotten in this transaction.
+SELECT c.id FROM confirmations c WHERE c.resolved_at < :before AND c.status <> 'pending'
+ORDER BY c.resolved_at, c.number LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */;
+
+-- name: forget_payload
+-- What can be erased of it.
+DELETE FROM confirmation_payloads WHERE confirmation_id = :confirmation_id;
+
+-- name: forget_votes
+-- What people said to it.
+DELETE FROM confirmation_votes WHERE confirmation_id = :confirmation_id;
+
+-- name: forget_keys
+-- The idempotency keys that it was asked with.
+DELETE FROM confirmation_keys WHERE confirmation_id = :confirmation_id;
+
+-- name: forget_callback
+-- Whom it was owed to.
+DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id;
+
+-- name: forget_echoes
+-- What happened to it again.
+DELETE FROM confirmation_echoes WHERE confirmation_id = :confirmation_id;
+
+-- name: forget_confirmation
+-- The confirmation itself, after all that belongs to it.
+DELETE FROM confirmations WHERE id = :confirmation_id;
+
+-- name: echo
+-- Since when something is counted, and how many were left out of the log.
+SELECT since, left_out FROM confirmation_echoes
+WHERE confirmation_id = :confirmation_id AND kind = :kind AND why = :why AND actor = :actor /*pg FOR UPDATE */;
+
+-- name: begin_echo
+-- It is written down now: from here on it is counted.
+INSERT INTO confirmation_echoes (confirmation_id, kind, why, actor, since, left_out)
+VALUES (:confirmation_id, :kind, :why, :actor, :since, 0)
+ON CONFLICT (confirmation_id, kind, why, actor) DO UPDATE SET since = excluded.since, left_out = 0;
+
+-- name: count_echo
+-- It happened again.
+UPDATE confirmation_echoes SET left_out = left_out + 1
+WHERE confirmation_id = :confirmation_id AND kind = :kind AND why = :why AND actor = :actor
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: close_echoes
+-- What has not happened again for a while, some at a time.
+DELETE FROM confirmation_echoes WHERE (confirmation_id, kind, why, actor) IN (
+    SELECT o.confirmation_id, o.kind, o.why, o.actor FROM confirmation_echoes o
+    WHERE o.since <= :before OR o.since >= :after LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */
+) RETURNING confirmation_id, kind, why, actor, left_out /*pg , pg_current_xact_id() AS xid */;
+
+-- name: prune_confirmation_keys
+-- Idempotency keys that are known no longer, some at a time.
+DELETE FROM confirmation_keys WHERE (requester, key) IN (
+    SELECT o.requester, o.key FROM confirmation_keys o WHERE o.used_at < :before ORDER BY o.used_at LIMIT :limit
+) RETURNING confirmation_id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: insert_rule
 -- A rule, unless its id is taken.
@@ -209,6 +293,10 @@ UPDATE confirmation_callbacks SET due_at = :due_at WHERE confirmation_id = :conf
 -- It was heard, or given up.
 DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id
 /*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: count_callbacks
+-- How many programs are to be told, and how many of them should have been long ago.
+SELECT COUNT(*), COUNT(CASE WHEN due_at < :before THEN 1 END) FROM confirmation_callbacks;
 
 -- name: next_callback_due
 -- When the next program is to be told.

@@ -3,10 +3,11 @@
 -- name: insert_delivery
 -- Something to be said to a chat.
 INSERT INTO deliveries (
-    id, lane, state, kind, platform, account, turn_id, session_id, session_key, created_at, due_at, body
+    id, lane, state, kind, platform, account, turn_id, session_id, session_key, created_at, due_at, body,
+    confirmation_id
 ) VALUES (
     :id, :lane, 'pending', :kind, :platform, :account, :turn_id, :session_id, :session_key, :created_at,
-    :created_at, :body
+    :created_at, :body, :confirmation_id
 ) ON CONFLICT (id) DO NOTHING RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
 -- name: begin_send

@@ -61,8 +61,9 @@ UPDATE turns SET state = 'queued', due_at = :due_at, put_backs = put_backs + :un
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
 
 -- name: requeue_lane
--- The turns that ran in a lane whose holder is gone are to be run again.
-UPDATE turns SET state = 'queued', due_at = :now WHERE lane = :lane AND state IN ('running', 'waiting')
+-- The turns that ran in a lane whose holder is gone are to be run again. One that waited for people is not to blame.
+UPDATE turns SET state = 'queued', due_at = :now, put_backs = put_backs + CASE state WHEN 'waiting' THEN 1 ELSE 0 END
+WHERE lane = :lane AND state IN ('running', 'waiting')
 RETURNING *;
 
 -- name: request_stop

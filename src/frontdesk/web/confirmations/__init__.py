@@ -1,6 +1,7 @@
 """Confirmations over HTTP: the service for programs and approvers, and the pages for people."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 from starlette.applications import Starlette
@@ -14,9 +15,10 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import routes
-from frontdesk.web.confirmations import api, browsers, openapi, table
+from frontdesk.web.confirmations import browsers, openapi, table
 from frontdesk.web.confirmations.admission import Admission
 from frontdesk.web.confirmations.credentials import Credentials
+from frontdesk.web.confirmations.operations import OPERATIONS
 from frontdesk.web.confirmations.pages import page_routes
 from frontdesk.web.confirmations.streams import QUIET_SECONDS, Streams
 from frontdesk.web.doors import Door, Hosts
@@ -51,9 +53,9 @@ def make_app(
 ) -> Application:
     """The service for its own port. ``page_url`` is where the pages for people are."""
     streams = Streams(service, quiet_seconds=quiet_seconds)
-    operations = api.operations(api.Counter(service, streams, page_url))
-    document = msgspec.json.encode(openapi.document(operations, mode))
-    served = [*table.routes(operations, Admission(credentials, mode)), _document_route(document)]
+    desk = table.Desk(service=service, streams=streams, page_url=page_url)
+    document = msgspec.json.encode(openapi.document(OPERATIONS, mode))
+    served = [*table.routes(OPERATIONS, Admission(credentials, mode), desk), _document_route(document)]
     return Application(_behind_door(served, bound_to, names), streams)
 
 
@@ -61,15 +63,18 @@ def make_page_app(
     service: Confirmations,
     credentials: Credentials,
     link_key: bytes,
+    ended: Path,
     *,
     bound_to: str,
     names: Collection[str] = (),
     page_url: str | None = None,
     clock: Clock | None = None,
-) -> ASGIApp:
-    """The pages for people alone, where no gateway has a port for them."""
-    served = page_routes(service, credentials, link_key, page_url=page_url, clock=clock)
-    return _behind_door(served, bound_to, names)
+) -> Application:
+    """The pages for people alone, where no gateway has a port for them. ``ended`` is the folder of sessions
+    that were ended."""
+    streams = Streams(service)
+    served = page_routes(service, credentials, link_key, ended, streams, page_url=page_url, clock=clock)
+    return Application(_behind_door(served, bound_to, names), streams)
 
 
 def _behind_door(served: list[Route], bound_to: str, names: Collection[str]) -> ASGIApp:

@@ -33,6 +33,9 @@ FACTS: tuple[tuple[type[errors.FrontdeskError], Mapping[str, str]], ...] = (
 """Fields of errors that problem documents have, by the names that they have there."""
 LIMITS = (errors.RateLimited, errors.TooManyPending)
 NO_STORE = "The store does not answer. Try again later."
+RETRY_AFTER = "retry-after"
+STORE_RETRY_SECONDS = 5
+"""When to try again what the store did not take."""
 
 Refusal = errors.FrontdeskError | HTTPException
 REFUSALS = (errors.FrontdeskError, HTTPException)
@@ -53,14 +56,15 @@ def refuse(refusal: Refusal) -> Response:
             return problems.respond(refusal.status_code, refusal.detail, refusal.headers)
         case errors.StoreError():
             log.warning("store_troubled", why=str(refusal))
-            return problems.respond(problems.status_of(refusal), NO_STORE)
+            headers = {RETRY_AFTER: str(STORE_RETRY_SECONDS)}
+            return problems.respond(problems.status_of(refusal), NO_STORE, headers)
         case _:
             return problems.respond(_status_of(refusal), str(refusal), _headers(refusal), **_facts(refusal))
 
 
 def _headers(error: errors.FrontdeskError) -> dict[str, str]:
     seconds = getattr(error, "retry_after_seconds", None)
-    return {} if seconds is None else {"retry-after": str(seconds)}
+    return {} if seconds is None else {RETRY_AFTER: str(seconds)}
 
 
 def _status_of(error: errors.FrontdeskError) -> HTTPStatus:

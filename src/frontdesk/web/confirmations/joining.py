@@ -1,7 +1,8 @@
 """Confirmations as a part of the running gateway: the pages on its port, the service on one of its own."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from starlette.routing import Route
 
@@ -14,24 +15,30 @@ from frontdesk.config.settings import Origin
 from frontdesk.logs import get_logger
 from frontdesk.web.confirmations import Application, page_routes
 from frontdesk.web.confirmations.serving import credentials_of, serving_owner, serving_port
+from frontdesk.web.confirmations.streams import Streams
 
 PORT = "confirm.port"
+RETRY_SECONDS = 30.0
 
 log = get_logger(__name__)
 
 
 class Joined:
-    def __init__(self, gateway: Gateway, loaded: Config) -> None:
+    def __init__(self, gateway: Gateway, loaded: Config, *, retry_seconds: float = RETRY_SECONDS) -> None:
         self._store = gateway.parts.store
         self._service = gateway.parts.confirmations
         self._loaded = loaded
+        self._retry_seconds = retry_seconds
         self.keys = prepare_keys(loaded.home)
         self._credentials = credentials_of(self.keys, loaded.confirm.people)
+        self._streams = Streams(self._service)
 
     @property
     def pages(self) -> list[Route]:
-        page_url = self._service.settings.page_url
-        return page_routes(self._service, self._credentials, self.keys.link_key, page_url=page_url)
+        keys, page_url = self.keys, self._service.settings.page_url
+        return page_routes(
+            self._service, self._credentials, keys.link_key, keys.ended, self._streams, page_url=page_url
+        )
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str | None]:
@@ -52,11 +59,12 @@ class Joined:
             ) as app,
             AsyncExitStack() as opened,
         ):
+            opened.callback(self._streams.close)
             yield await self._open_port(app, opened) if confirm.enabled else None
 
     async def _open_port(self, app: Application, opened: AsyncExitStack) -> str | None:
-        """The port, unless another program has it: that keeps nobody from talking to the agent. One that was
-        chosen is an error then."""
+        """The port, unless another program has it: that keeps nobody from talking to the agent, and it is
+        tried again. One that was chosen is an error then."""
         confirm = self._loaded.confirm
         try:
             return await opened.enter_async_context(serving_port(app, confirm.host, confirm.port))
@@ -64,7 +72,27 @@ class Joined:
             if self._is_chosen(PORT):
                 raise
             log.warning("confirmations_not_served", why=str(error))
+            await opened.enter_async_context(self._trying_again(app))
             return None
+
+    @asynccontextmanager
+    async def _trying_again(self, app: Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._serve_later(app), name="frontdesk-confirmations-port")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _serve_later(self, app: Application) -> None:
+        """Serve on the port as soon as it is to be had, until cancelled."""
+        confirm = self._loaded.confirm
+        while True:
+            await asyncio.sleep(self._retry_seconds)
+            with suppress(errors.CannotListen):
+                async with serving_port(app, confirm.host, confirm.port):
+                    await asyncio.Event().wait()
 
     def _is_chosen(self, name: str) -> bool:
         return any(value.name == name and value.origin is not Origin.DEFAULT for value in self._loaded.values)

@@ -1,6 +1,13 @@
 """HTML, escaped by the way it is made: a text is a text wherever it is put."""
 
 from html import escape
+from urllib.parse import quote
+
+ICON_SOURCE = "data:"
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" '
+    'fill="#1d5fd1"/><path d="M4 8.5l2.7 2.7L12 5.5" fill="none" stroke="#fff" stroke-width="2"/></svg>'
+)
 
 
 class Markup(str):
@@ -31,6 +38,8 @@ def page(title: str, body: Markup, *, script: str, style: str) -> Markup:
         void("meta", charset="utf-8"),
         void("meta", name="viewport", content="width=device-width, initial-scale=1"),
         void("meta", name="robots", content="noindex"),
+        void("meta", name="color-scheme", content="light dark"),
+        void("link", rel="icon", href=f"{ICON_SOURCE}image/svg+xml,{quote(_ICON)}"),
         tag("title", title),
         tag("style", Markup(style)),
     )

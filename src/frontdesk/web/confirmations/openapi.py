@@ -24,6 +24,7 @@ EVERYWHERE = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.MISDIRECTED_REQUEST,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 WITH_BODY = (
@@ -45,6 +46,33 @@ SCHEMES = {
     "agent": {"type": "http", "scheme": "bearer", "description": "The token of a program that asks."},
 }
 
+HEADER = "#/components/headers/{name}"
+REQUEST_ID, RETRY_AFTER, AUTHENTICATE = "X-Request-Id", "Retry-After", "WWW-Authenticate"
+HEADERS = {
+    REQUEST_ID: {
+        "description": "The request in the log; the one that was sent, if it was a short word.",
+        "schema": {"type": "string"},
+    },
+    RETRY_AFTER: {
+        "description": "In how many seconds it is worth trying again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+    },
+    AUTHENTICATE: {
+        "description": "What kind of credential is wanted.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    PREFERENCE_APPLIED: {"description": "How long we would have waited.", "schema": {"type": "string"}},
+}
+BESIDES: Mapping[HTTPStatus, str] = {
+    HTTPStatus.UNAUTHORIZED: AUTHENTICATE,
+    HTTPStatus.TOO_MANY_REQUESTS: RETRY_AFTER,
+    HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
+}
+"""What comes with a problem, besides what comes with every answer."""
+NOT_HTTP = {"text/plain": {"schema": {"type": "string", "description": "For what is not HTTP at all."}}}
+
 Plain = dict[str, Any]
 
 
@@ -62,7 +90,7 @@ def document(operations: Iterable[Operation], mode: Mode) -> Plain:
             "description": "Holds a dangerous action until people allow exactly that action.",
         },
         "paths": dict(paths),
-        "components": {"schemas": schemas.components, "securitySchemes": SCHEMES},
+        "components": {"schemas": schemas.components, "headers": HEADERS, "securitySchemes": SCHEMES},
     }
 
 
@@ -135,15 +163,18 @@ def _answers(operation: Operation, schemas: Schemas) -> Plain:
 def _answer(
     operation: Operation, status: HTTPStatus, kinds: Sequence[type[msgspec.Struct]], schemas: Schemas
 ) -> Plain:
-    told: Plain = {"description": status.phrase}
+    waits = operation.headers is records.Waits
+    told: Plain = {"description": status.phrase, "headers": _headers(PREFERENCE_APPLIED if waits else None)}
     if kinds:
         told["content"] = {operation.media_type: {"schema": schemas.of(kinds)}}
     elif operation.is_endless:
         told["content"] = {operation.media_type: {"schema": {"type": "string"}}}
-    if operation.headers is records.Waits:
-        described = {"description": "How long we would have waited.", "schema": {"type": "string"}}
-        told["headers"] = {PREFERENCE_APPLIED: described}
     return told
+
+
+def _headers(besides: str | None = None) -> Plain:
+    """What comes with an answer: the same with each, and one header more."""
+    return {name: {"$ref": HEADER.format(name=name)} for name in (REQUEST_ID, besides) if name}
 
 
 def _problems(operation: Operation, schemas: Schemas) -> Plain:
@@ -154,8 +185,18 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.body is not None:
         statuses.update(WITH_BODY)
-    content = {PROBLEM: {"schema": schemas.of([records.Problem])}}
-    return {str(int(each)): {"description": each.phrase, "content": content} for each in sorted(statuses)}
+    return {str(int(each)): _problem(each, schemas) for each in sorted(statuses)}
+
+
+def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
+    content: Plain = {PROBLEM: {"schema": schemas.of([records.Problem])}}
+    if status is HTTPStatus.BAD_REQUEST:
+        content |= NOT_HTTP
+    return {
+        "description": status.phrase,
+        "headers": _headers(BESIDES.get(status)),
+        "content": content,
+    }
 
 
 def _security(who: Who, mode: Mode) -> list[Plain]:

@@ -1,54 +1,82 @@
 "use strict";
 
-// The pages of approvers. What is to be sent stands in data attributes, put there by the server.
+// The pages of approvers. What is to be sent, and where, stands in data attributes, put there by the server.
 
+const RETRY_MILLISECONDS = 5000;
+const NO_ANSWER = "No answer came. Look at the request again before you decide.";
+
+document.documentElement.className = "scripted";
+
+const main = document.querySelector("main");
 const outcome = document.getElementById("outcome");
+// The server's clock decides; this one may be wrong.
+const ahead = new Date(main.dataset.now || Date.now()) - Date.now();
 
 async function send(path, said) {
-  const answer = await fetch(path, {
-    method: "POST",
-    credentials: "same-origin",
-    redirect: "error",
-    headers: { "content-type": "application/json", "x-frontdesk-page": "1" },
-    body: JSON.stringify(said),
-  });
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      credentials: "same-origin",
+      redirect: "error",
+      headers: { "content-type": "application/json", "x-frontdesk-page": "1" },
+      body: JSON.stringify(said),
+    });
+  } catch {
+    throw new Error(NO_ANSWER);
+  }
   const told = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
   return told;
 }
 
+function say(kind, text) {
+  outcome.className = kind;
+  outcome.textContent = text;
+}
+
 async function attempt(act) {
   const buttons = [...document.querySelectorAll("button")];
   buttons.forEach((button) => (button.disabled = true));
-  outcome.className = "";
-  outcome.textContent = "One moment …";
+  say("", "One moment …");
   try {
     await act();
   } catch (error) {
-    outcome.className = "failed";
-    outcome.textContent = error.message;
-    buttons.forEach((button) => (button.disabled = false));
+    say("failed", error.message);
   }
+  buttons.forEach((button) => (button.disabled = false));
 }
 
 function decide(button) {
   const asked = button.closest("[data-decision]");
-  const reason = document.getElementById("reason").value.trim();
-  return attempt(async () => {
-    const told = await send(asked.dataset.decision, {
-      approves: button.dataset.approves === "true",
-      digest: asked.dataset.digest,
-      reason: reason || null,
-      t: asked.dataset.link || null,
-    });
-    outcome.className = told.status;
-    outcome.textContent = told.message;
-    asked.hidden = true;
+  const reason = document.getElementById("reason");
+  if (!reason.reportValidity()) return;
+  attempt(async () => {
+    try {
+      const told = await send(asked.dataset.decision, {
+        approves: button.dataset.approves === "true",
+        digest: asked.dataset.digest,
+        reason: reason.value.trim() || null,
+        t: asked.dataset.link || null,
+      });
+      say(told.status, told.message);
+    } finally {
+      await refresh();
+    }
   });
 }
 
-document.querySelectorAll("button[data-approves]").forEach((button) => {
-  button.addEventListener("click", () => decide(button));
+function signOut(button) {
+  attempt(async () => {
+    await send(button.dataset.session, {});
+    location.assign(location.pathname);
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.approves) decide(button);
+  else if (button?.id === "sign-out") signOut(button);
 });
 
 document.getElementById("sign-in")?.addEventListener("submit", (event) => {
@@ -61,9 +89,119 @@ document.getElementById("sign-in")?.addEventListener("submit", (event) => {
   });
 });
 
-document.getElementById("sign-out")?.addEventListener("click", (event) => {
-  attempt(async () => {
-    await send(event.target.dataset.session, {});
-    location.assign(location.pathname);
+// The page as it would be now. What has changed of it takes the place of what is shown.
+
+let looking = null;
+let again = false;
+
+async function refresh() {
+  again = true;
+  looking ??= (async () => {
+    while (again) {
+      again = false;
+      await look();
+    }
+  })().finally(() => (looking = null));
+  await looking;
+}
+
+async function look() {
+  let answer, text;
+  try {
+    answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
+    text = await answer.text();
+  } catch {
+    return;
+  }
+  if (answer.ok) show(new DOMParser().parseFromString(text, "text/html"));
+  else if (answer.status < 500) location.reload();
+}
+
+function show(page) {
+  const state = page.querySelector("main").dataset.state;
+  document.title = page.title;
+  if (main.dataset.state === state) return;
+  main.dataset.state = state;
+  const focused = document.activeElement;
+  const typed = document.getElementById("reason")?.value;
+  document.querySelectorAll("[data-live]").forEach((part) => {
+    part.replaceChildren(...page.getElementById(part.id).childNodes);
   });
+  const reason = document.getElementById("reason");
+  if (reason && typed) reason.value = typed;
+  if (!focused.isConnected) focusAgain(focused);
+  tick();
+  if (!page.querySelector("main").dataset.events) leave();
+}
+
+function focusAgain(gone) {
+  const links = [...document.querySelectorAll("[data-live] a")];
+  const same = links.find((link) => link.href === gone.href) || (gone.id && document.getElementById(gone.id));
+  same?.focus();
+}
+
+// Told that something happened, the page looks. Only the list does so where nobody sees it: a browser opens
+// few connections to one server.
+
+const connection = document.getElementById("connection");
+let stream = null;
+let later = 0;
+
+function follow() {
+  if (stream || !main.dataset.events) return;
+  stream = new EventSource(main.dataset.events);
+  stream.onopen = () => {
+    connected(true);
+    refresh();
+  };
+  stream.onmessage = refresh;
+  stream.onerror = lost;
+}
+
+async function lost() {
+  connected(false);
+  if (stream?.readyState !== EventSource.CLOSED) return;
+  unfollow();
+  await look();
+  later = setTimeout(follow, RETRY_MILLISECONDS);
+}
+
+function unfollow() {
+  clearTimeout(later);
+  stream?.close();
+  stream = null;
+}
+
+function leave() {
+  delete main.dataset.events;
+  unfollow();
+}
+
+function connected(yes) {
+  if (!connection) return;
+  connection.className = yes ? "on" : "off";
+  connection.textContent = yes ? "up to date" : "not connected, trying again …";
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) follow();
+  else if (!connection) unfollow();
 });
+
+// Times run.
+
+function tick() {
+  document.querySelectorAll("time").forEach((time) => {
+    const seconds = Math.trunc((new Date(time.dateTime) - Date.now() - ahead) / 1000);
+    const span = said(Math.abs(seconds));
+    time.textContent = seconds > 0 ? `in ${span}` : seconds < 0 ? `${span} ago` : "now";
+  });
+}
+
+function said(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+setInterval(tick, 1000);
+follow();

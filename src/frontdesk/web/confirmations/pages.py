@@ -3,10 +3,12 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -20,11 +22,14 @@ from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.formats import links
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
-from frontdesk.web.confirmations import answers, browsers, markup, screens, table
+from frontdesk.web.confirmations import answers, browsers, markup, screens, streams, table
 from frontdesk.web.confirmations.admission import CHALLENGE, MAX_TOKEN_BYTES
 from frontdesk.web.confirmations.credentials import Credentials
+from frontdesk.web.confirmations.endings import Endings
 from frontdesk.web.confirmations.records import Digest, Text
 from frontdesk.web.confirmations.sessions import PATH, Sessions
+from frontdesk.web.confirmations.streams import Streams
+from frontdesk.web.routes import Stream
 
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
@@ -37,6 +42,10 @@ UNKNOWN = "This token is not an approver’s."
 LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
 )
+
+SIGN_IN_FIRST = "Sign in first."
+NOT_ENDED = "The session cannot be ended: the service cannot write in its folder. It ends after some hours."
+CHANGED = b"data: changed\n\n"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -71,48 +80,59 @@ def page_routes(
     service: Confirmations,
     credentials: Credentials,
     link_key: bytes,
+    ended: Path,
+    following: Streams,
     *,
     page_url: str | None = None,
     clock: Clock | None = None,
 ) -> list[Route]:
-    """The pages, for a server whose door has checked the host."""
+    """The pages, for a server whose door has checked the host. Sessions that were ended are remembered in the
+    folder ``ended``."""
     clock = clock or SystemClock()
     secure = (page_url or "").startswith("https://")
-    sessions = Sessions(credentials, link_key, clock, secure=secure)
-    pages = Pages(service, credentials, sessions, clock)
+    sessions = Sessions(credentials, link_key, clock, Endings(ended), secure=secure)
+    pages = Pages(service, credentials, sessions, following, clock)
     return [
         Route(PATH, _visit(pages.list_waiting)),
+        Route(f"{PATH}/events", _follow(pages.follow_list)),
         Route(f"{PATH}/session", _act(pages.sign_in), methods=["POST"]),
         Route(f"{PATH}/session/end", _act(pages.sign_out), methods=["POST"]),
         Route(f"{PATH}/{{id}}", _visit(pages.show)),
+        Route(f"{PATH}/{{id}}/events", _follow(pages.follow)),
         Route(f"{PATH}/{{id}}/decision", _act(pages.decide), methods=["POST"]),
     ]
 
 
 class Pages:
     def __init__(
-        self, service: Confirmations, credentials: Credentials, sessions: Sessions, clock: Clock
+        self,
+        service: Confirmations,
+        credentials: Credentials,
+        sessions: Sessions,
+        following: Streams,
+        clock: Clock,
     ) -> None:
         self._service = service
         self._credentials = credentials
         self._sessions = sessions
+        self._streams = following
         self._clock = clock
 
     async def list_waiting(self, request: Request) -> Response:
         caller = self._sessions.signed_in(request)
         if caller is None:
-            return html("Approvals", screens.sign_in(), HTTPStatus.UNAUTHORIZED)
+            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
         found = await self._service.list(MOST_SHOWN, Status.PENDING)
-        return html("Approvals", screens.waiting(found, caller, self._clock.now()))
+        return html(screens.list_title(found), screens.waiting(found, caller, self._clock.now()))
 
     async def show(self, request: Request) -> Response:
         link = request.query_params.get(links.PARAMETER)
         try:
             seen = await self._seen(request, link)
         except errors.LinkRefused:
-            return html("Approvals", screens.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
+            return html(screens.SIGN_IN, screens.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
         if seen is None:
-            return html("Approvals", screens.sign_in(), HTTPStatus.UNAUTHORIZED)
+            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
         caller, asked = seen
         obstacle = await self._obstacle(caller, asked)
         show = partial(screens.request, asked, caller, self._clock.now(), link=link, obstacle=obstacle)
@@ -123,7 +143,7 @@ class Pages:
         verdict = await _read(request, Verdict)
         seen = await self._seen(request, verdict.t)
         if seen is None:
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, "Sign in first.", CHALLENGE)
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
         caller, asked = seen
         act = self._service.approve if verdict.approves else self._service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
@@ -142,9 +162,37 @@ class Pages:
 
     async def sign_out(self, request: Request) -> Response:
         await _read(request, Done)
+        try:
+            await asyncio.to_thread(self._sessions.end, request)
+        except OSError as error:
+            log.exception("session_not_ended")
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, NOT_ENDED) from error
         response = answers.give(Done())
-        self._sessions.end(response)
+        self._sessions.forget(response)
         return response
+
+    async def follow_list(self, request: Request) -> Response:
+        return self._changes(partial(self._sessions.signed_in, request))
+
+    async def follow(self, request: Request) -> Response:
+        link = request.query_params.get(links.PARAMETER)
+        if link is None:
+            return await self.follow_list(request)
+        seen = await self._seen(request, link)
+        return self._changes(lambda: seen is not None and self._clock.now() < seen[1].expires_at)
+
+    def _changes(self, may_look: Callable[[], object]) -> Response:
+        """Tells a page that something happened, as long as it may look, and never what: it looks again."""
+        if not may_look():
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+        return Stream(self._changed(may_look), headers=streams.HEADERS)
+
+    async def _changed(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._streams.events(None, lambda _: CHANGED)) as pieces:
+            async for piece in pieces:
+                if not may_look():
+                    break
+                yield piece
 
     async def _seen(self, request: Request, link: str | None) -> tuple[Caller, Confirmation] | None:
         """Who looks, and at what; None for somebody who must sign in first. A link counts before a session.
@@ -188,6 +236,7 @@ HEADERS = {
             f"script-src {_source(SCRIPT)}",
             f"style-src {_source(STYLE)}",
             "connect-src 'self'",
+            f"img-src {markup.ICON_SOURCE}",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",
@@ -213,6 +262,21 @@ def _visit(handle: Endpoint) -> Endpoint:
     return answer
 
 
+def _follow(handle: Endpoint) -> Endpoint:
+    """What a page's script listens to."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            browsers.check_origin(request)
+            if request.method == "HEAD":
+                raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
+            return await handle(request)
+        except answers.REFUSALS as refusal:
+            return answers.refuse(refusal)
+
+    return answer
+
+
 def _act(handle: Endpoint) -> Endpoint:
     """What a page's script sends."""
 
@@ -229,4 +293,4 @@ def _act(handle: Endpoint) -> Endpoint:
 
 async def _read(request: Request, kind: type[table.Record]) -> table.Record:
     body = await table.read_bytes(request, MAX_BODY_BYTES)
-    return table.read_record(kind, table.read_object(body), "The body")
+    return table.read_record(kind, await table.read_object(body), "The body")

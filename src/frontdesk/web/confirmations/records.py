@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from frontdesk.flow.confirmations import forms
+from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS
 from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS
 
@@ -14,10 +15,16 @@ STORABLE = "^[^\\u0000]*$"
 NOT_BLANK = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"
 EXACT_VALUE = "ExactValue"
 UNREADABLE = "unreadable"
-MAX_RULE_NUMBER = 1_000_000
+MAX_ESCALATION_SECONDS = 1_000_000
 MAX_NAMES = 100
+"""Of a rule's conditions and of the people in each of its lists."""
 MAX_EVENT_NUMBER = 2**63 - 1
 DEFAULT_LIMIT = 50
+TIMEOUT = (
+    f"{confirmations.MIN_TIMEOUT_SECONDS} to {confirmations.MAX_TIMEOUT_SECONDS};"
+    f" {confirmations.DEFAULT_TIMEOUT_SECONDS} when it cannot be read."
+)
+WAIT = f"wait=25: answer when it is decided, or after so many seconds; at most {LONGEST_WAIT_SECONDS:.0f}."
 
 Name = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS)]
 Text = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_TEXT_CHARACTERS)]
@@ -30,7 +37,6 @@ Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """As it stands in the bytes that people vote on."""
 ObjectOrNull = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
-Whole = Annotated[int, Meta(ge=0, le=MAX_RULE_NUMBER)]
 EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.Kind), UNREADABLE]})]
 Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 
@@ -43,24 +49,27 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     details: dict[str, Exact] | None = None
     requester: Name | None = None
     session_key: Text | None = None
-    timeout_seconds: Annotated[Exact, Meta(description="30 to 3600; 300 when it cannot be read.")] = None
+    timeout_seconds: Annotated[Exact, Meta(description=TIMEOUT)] = None
     callback_url: Annotated[str, Meta(pattern=STORABLE, max_length=forms.MAX_URL_CHARACTERS)] | None = None
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What somebody says who decides."""
+
+    reason: Text | None = None
+    digest: Digest | None = None
+
+
+class Approval(Said, frozen=True, kw_only=True):
     """``approver`` is what the one who decides wants to be called, beside who they are."""
 
     approver: Name | None = None
-    reason: Text | None = None
-    digest: Digest | None = None
 
 
-class Denial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Denial(Said, frozen=True, kw_only=True):
     """``denier`` is what the one who decides wants to be called, beside who they are."""
 
     denier: Name | None = None
-    reason: Text | None = None
-    digest: Digest | None = None
 
 
 class Redeeming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,10 +90,10 @@ class NewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     digest: Digest | None = None
     conditions: Annotated[tuple[NewCondition, ...], Meta(max_length=MAX_NAMES)] = ()
     session_key: Text | None = None
-    quorum: Annotated[int, Meta(ge=1, le=MAX_NAMES)] = 1
+    quorum: Annotated[int, Meta(ge=1, le=rules.MAX_QUORUM)] = 1
     approvers: Names = ()
     needs_reason: bool = False
-    escalate_after_seconds: Whole | None = None
+    escalate_after_seconds: Annotated[int, Meta(ge=0, le=MAX_ESCALATION_SECONDS)] | None = None
     escalate_to: Names = ()
     expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
@@ -273,9 +282,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):
-    prefer: Annotated[
-        str, Meta(description="wait=25: answer when it is decided, or after so many seconds; at most 60.")
-    ] = msgspec.field(default="", name="Prefer")
+    prefer: Annotated[str, Meta(description=WAIT)] = msgspec.field(default="", name="Prefer")
 
 
 class Resumes(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,28 +3,55 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from frontdesk.formats import actions, quoting
-from frontdesk.model.confirmations import GRANT_SECONDS, MAX_TEXT_CHARACTERS, Caller, Confirmation, Status
+from frontdesk.formats import actions, links, quoting
+from frontdesk.model.confirmations import (
+    GRANT_SECONDS,
+    MAX_TEXT_CHARACTERS,
+    MUTED,
+    Caller,
+    Confirmation,
+    Status,
+    is_high_risk,
+)
 from frontdesk.web.confirmations.markup import Markup, join, tag, void
 from frontdesk.web.confirmations.sessions import PATH
 
 SESSION = f"{PATH}/session"
 SESSION_END = f"{SESSION}/end"
+EVENTS = "events"
 
-ERASED = "What it was about was erased."
+SIGN_IN = "Sign in to approvals"
+NOT_KEPT = "It was denied at once, so what it was about was not kept. Its digest is below."
+ERASED = "What it was about was erased. Its digest is below."
+RULE = "rule:"
+"""What the names of rules begin with, where they stand for the one who decided."""
 DECIDE_BY = "Decide by the action above, not by these words."
 SIGN_IN_WITH = "It was shown when the service first started, and is in a file that only its owner can read."
-NO_SCRIPT = "Deciding takes JavaScript, which is switched off here."
+NO_SCRIPT_TO_SIGN_IN = "Signing in takes JavaScript, which does not run here."
+NO_SCRIPT = "Deciding takes JavaScript, which does not run here."
+NOTHING = "Nothing waits."
+NOTHING_MORE = "What agents ask for appears here by itself."
 OUTCOMES = {
     Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
     Status.DENIED: "Denied. It will not be carried out.",
     Status.EXPIRED: "It was too late: nobody decided in time.",
 }
+STANDINGS = {
+    Status.APPROVED: "It is approved",
+    Status.DENIED: "It is denied",
+    Status.EXPIRED: "It has expired: nobody decided in time",
+}
+WITHDRAWN = "It was withdrawn: nobody waits for it any more"
 SO_FAR = "Your yes counts: {said} of {quorum} so far."
 
 
+def list_title(found: Sequence[Confirmation]) -> str:
+    return f"({len(found)}) Approvals" if found else "Approvals"
+
+
 def title(asked: Confirmation) -> str:
-    return f"Allow {quoting.one_line(asked.action)}?"
+    action = quoting.one_line(asked.action)
+    return f"Allow {action}?" if asked.status is Status.PENDING else f"{action}: {asked.status}"
 
 
 def outcome(asked: Confirmation) -> str:
@@ -35,61 +62,159 @@ def outcome(asked: Confirmation) -> str:
 
 
 def sign_in(note: str | None = None) -> Markup:
-    return tag(
-        "main",
-        tag("h1", "Approvals"),
-        tag("p", note) if note else Markup(),
+    return join(
+        _top(),
         tag(
-            "form",
-            tag("label", "Your approver’s token", for_="token"),
-            void("input", id="token", type="password", autocomplete="current-password", required=True),
-            tag("p", SIGN_IN_WITH, class_="note"),
-            tag("button", "Sign in"),
-            id="sign-in",
-            data_session=SESSION,
+            "main",
+            tag("h1", "Sign in"),
+            tag("p", note, class_="notice") if note else Markup(),
+            tag(
+                "form",
+                tag("label", "Your approver’s token", for_="token"),
+                void("input", id="token", type="password", autocomplete="current-password", required=True),
+                tag("p", SIGN_IN_WITH, class_="note"),
+                tag("button", "Sign in", class_="main"),
+                id="sign-in",
+                data_session=SESSION,
+            ),
+            _no_script(NO_SCRIPT_TO_SIGN_IN),
+            _ending(),
+            class_="narrow",
         ),
-        _ending(),
     )
 
 
 def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Markup:
     """Everything that waits, newest first."""
-    heads = tag("tr", *(tag("th", name, scope="col") for name in ("Action", "Asked by", "Ends")))
-    rows = [
+    nothing = tag("div", tag("p", NOTHING), tag("p", NOTHING_MORE, class_="note"), class_="empty")
+    listed = tag("ul", *(_card(each, now) for each in found), class_="cards") if found else nothing
+    state = " ".join(f"{each.id}:{len(each.approvals)}" for each in found)
+    return join(
+        _top(caller),
         tag(
-            "tr",
-            tag("td", tag("a", quoting.one_line(each.action), href=f"{PATH}/{each.id}")),
-            tag("td", quoting.one_line(each.requester)),
-            tag("td", _moment(each.expires_at, now)),
-        )
-        for each in found
-    ]
-    listed = tag("table", tag("thead", heads), tag("tbody", *rows)) if rows else tag("p", "Nothing waits.")
-    return tag("main", tag("h1", "Approvals"), listed, _signed_in(caller), _ending())
+            "main",
+            tag("div", tag("h1", "Approvals"), _connection(), class_="heading"),
+            tag("div", listed, id="waiting", data_live=True, aria_live="polite"),
+            _ending(),
+            data_events=f"{PATH}/{EVENTS}",
+            data_state=state,
+            data_now=now.isoformat(),
+        ),
+    )
 
 
 def request(
     asked: Confirmation, caller: Caller, now: datetime, *, link: str | None, obstacle: str | None
 ) -> Markup:
     """The whole action, and the two buttons where the one who looks may decide."""
-    return tag(
-        "main",
-        tag("h1", "Allow ", tag("bdi", quoting.one_line(asked.action)), "?"),
-        tag("h2", "What will be done"),
-        tag("pre", actions.render(asked.payload).text) if asked.payload else tag("p", ERASED),
-        tag("h2", "Why"),
-        tag("blockquote", actions.prose(asked.description)),
-        tag("p", DECIDE_BY, class_="note"),
-        tag("h2", "Who and when"),
-        _facts(asked, now),
-        _buttons(asked, link, obstacle),
-        _signed_in(caller) if link is None else tag("p", f"This link is for {caller.id}.", class_="note"),
-        _ending(),
+    pending = asked.status is Status.PENDING
+    through = f"?{links.PARAMETER}={link}" if link else ""
+    return join(
+        _top(caller, link),
+        tag(
+            "main",
+            tag("div", _heading(asked, now), id="standing", data_live=True),
+            tag("h2", "What will be done" if pending else "What it was about"),
+            _action(asked),
+            _words(asked),
+            tag("h2", "Who and when"),
+            tag("div", _facts(asked, now), id="facts", data_live=True),
+            tag("div", _decision(asked, link, obstacle), id="decision", data_live=True),
+            _ending(),
+            data_events=f"{PATH}/{asked.id}/{EVENTS}{through}" if pending else None,
+            data_state=f"{asked.status} {len(asked.approvals)} {obstacle}",
+            data_now=now.isoformat(),
+        ),
     )
 
 
 def refusal(title: str, detail: str) -> Markup:
-    return tag("main", tag("h1", title), tag("p", detail), _ending())
+    back = tag("p", tag("a", "All that waits", href=PATH))
+    return join(_top(), tag("main", tag("h1", title), tag("p", detail), back, _ending(), class_="narrow"))
+
+
+def _top(caller: Caller | None = None, link: str | None = None) -> Markup:
+    """Where one is, and as whom."""
+    place = tag("a", "frontdesk", tag("span", " approvals"), href=PATH, class_="place")
+    if caller is None:
+        return tag("header", place)
+    if link is not None:
+        return tag("header", place, tag("p", "This link is for ", tag("bdi", caller.id), "."))
+    leave = tag("button", "Sign out", type="button", id="sign-out", data_session=SESSION_END)
+    return tag("header", place, tag("p", "Signed in as ", tag("bdi", caller.id)), leave)
+
+
+def _connection() -> Markup:
+    """Whether the list keeps itself up to date; the script says so."""
+    return tag("span", id="connection", role="status")
+
+
+def _card(asked: Confirmation, now: datetime) -> Markup:
+    votes = f" · {_votes(asked)}" if asked.terms.quorum > 1 else ""
+    return tag(
+        "li",
+        tag(
+            "a",
+            tag("strong", tag("bdi", quoting.one_line(asked.action))),
+            _risk(asked),
+            tag("span", "asked by ", tag("bdi", quoting.one_line(asked.requester)), votes, class_="note"),
+            tag("span", "ends ", _distance(asked.expires_at, now), class_="ends"),
+            href=f"{PATH}/{asked.id}",
+        ),
+    )
+
+
+def _heading(asked: Confirmation, now: datetime) -> Markup:
+    action = tag("bdi", quoting.one_line(asked.action))
+    if asked.status is Status.PENDING:
+        left = tag("p", "Ends ", _distance(asked.expires_at, now), class_="note")
+        return join(tag("h1", "Allow ", action, "?"), _risk(asked), left)
+    return join(tag("h1", action), _risk(asked), _standing(asked, now))
+
+
+def _standing(asked: Confirmation, now: datetime) -> Markup:
+    """What was decided, by whom and why."""
+    by = asked.resolved_by if asked.status is not Status.EXPIRED else None
+    named = f" ({quoting.one_line(asked.resolved_as)})" if asked.resolved_as else ""
+    return tag(
+        "div",
+        tag("strong", WITHDRAWN if asked.is_withdrawn else STANDINGS[asked.status]),
+        join(" by ", tag("bdi", f"{by}{named}")) if by else Markup(),
+        tag("p", "Reason: ", tag("q", quoting.one_line(asked.reason))) if asked.reason else Markup(),
+        tag("p", _use(asked, now), class_="note"),
+        class_=f"standing {asked.status}",
+    )
+
+
+def _use(asked: Confirmation, now: datetime) -> str:
+    """What became of it, or still can."""
+    if asked.redeemed_at is not None:
+        return f"It was used at {_told(asked.redeemed_at)}."
+    if asked.grant_until is None:
+        return "It will not be carried out."
+    if now < asked.grant_until:
+        return f"It can be used once, until {_told(asked.grant_until)}."
+    return "It was not used in time."
+
+
+def _action(asked: Confirmation) -> Markup:
+    if asked.payload is not None:
+        return tag("pre", actions.render(asked.payload).text)
+    return tag("p", NOT_KEPT if _was_denied_at_once(asked) else ERASED, class_="notice")
+
+
+def _words(asked: Confirmation) -> Markup:
+    """What the agent says; nothing where that was not kept, or erased."""
+    if not asked.description:
+        return Markup()
+    advice = tag("p", DECIDE_BY, class_="note") if asked.status is Status.PENDING else Markup()
+    return join(tag("h2", "Why"), tag("blockquote", actions.prose(asked.description)), advice)
+
+
+def _was_denied_at_once(asked: Confirmation) -> bool:
+    """Whether a rule, or somebody's earlier no, decided before anybody was asked."""
+    by = asked.resolved_by or ""
+    return asked.status is Status.DENIED and (by == MUTED or by.startswith(RULE))
 
 
 def _facts(asked: Confirmation, now: datetime) -> Markup:
@@ -98,41 +223,52 @@ def _facts(asked: Confirmation, now: datetime) -> Markup:
         facts.append(("On behalf of", quoting.one_line(asked.on_behalf_of)))
     if asked.session_key:
         facts.append(("In", quoting.one_line(asked.session_key)))
-    facts += [("Asked", _moment(asked.created_at, now)), ("Ends", _moment(asked.expires_at, now))]
+    facts.append(("Asked", _moment(asked.created_at, now)))
+    if asked.resolved_at is None:
+        facts.append(("Ends", _moment(asked.expires_at, now)))
+    else:
+        facts.append(("Decided", _moment(asked.resolved_at, now)))
     if asked.terms.quorum > 1:
-        facts.append(("Approved by", f"{len(asked.approvals)} of {asked.terms.quorum}"))
+        facts.append(("Approved by", _votes(asked)))
     facts += [("Request", tag("code", asked.id)), ("Digest", tag("code", asked.digest))]
     return tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in facts))
 
 
-def _buttons(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
+def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
     if asked.status is not Status.PENDING:
-        return tag("p", tag("strong", f"It is {asked.status}: nothing more can be decided."))
+        return tag("p", "Nothing more can be decided.", class_="note last")
     if obstacle is not None:
-        return tag("p", tag("strong", obstacle))
+        return tag("p", obstacle, class_="notice")
     needed = asked.terms.needs_reason
     return tag(
         "section",
         tag("label", "Reason" if needed else "Reason (optional)", for_="reason"),
         void("input", id="reason", maxlength=str(MAX_TEXT_CHARACTERS), required=needed, autocomplete="off"),
-        tag("button", "Approve", type="button", data_approves="true"),
-        tag("button", "Deny", type="button", data_approves="false"),
-        tag("noscript", tag("p", NO_SCRIPT)),
+        tag(
+            "div",
+            tag("button", "Approve", type="button", data_approves="true"),
+            tag("button", "Deny", type="button", data_approves="false"),
+            class_="choice",
+        ),
+        _no_script(NO_SCRIPT),
+        aria_label="Decide",
         data_decision=f"{PATH}/{asked.id}/decision",
         data_digest=asked.digest,
         data_link=link,
     )
 
 
-def _signed_in(caller: Caller) -> Markup:
-    return tag(
-        "p",
-        f"Signed in as {caller.id}. ",
-        tag("a", "All that waits", href=PATH),
-        " ",
-        tag("button", "Sign out", type="button", id="sign-out", data_session=SESSION_END),
-        class_="note",
-    )
+def _risk(asked: Confirmation) -> Markup:
+    return tag("span", "high risk", class_="risk") if is_high_risk(asked.action) else Markup()
+
+
+def _votes(asked: Confirmation) -> str:
+    return f"{len(asked.approvals)} of {asked.terms.quorum}"
+
+
+def _no_script(text: str) -> Markup:
+    """Shown unless the script runs."""
+    return tag("p", text, class_="notice no-script")
 
 
 def _ending() -> Markup:
@@ -141,10 +277,18 @@ def _ending() -> Markup:
 
 
 def _moment(moment: datetime, now: datetime) -> Markup:
-    told = moment.astimezone(UTC)
+    return join(f"{_told(moment)} (", _distance(moment, now), ")")
+
+
+def _distance(moment: datetime, now: datetime) -> Markup:
+    """How far away it is; the script lets it run."""
     seconds = int((moment - now).total_seconds())
     distance = f"in {_span(seconds)}" if seconds > 0 else f"{_span(-seconds)} ago" if seconds else "now"
-    return tag("time", f"{told:%Y-%m-%d %H:%M:%S} UTC ({distance})", datetime=told.isoformat())
+    return tag("time", distance, datetime=moment.astimezone(UTC).isoformat(), title=_told(moment))
+
+
+def _told(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _span(seconds: int) -> str:

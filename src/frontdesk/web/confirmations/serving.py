@@ -14,7 +14,8 @@ from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Application, Credentials, make_app, make_page_app
 
-TAKEN = "another program has it. Stop that one, or choose another port in confirm.port"
+TAKEN = "another program has it. Stop that one, or choose another port {how}"
+PORT, PAGE_PORT = "in confirm.port", "for the page"
 
 log = get_logger(__name__)
 
@@ -85,12 +86,19 @@ async def serving_alone(
     page_url = service.settings.page_url
     async with AsyncExitStack() as opened:
         if page_port is not None:
-            listening = opened.enter_context(_listening(host, page_port))
+            listening = opened.enter_context(_listening(host, page_port, PAGE_PORT))
             page_url = page_url or _url(host, listening)
             pages = make_page_app(
-                service, credentials, keys.link_key, bound_to=host, names=names, page_url=page_url
+                service,
+                credentials,
+                keys.link_key,
+                keys.ended,
+                bound_to=host,
+                names=names,
+                page_url=page_url,
             )
             await opened.enter_async_context(server.serving_app(pages, listening))
+            opened.callback(pages.close)
         app = await opened.enter_async_context(
             serving_owner(service, credentials, keys.socket, host=host, names=names, page_url=page_url)
         )
@@ -99,12 +107,12 @@ async def serving_alone(
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[ports.Socket]:
+def _listening(host: str, port: int, how: str = PORT) -> Iterator[ports.Socket]:
     try:
         with ports.listening(host, port) as listening:
             yield listening
     except errors.AddressInUse as error:
-        raise errors.CannotListen(where=f"{host}:{port}", why=TAKEN) from error
+        raise errors.CannotListen(where=f"{host}:{port}", why=TAKEN.format(how=how)) from error
 
 
 def _url(host: str, listening: ports.Socket) -> str:

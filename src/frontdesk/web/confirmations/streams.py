@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -61,8 +61,12 @@ class Streams:
         finally:
             await _cancel(decided)
 
-    async def events(self, after: int | None) -> AsyncGenerator[bytes, None]:
-        """What happens after that row of the audit log, or from now on, as server-sent events."""
+    async def events(
+        self, after: int | None, write: Callable[[audit.Row], bytes] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """What happens after that row of the audit log, or from now on, as server-sent events; ``write``
+        makes each of them."""
+        write = write or written
         rows = self._service.follow(await self._newest() if after is None else after)
         end = asyncio.get_running_loop().time() + STREAM_SECONDS
         coming: asyncio.Future[audit.Row] | None = None
@@ -73,7 +77,7 @@ class Streams:
                 await self._until(coming, self._quiet_seconds)
                 if coming.done():
                     row, coming = coming.result(), None
-                    yield written(row)
+                    yield write(row)
                 else:
                     yield STILL_HERE
         except errors.StoreError as error:

@@ -1,4 +1,4 @@
-"""The table of addresses: each is served, checked and documented from its one row here."""
+"""Addresses as rows of a table: each is served, checked and documented from its one row."""
 
 import asyncio
 import re
@@ -14,11 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from frontdesk import errors
+from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import Caller
 from frontdesk.web import bodies, problems
 from frontdesk.web.confirmations import answers, browsers, records
 from frontdesk.web.confirmations.admission import Admission, Who
+from frontdesk.web.confirmations.streams import Streams
 
 MAX_BODY_BYTES = 1024 * 1024
 LONG_BODY_BYTES = 32 * 1024
@@ -29,6 +31,15 @@ ID_PATTERN = "^[A-Za-z0-9_-]+$"
 _ID = re.compile(ID_PATTERN.strip("^$"))
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+class Desk(msgspec.Struct, frozen=True, kw_only=True):
+    """What calls are answered with."""
+
+    service: Confirmations
+    streams: Streams
+    page_url: str | None = None
+    """Where the pages for people are."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +57,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return read_record(kind, self.data, "The body")
 
 
-Handle = Callable[[Call], Awaitable[Response]]
+Handle = Callable[[Desk, Call], Awaitable[Response]]
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,26 +85,26 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return self.media_type != browsers.JSON
 
 
-def routes(operations: Iterable[Operation], admission: Admission) -> list[Route]:
+def routes(operations: Iterable[Operation], admission: Admission, desk: Desk) -> list[Route]:
     """A route for each path, with all its methods."""
     by_path: dict[str, dict[str, Operation]] = defaultdict(dict)
     for operation in operations:
         by_path[operation.path][operation.method] = operation
     return [
-        Route(path, _endpoint(methods, admission), methods=list(methods), name=path)
+        Route(path, _endpoint(methods, admission, desk), methods=list(methods), name=path)
         for path, methods in by_path.items()
     ]
 
 
 def _endpoint(
-    methods: Mapping[str, Operation], admission: Admission
+    methods: Mapping[str, Operation], admission: Admission, desk: Desk
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         operation = methods.get(request.method) or methods["GET"]
         if request.method == "HEAD" and operation.is_endless:
             return problems.respond(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
         try:
-            return await operation.handle(await _call(operation, request, admission))
+            return await operation.handle(desk, await _call(operation, request, admission))
         except answers.REFUSALS as refusal:
             return answers.refuse(refusal)
 
@@ -146,7 +157,7 @@ async def _data(operation: Operation, request: Request) -> Mapping[str, Any]:
     body = await read_bytes(request, MAX_BODY_BYTES)
     if not body and not operation.needs_body:
         return {}
-    return await asyncio.to_thread(read_object, body) if len(body) > LONG_BODY_BYTES else read_object(body)
+    return await read_object(body)
 
 
 async def read_bytes(request: Request, most_bytes: int) -> bytes:
@@ -161,8 +172,12 @@ async def read_bytes(request: Request, most_bytes: int) -> bytes:
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
 
 
-def read_object(body: bytes) -> Mapping[str, Any]:
+async def read_object(body: bytes) -> Mapping[str, Any]:
     """The object in a body. InvalidInput for whatever is none, or could be read in more than one way."""
+    return await asyncio.to_thread(_object_in, body) if len(body) > LONG_BODY_BYTES else _object_in(body)
+
+
+def _object_in(body: bytes) -> Mapping[str, Any]:
     data = canonical.read_strict(body)
     if not isinstance(data, Mapping):
         raise errors.InvalidInput(what="The body", why="it is not an object")

@@ -7,7 +7,6 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
 
 import click
@@ -16,6 +15,8 @@ import msgspec
 from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, reach
 from frontdesk.cli import one_line, output
+from frontdesk.cli.doctor import confirmations
+from frontdesk.cli.doctor.findings import Finding, Verdict
 from frontdesk.config import Config
 
 LEAST_FREE_MIB = 500
@@ -24,27 +25,18 @@ MIB = 1024 * 1024
 OLDEST_PYTHON = (3, 11)
 
 
-class Verdict(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    check: str
-    verdict: Verdict = Verdict.OK
-    text: str
-
-
 @click.command()
+@click.option(
+    "--anchor", metavar="FILE|URL", help="Compare the audit log with the last anchor that is kept there."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.pass_obj
-def command(config_file: Path | None, as_json: bool) -> None:
+def command(config_file: Path | None, anchor: str | None, as_json: bool) -> None:
     """Check whether everything is there that frontdesk needs.
 
     Changes nothing, except that a missing database is created. The exit code is 1 when something failed.
     """
-    findings = list(_examine(config_file))
+    findings = list(_examine(config_file, anchor))
     if as_json:
         output.show_json([msgspec.to_builtins(finding) for finding in findings])
     else:
@@ -54,7 +46,7 @@ def command(config_file: Path | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _examine(config_file: Path | None) -> Iterator[Finding]:
+def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
     yield _python()
     try:
         loaded = config.load(config_file)
@@ -74,6 +66,7 @@ def _examine(config_file: Path | None) -> Iterator[Finding]:
     )
     for check in checks:
         yield check(loaded)
+    yield from confirmations.examine(loaded, anchor)
 
 
 def _python() -> Finding:

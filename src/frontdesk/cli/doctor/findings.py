@@ -1,0 +1,17 @@
+"""What the doctor finds."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    check: str
+    verdict: Verdict = Verdict.OK
+    text: str

@@ -1,0 +1,33 @@
+"""Tidying: what was decided long ago is forgotten, and what the log left out is summed up, now and then."""
+
+from datetime import datetime, timedelta
+
+from frontdesk.contracts.confirmations import Confirmations
+from frontdesk.logs import get_logger
+from frontdesk.model.confirmations import KEY_SECONDS
+
+BATCH = 100
+"""So much is done in one transaction, for which others wait."""
+PAUSE = timedelta(minutes=1)
+KEYS_KEPT = timedelta(seconds=KEY_SECONDS)
+
+log = get_logger(__name__)
+
+
+class Tidying:
+    def __init__(self, kept: Confirmations) -> None:
+        self._kept = kept
+        self._done_at: datetime | None = None
+
+    async def tidy(self, keep_days: int, now: datetime) -> bool:
+        """Do a batch if it is time for it; whether there may be more to do right away."""
+        if self._done_at is not None and abs(now - self._done_at) < PAUSE:
+            return False
+        closed = await self._kept.close_echoes(now, BATCH)
+        keys = await self._kept.prune_keys(now - KEYS_KEPT, BATCH)
+        pruned = await self._kept.prune(now - timedelta(days=keep_days), now, BATCH)
+        if pruned:
+            log.info("confirmations_pruned", count=pruned)
+        more = BATCH in (closed, keys, pruned)
+        self._done_at = None if more else now
+        return more

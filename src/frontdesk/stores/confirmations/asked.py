@@ -1,0 +1,89 @@
+"""Confirmations as they are looked up and written in a transaction, and what the log says of them.
+
+Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the door that
+requests come in through, lanes, the audit log.
+"""
+
+import hmac
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.contracts.confirmations import Tell
+from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.confirmations import Confirmation, Status
+from frontdesk.stores import deliveries
+from frontdesk.stores.confirmations.requests import (
+    confirmation_row,
+    payload_row,
+    read_confirmation,
+    read_listed,
+)
+from frontdesk.stores.rows import maybe_micros
+from frontdesk.stores.work import Work, row, rows, run
+
+DOOR = "confirmations"
+
+NewId = Callable[[], str]
+
+
+def one(query: str, **values: Any) -> Work[Confirmation | None]:
+    found = yield from row(query, **values)
+    return read_confirmation(found) if found else None
+
+
+def many(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
+    found = map(read_confirmation, (yield from rows(query, **values)))
+    return [each for each in found if each is not None]
+
+
+def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
+    found = map(read_listed, (yield from rows(query, **values)))
+    return [each for each in found if each is not None]
+
+
+def locked(confirmation_id: str) -> Work[Confirmation]:
+    """The confirmation, which nobody else changes until the transaction ends."""
+    found = yield from one("confirmation_locked", confirmation_id=confirmation_id)
+    if found is None:
+        raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
+    return found
+
+
+def pass_door() -> Work[None]:
+    """Requests come in one after the other, on however many nodes."""
+    yield from run("lock_key", key=DOOR)
+
+
+def insert(asked: Confirmation) -> Work[None]:
+    yield from run("insert_confirmation", **confirmation_row(asked))
+    if asked.payload is not None:
+        yield from run("insert_payload", **payload_row(asked))
+
+
+def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
+    """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names."""
+    told = tuple(told)
+    for each in told:
+        if each.callback_url and each.status is not Status.PENDING:
+            yield from run("owe_callback", confirmation_id=each.id, now=maybe_micros(each.resolved_at))
+    found = [delivery for each in told for delivery in tell(each)]
+    yield from deliveries.add(sorted(found, key=lambda delivery: delivery.lane))
+
+
+def same_digest(known: str, given: str) -> bool:
+    """In a time that tells nothing about where they differ."""
+    return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
+
+
+def entry_of(kind: Kind, asked: Confirmation, actor: str, at: datetime, **facts: Any) -> Entry:
+    known = {name: value for name, value in facts.items() if value is not None}
+    return Entry(
+        kind=kind,
+        at=at,
+        actor=actor,
+        confirmation_id=asked.id,
+        digest=asked.digest,
+        facts={"status": str(asked.status), **known},
+    )

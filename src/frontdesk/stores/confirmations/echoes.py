@@ -1,0 +1,44 @@
+"""Echoes: what happens to a request again and again is in the log once in a while, with how often it did."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from frontdesk.model.audit import ECHO_SECONDS, Entry, Kind
+from frontdesk.stores import audit
+from frontdesk.stores.rows import from_micros, to_micros
+from frontdesk.stores.work import Work, row, rows, run
+
+WINDOW = timedelta(seconds=ECHO_SECONDS)
+
+
+def admit(entry: Entry) -> Work[Sequence[Entry]]:
+    """The entry, with how many were left out before it. None when the same actor did the same to the same
+    request less than a minute ago: then it is counted. Whoever asks has locked the request, or the door."""
+    about = {
+        "confirmation_id": entry.confirmation_id,
+        "kind": str(entry.kind),
+        "why": entry.facts.get("why", ""),
+        "actor": entry.actor,
+    }
+    found = yield from row("echo", **about)
+    since, left_out = found or (None, 0)
+    if since is not None and abs(entry.at - from_micros(since)) < WINDOW:
+        yield from run("count_echo", **about)
+        return ()
+    yield from run("begin_echo", **about, since=to_micros(entry.at))
+    return (replace(entry, facts={**entry.facts, "left_out": left_out}) if left_out else entry,)
+
+
+def close(now: datetime, limit: int) -> Work[int]:
+    """Write down how many were left out, where nothing more has come for a while; how many were looked at."""
+    before, after = to_micros(now - WINDOW), to_micros(now + WINDOW)
+    found = yield from rows("close_echoes", before=before, after=after, limit=limit)
+    yield from audit.append(*[_closing(*each, at=now) for each in found if each[-1]])
+    return len(found)
+
+
+def _closing(confirmation_id: str, kind: str, why: str, actor: str, left_out: int, *, at: datetime) -> Entry:
+    facts = {"left_out": left_out} | ({"why": why} if why else {})
+    return Entry(kind=Kind(kind), at=at, actor=actor, confirmation_id=confirmation_id, facts=facts)

@@ -1,0 +1,134 @@
+"""Grants: an approved action is given out once, within its time; a lapsed one is asked again once."""
+
+import re
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.confirmations import Anew, Redemption, Tell
+from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.confirmations import GRANT_SECONDS, Confirmation, Status, Terms
+from frontdesk.model.rules import Effect
+from frontdesk.model.turns import Claim
+from frontdesk.stores import audit
+from frontdesk.stores.confirmations import budgets, echoes, rules, submissions, votes
+from frontdesk.stores.confirmations.asked import (
+    NewId,
+    entry_of,
+    insert,
+    locked,
+    one,
+    pass_door,
+    same_digest,
+    tell_of,
+)
+from frontdesk.stores.confirmations.requests import renewed
+from frontdesk.stores.lanes import hold
+from frontdesk.stores.rows import to_micros
+from frontdesk.stores.work import Work, row
+
+GRANT = timedelta(seconds=GRANT_SECONDS)
+LAPSED, STOPPED = "lapsed", "stopped"
+DIGESTED = re.compile("[0-9a-f]{64}")
+
+
+class Again(NamedTuple):
+    """Who redeems, and how a lapsed grant is asked for again."""
+
+    by: str
+    new_id: NewId
+    tell: Tell
+    anew: Anew | None
+    claim: Claim | None = None
+    """Of the turn that asked, for as long as it goes on."""
+
+
+def redeem(confirmation_id: str, digest: str, now: datetime, again: Again) -> Work[Redemption]:
+    by = again.by
+    asked = yield from locked(confirmation_id)
+    if votes.is_overdue(asked, now):
+        asked = yield from votes.time_out(asked, now, again.tell)
+    refused = _refusal(asked, digest, now)
+    if refused is None and again.claim:
+        refused = yield from _stopped(again.claim)
+    if refused is None:
+        return (yield from _use_up(asked, by, now))
+    renewal, entries = (yield from _renew(asked, now, again)) if refused == LAPSED else (None, [])
+    given = digest if DIGESTED.fullmatch(digest) else None
+    refusal = entry_of(Kind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
+    yield from audit.append(*(yield from echoes.admit(refusal)), *entries)
+    return Redemption(confirmation=asked, refused=refused, renewal=renewal)
+
+
+def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
+    """Why the grant cannot be used: also when the bytes are not those that were approved. By a clock that was
+    set back far it counts as lapsed, too."""
+    if not same_digest(asked.digest, digest):
+        return "digest"
+    if asked.status is not Status.APPROVED or asked.resolved_at is None:
+        return str(asked.status)
+    if asked.redeemed_at is not None:
+        return "redeemed"
+    if asked.payload is None:
+        return "erased"
+    if not same_digest(asked.digest, sha256(asked.payload).hexdigest()):
+        return "digest"
+    return None if abs(now - asked.resolved_at) < GRANT else LAPSED
+
+
+def _stopped(claim: Claim) -> Work[str | None]:
+    """A turn that was told to stop, or that somebody else has, carries nothing out."""
+    yield from hold(claim.lease)
+    goes_on = yield from row("turn_goes_on", turn_id=claim.turn.id)
+    return None if goes_on else STOPPED
+
+
+def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
+    values = {"confirmation_id": asked.id, "now": to_micros(now), "by": by}
+    if (yield from row("redeem_confirmation", **values)) is None:
+        refusal = entry_of(Kind.REDEEM_REFUSED, asked, by, now, why="redeemed")
+        yield from audit.append(*(yield from echoes.admit(refusal)))
+        return Redemption(confirmation=asked, refused="redeemed")
+    used = replace(asked, redeemed_at=now, redeemed_by=by)
+    yield from audit.append(entry_of(Kind.REDEEMED, used, by, now))
+    return Redemption(confirmation=used, payload=used.payload)
+
+
+def _renew(
+    lapsed: Confirmation, now: datetime, again: Again
+) -> Work[tuple[Confirmation | None, list[Entry]]]:
+    """Ask again, once, as the rules of today say, unless it waits already or was denied."""
+    if lapsed.renewal_of is not None:
+        return None, []
+    yield from pass_door()
+    known = yield from one("renewal_of", confirmation_id=lapsed.id)
+    if known:
+        return known, []
+    same = yield from submissions.alike(lapsed, now)
+    if same:
+        muted = any(each.status is Status.DENIED for each in same)
+        return None if muted else same[-1], []
+    terms = yield from _terms_again(lapsed, now, again)
+    if terms is None:
+        return None, []
+    asked = replace(renewed(lapsed, again.new_id(), now), terms=terms)
+    yield from insert(asked)
+    yield from tell_of([asked], again.tell)
+    return asked, [entry_of(Kind.RENEWED, asked, again.by, now, renewal_of=lapsed.id)]
+
+
+def _terms_again(lapsed: Confirmation, now: datetime, again: Again) -> Work[Terms | None]:
+    """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
+    if again.anew is None:
+        return lapsed.terms
+    ruling = again.anew.rules((yield from rules.holding(now)))
+    try:
+        yield from budgets.check_load(lapsed.action, again.anew.settings, now)
+    except (errors.RateLimited, errors.TooManyPending):
+        return None
+    if ruling.effect is Effect.ASK:
+        return ruling.terms
+    return None if ruling.effect is Effect.DENY else Terms()

@@ -1,0 +1,135 @@
+"""Requests as they come in: each is known already, decided at once, joined to one that waits, or waits."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.confirmations import Rules, Tell
+from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.confirmations import (
+    MUTE_SECONDS,
+    MUTED,
+    Confirmation,
+    Settings,
+    Status,
+    Submission,
+    Submitted,
+)
+from frontdesk.model.rules import Effect, Ruling
+from frontdesk.stores import audit
+from frontdesk.stores.confirmations import asked, budgets, echoes, rules
+from frontdesk.stores.confirmations.asked import NewId
+from frontdesk.stores.confirmations.requests import hash_key, new_confirmation
+from frontdesk.stores.rows import to_micros
+from frontdesk.stores.work import Work, run
+
+RULE = "rule:"
+MUTE = timedelta(seconds=MUTE_SECONDS)
+
+
+def submit(
+    submission: Submission, decide: Rules, settings: Settings, now: datetime, new_id: NewId, tell: Tell
+) -> Work[Submitted]:
+    yield from asked.pass_door()
+    if known := (yield from _of_key(submission)):
+        return Submitted(confirmation=known, repeated=True, automatic=_by_rule(known))
+    ruling = decide((yield from rules.holding(now)))
+    same = yield from alike(submission, now)
+    verdict = _verdict(ruling, same)
+    if verdict is None and same:
+        return (yield from _join(submission, same[-1], now))
+    fresh = new_confirmation(submission, ruling.terms, new_id(), now)
+    if verdict:
+        return (yield from _decide_at_once(submission, fresh, *verdict))
+    yield from budgets.check_load(submission.action, settings, now)
+    yield from asked.insert(fresh)
+    yield from _keep_key(submission, fresh.id, now)
+    yield from asked.tell_of([fresh], tell)
+    yield from audit.append(_entry(Kind.SUBMITTED, fresh, now, rule=fresh.terms.rule))
+    return Submitted(confirmation=fresh)
+
+
+def _of_key(submission: Submission) -> Work[Confirmation | None]:
+    """What the requester's idempotency key was used for."""
+    if submission.idempotency_key is None:
+        return None
+    values = {"requester": submission.requester, "key": hash_key(submission.idempotency_key)}
+    known = yield from asked.one("confirmation_of_key", **values)
+    if known and known.digest != submission.digest:
+        raise errors.KeyReused()
+    return known
+
+
+def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Work[None]:
+    if submission.idempotency_key is not None:
+        yield from run(
+            "put_confirmation_key",
+            requester=submission.requester,
+            key=hash_key(submission.idempotency_key),
+            confirmation_id=confirmation_id,
+            now=to_micros(now),
+        )
+
+
+def _by_rule(known: Confirmation) -> bool:
+    return known.resolved_by is not None and known.resolved_by.startswith(RULE)
+
+
+def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Confirmation]]:
+    """The same request, as far as it waits or mutes. A clock that was set back mutes nothing for long."""
+    return (
+        yield from asked.many(
+            "same_requests",
+            requester=wanted.requester,
+            digest=wanted.digest,
+            session_key=wanted.session_key,
+            now=to_micros(now),
+            since=to_micros(now - MUTE),
+            until=to_micros(now + MUTE),
+        )
+    )
+
+
+def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[Kind, Status, str] | None:
+    """What becomes of a request at once, and by whose word; None when it waits, with another or by itself."""
+    rule = f"{RULE}{ruling.terms.rule}"
+    if ruling.effect is Effect.DENY:
+        return Kind.RULE_DENIED, Status.DENIED, rule
+    if any(each.status is Status.DENIED for each in same):
+        return Kind.MUTED, Status.DENIED, MUTED
+    if ruling.effect is Effect.ALLOW and not same:
+        return Kind.AUTO_APPROVED, Status.APPROVED, rule
+    return None
+
+
+def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[Submitted]:
+    if submission.idempotency_key is not None:
+        yield from budgets.check_keys(waiting, now)
+    yield from _keep_key(submission, waiting.id, now)
+    yield from audit.append(*(yield from echoes.admit(_entry(Kind.COALESCED, waiting, now))))
+    return Submitted(confirmation=waiting, repeated=True)
+
+
+def _decide_at_once(
+    submission: Submission, fresh: Confirmation, kind: Kind, status: Status, by: str
+) -> Work[Submitted]:
+    """What is denied will never be carried out: of that nothing is kept that could be long."""
+    now = fresh.created_at
+    yield from budgets.check_haste(submission, now)
+    decided = fresh.resolved(status, by=by, at=now)
+    if status is Status.DENIED:
+        decided = replace(decided, payload=None, description="", callback_url=None)
+    yield from asked.insert(decided)
+    yield from _keep_key(submission, decided.id, now)
+    yield from audit.append(_entry(kind, decided, now))
+    return Submitted(confirmation=decided, automatic=_by_rule(decided))
+
+
+def _entry(kind: Kind, request: Confirmation, at: datetime, **facts: Any) -> Entry:
+    """The entry of something that was asked for: its requester's, or of whatever decided at once."""
+    actor = request.resolved_by or request.requester
+    about = {"action": request.action, "requester": request.requester}
+    return asked.entry_of(kind, request, actor, at, **about, **facts)

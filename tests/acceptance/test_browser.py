@@ -1,0 +1,469 @@
+"""The pages for approvers in a real browser, served by the program as a user starts it."""
+
+import json
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.formats import links
+from frontdesk.web.confirmations.sessions import COOKIE
+from tests import browsing
+from tests.acceptance import program, test_approval
+from tests.acceptance.test_confirm import free_port, serving, token_of
+from tests.acceptance.test_run import Receiver, post, receiver
+from tests.browsing import Visitor
+
+__all__ = ["receiver"]
+
+pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onload='alert(3)' </pre>&amp;"
+TURNED = "txt.\u202eexe\u2066\u200b"
+SECRET = "hunter2-hunter2-hunter2"
+
+
+class Desk:
+    """The service with its pages, an agent that asks and somebody who decides elsewhere."""
+
+    def __init__(self, home: Path, url: str, page_url: str) -> None:
+        self.url = url
+        self.page_url = page_url
+        self.token = token_of(home)
+        self._link_key = bytes.fromhex((home / ".frontdesk" / "confirm" / "link.key").read_text())
+        headers = {"authorization": f"Bearer {self.token}"}
+        self._agent = httpx.Client(base_url=url, trust_env=False)
+        self._approver = httpx.Client(base_url=url, trust_env=False, headers=headers)
+
+    def ask(self, action: str, **fields: Any) -> dict[str, Any]:
+        body = {"action": action, "description": "Because.", "details": {"for": action}} | fields
+        answer = self._agent.post("/confirm", json=body)
+        assert answer.status_code in (200, 202, 403), answer.text
+        return dict(answer.json())
+
+    def decide(self, asked: dict[str, Any], verb: str, **said: str) -> None:
+        self._approver.post(f"/confirm/{asked['id']}/{verb}", json=said).raise_for_status()
+
+    def add_rule(self, **rule: Any) -> None:
+        self._approver.post("/rules", json=rule).raise_for_status()
+
+    def shown(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return dict(self._approver.get(f"/confirm/{asked['id']}").raise_for_status().json())
+
+    def status(self, asked: dict[str, Any]) -> str:
+        return str(self.shown(asked)["status"])
+
+    def link(self, asked: dict[str, Any]) -> str:
+        """A one-tap link, as the path that it leads to."""
+        expires_at = datetime.fromtimestamp(asked["expires_at"], UTC)
+        link = links.decision(asked["id"], asked["digest"], "token:approver", expires_at)
+        return links.address("", self._link_key, link)
+
+    def close(self) -> None:
+        self._agent.close()
+        self._approver.close()
+
+
+@contextmanager
+def alone(home: Path, page_port: int | None = None) -> Iterator[Desk]:
+    options = ("--page-port", str(page_port or free_port()), "--rate-limit", "1000")
+    with serving(home, *options) as service:
+        found = re.search(r"at (http://[\d.:]+)/approvals", service.greeting)
+        assert found
+        with closing(Desk(home, service.url, found[1])) as desk:
+            yield desk
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(program.PATIENCE_SECONDS) == 0, "pages that listen keep it from ending"
+
+
+@contextmanager
+def beside_a_gateway(home: Path) -> Iterator[Desk]:
+    folder = home / ".frontdesk"
+    folder.mkdir()
+    settings = f'[agent]\ndriver = "scripted"\n[server]\nport = 0\n[confirm]\nport = {free_port()}\n'
+    (folder / "frontdesk.toml").write_text(settings)
+    with program.start(home, "run", "--log-level", "error", terminal=False) as process:
+        greeting = program.read_until(process, "/approvals.")
+        found = re.search(r"confirmation at (http://[\d.:]+); people decide at (http://[\d.:]+)/", greeting)
+        assert found
+        with closing(Desk(home, found[1], found[2])) as desk:
+            yield desk
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(program.PATIENCE_SECONDS) == 0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with alone(tmp_path_factory.mktemp("home")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(browser: Any, desk: Desk) -> Iterator[Visitor]:
+    with browsing.visiting(browser, desk.page_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def signed_in(visitor: Visitor, desk: Desk) -> Visitor:
+    visitor.sign_in(desk.token)
+    return visitor
+
+
+@pytest.mark.parametrize("opened", [alone, beside_a_gateway])
+def test_approver_signs_in_sees_what_waits_and_decides(
+    browser: Any, tmp_path: Path, opened: Callable[[Path], Any]
+) -> None:
+    with opened(tmp_path) as desk, browsing.visiting(browser, desk.page_url) as visitor:
+        visitor.sign_in(desk.token)
+        visitor.sees("Nothing waits.")
+        for action, button, status in (("send", "Approve", "approved"), ("drop", "Deny", "denied")):
+            asked = desk.ask(action, details={"to": "ann@example.org", "password": SECRET})
+            visitor.sees_link(action)
+            visitor.page.get_by_role("link", name=action).click()
+            visitor.sees('to: "ann@example.org"')
+            visitor.sees("password: •••• (hidden)")
+            assert SECRET not in visitor.page.content()
+            visitor.page.get_by_label("Reason").fill("as agreed")
+            visitor.press(button)
+            visitor.sees(f"It is {status}")
+            assert visitor.button_count(button) == 0
+            shown = desk.shown(asked)
+            assert (shown["status"], shown["reason"], shown["resolved_by"]) == (
+                status,
+                "as agreed",
+                "token:approver",
+            )
+            visitor.page.get_by_role("link", name="frontdesk").click()
+            visitor.sees("Nothing waits.")
+
+
+def test_action_of_an_agent_behind_the_gateway_is_approved_with_a_click(
+    browser: Any, tmp_path: Path, receiver: Receiver
+) -> None:
+    desk = test_approval.Desk(tmp_path, receiver)
+    with desk.running() as (_, url), browsing.visiting(browser, url) as visitor:
+        visitor.sign_in(token_of(tmp_path))
+        assert post(url, "e1", "please remove it") == 202
+        visitor.sees_link("remove_file")
+        visitor.page.get_by_role("link", name="remove_file").click()
+        visitor.sees('file: "a.txt"')
+        visitor.press("Approve")
+        visitor.sees("It is approved")
+        assert "removed" in receiver.wait_for(2)
+    assert desk.done.read_text() == "removed a.txt\n"
+
+
+def test_wrong_token_is_told_and_nothing_is_shown(visitor: Visitor, desk: Desk) -> None:
+    desk.ask("hidden_from_strangers")
+    assert visitor.go().status == 401
+    visitor.page.get_by_label("token").fill("not-the-token")
+    visitor.press("Sign in")
+    visitor.sees("This token is not an approver’s.")
+    assert "hidden_from_strangers" not in visitor.page.content()
+    visitor.page.get_by_label("token").fill(desk.token)
+    visitor.press("Sign in")
+    visitor.sees_link("hidden_from_strangers")
+
+
+def test_hostile_text_is_shown_as_text(signed_in: Visitor, desk: Desk) -> None:
+    long = "0123456789" * 1_000
+    details = {HOSTILE: HOSTILE, "name": TURNED, "long": long, "address": "https://evil.example/x"}
+    asked = desk.ask(HOSTILE, description=HOSTILE, details=details, session_key=HOSTILE)
+    signed_in.sees_link("alert(1)")
+    signed_in.go(f"/approvals/{asked['id']}")
+    shown = signed_in.page.locator("pre").inner_text()
+    assert f'action: "{HOSTILE}"'.replace('" onload', '\\" onload') in shown
+    assert "txt.\\u{202e}exe\\u{2066}\\u{200b}" in shown
+    assert long in shown
+    assert "https://evil.example/x" in shown
+    assert "alert(2)" in signed_in.page.locator("blockquote").inner_text()
+    assert signed_in.page.locator("main script, main img, main a").count() == 0
+    assert TURNED[4] not in signed_in.page.content()
+
+
+def test_list_follows_what_happens_elsewhere_without_a_reload(signed_in: Visitor, desk: Desk) -> None:
+    signed_in.page.evaluate("window.kept = true")
+    asked = desk.ask("arrives_later")
+    signed_in.sees_link("arrives_later")
+    assert signed_in.page.title().endswith(") Approvals")
+    desk.decide(asked, "deny")
+    signed_in.sees_link("arrives_later", there=False)
+    assert signed_in.page.evaluate("window.kept")
+
+
+def test_request_follows_a_decision_made_elsewhere(signed_in: Visitor, desk: Desk) -> None:
+    asked = desk.ask("decided_elsewhere")
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.page.get_by_label("Reason").fill("half a reas")
+    desk.ask("another_one")
+    desk.decide(asked, "deny", denier="Ann", reason="not today")
+    signed_in.sees("It is denied")
+    signed_in.sees("not today")
+    assert signed_in.button_count("Approve") == 0
+
+
+def test_decision_that_comes_too_late_is_told(browser: Any, desk: Desk) -> None:
+    asked = desk.ask("decided_before")
+    # Without events the page learns of it only by its own attempt.
+    with browsing.visiting(browser, desk.page_url) as visitor:
+        visitor.context.route("**/events*", lambda _: None)
+        visitor.go(desk.link(asked))
+        desk.decide(asked, "deny")
+        visitor.press("Approve")
+        visitor.sees("It is denied")
+        assert "denied" in visitor.page.locator("#outcome").inner_text()
+    assert desk.status(asked) == "denied"
+
+
+def test_opening_a_link_changes_nothing_and_its_button_decides(visitor: Visitor, desk: Desk) -> None:
+    asked = desk.ask("linked")
+    for _ in range(3):
+        assert visitor.go(desk.link(asked)).status == 200
+    visitor.sees("This link is for token:approver.")
+    assert desk.status(asked) == "pending"
+    visitor.press("Approve")
+    visitor.sees("It is approved")
+    assert desk.status(asked) == "approved"
+    visitor.go(desk.link(asked))
+    visitor.sees("Nothing more can be decided.")
+    assert visitor.button_count("Approve") == 0
+
+
+def test_link_to_another_request_is_refused(visitor: Visitor, desk: Desk) -> None:
+    asked, other = desk.ask("linked_first"), desk.ask("linked_second")
+    token = desk.link(other).partition("?")[2]
+    assert visitor.go(f"/approvals/{asked['id']}?{token}").status == 403
+    visitor.sees("This link cannot be used")
+    assert "linked_first" not in visitor.page.content()
+
+
+def test_required_reason_is_asked_for(signed_in: Visitor, desk: Desk) -> None:
+    desk.add_rule(effect="ask", action="needs_words", needs_reason=True)
+    asked = desk.ask("needs_words")
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.press("Approve")
+    assert signed_in.page.evaluate("document.activeElement.id") == "reason"
+    assert desk.status(asked) == "pending"
+    signed_in.page.get_by_label("Reason").fill("   ")
+    signed_in.press("Approve")
+    signed_in.sees("reason")
+    assert desk.status(asked) == "pending"
+    signed_in.page.get_by_label("Reason").fill("it was agreed")
+    signed_in.press("Approve")
+    signed_in.sees("It is approved")
+
+
+def test_yes_of_one_of_two_is_told_and_waits(signed_in: Visitor, desk: Desk) -> None:
+    desk.add_rule(effect="ask", action="takes_two", quorum=2)
+    asked = desk.ask("takes_two")
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.page.get_by_label("Reason").fill("mine")
+    signed_in.press("Approve")
+    signed_in.sees("Your yes counts: 1 of 2 so far.")
+    assert desk.status(asked) == "pending"
+    assert signed_in.button_count("Deny") == 1, "a no is still possible"
+
+
+def test_keyboard_alone_signs_in_and_decides(visitor: Visitor, desk: Desk) -> None:
+    asked = desk.ask("by_keyboard")
+    visitor.go(f"/approvals/{asked['id']}")
+    visitor.tab_to("token")
+    visitor.page.keyboard.type(desk.token)
+    visitor.page.keyboard.press("Enter")
+    visitor.sees("by_keyboard")
+    visitor.tab_to("reason")
+    visitor.page.keyboard.type("typed")
+    visitor.page.keyboard.press("Enter")
+    assert desk.status(asked) == "pending", "Enter in a field decides nothing"
+    visitor.tab_to("Deny")
+    visitor.page.keyboard.press("Enter")
+    visitor.sees("It is denied")
+    assert desk.shown(asked)["reason"] == "typed"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [browsing.DESKTOP, browsing.PHONE], ids=["desktop", "phone"])
+def test_every_page_fits_its_window_and_can_be_read(
+    browser: Any, desk: Desk, scheme: str, size: dict[str, int]
+) -> None:
+    wide = {"one_word": "x" * 10_000, "lines": ["y" * 300] * 3}
+    fields = {"details": wide, "description": "z" * 500, "session_key": "k" * 300}
+    asked = desk.ask("delete_data" if scheme == "dark" else "w" * 150, **fields)
+    decided = [desk.ask("fits", details={"in": [scheme, size], "no": verb}) for verb in ("approve", "deny")]
+    desk.decide(decided[0], "approve", reason="r" * 300)
+    desk.decide(decided[1], "deny")
+    with browsing.visiting(browser, desk.page_url, viewport=size, color_scheme=scheme) as visitor:
+        paths = ["/approvals", f"/approvals/{asked['id']}?t=forged", desk.link(asked)]
+        for path in paths:
+            visitor.go(path)
+            assert (visitor.overflow(), visitor.faint()) == (0, []), path
+        visitor.sign_in(desk.token)
+        paths = ["/approvals", "/approvals/c_0", *(f"/approvals/{each['id']}" for each in (asked, *decided))]
+        for path in paths:
+            visitor.go(path)
+            assert (visitor.overflow(), visitor.faint()) == (0, []), path
+
+
+def test_page_without_javascript_says_what_is_missing_and_decides_nothing(browser: Any, desk: Desk) -> None:
+    asked = desk.ask("without_script")
+    with browsing.visiting(browser, desk.page_url, java_script_enabled=False) as visitor:
+        visitor.go()
+        visitor.sees("Signing in takes JavaScript")
+        visitor.go(desk.link(asked))
+        visitor.sees('for: "without_script"')
+        visitor.sees("Deciding takes JavaScript")
+        visitor.press("Approve")
+    assert desk.status(asked) == "pending"
+
+
+def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_path: Path) -> None:
+    port = free_port()
+    with alone(tmp_path, port) as desk, browsing.visiting(browser, desk.page_url) as other:
+        other.sign_in(desk.token)
+        with browsing.visiting(browser, desk.page_url) as visitor:
+            visitor.sign_in(desk.token)
+            desk.ask("seen_before")
+            visitor.sees_link("seen_before")
+            (cookie,) = visitor.context.cookies(f"{desk.page_url}/approvals")
+            assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
+            visitor.page.get_by_role("link", name="seen_before").click()
+            visitor.sees("Allow seen_before?")
+            visitor.press("Sign out")
+            visitor.sees("Your approver’s token")
+            visitor.page.go_back()
+            visitor.sees("Your approver’s token")
+            assert "seen_before" not in visitor.page.content()
+            visitor.context.add_cookies([cookie])
+            assert visitor.go().status == 401
+        other.go()
+        other.sees_link("seen_before")
+        (kept,) = other.context.cookies(f"{desk.page_url}/approvals")
+    with alone(tmp_path, port) as desk, browsing.visiting(browser, desk.page_url) as visitor:
+        visitor.context.add_cookies([cookie])
+        assert visitor.go().status == 401, "a restart remembers it"
+        visitor.context.add_cookies([kept])
+        assert visitor.go().status == 200, "and the other session goes on"
+
+
+def test_list_comes_back_after_a_restart(browser: Any, tmp_path: Path) -> None:
+    port = free_port()
+    with closing(browser.new_context()) as context:
+        with alone(tmp_path, port) as desk:
+            visitor = Visitor(context, desk.page_url)
+            visitor.sign_in(desk.token)
+            visitor.sees("up to date")
+        visitor.sees("not connected")
+        with alone(tmp_path, port) as desk:
+            visitor.sees("up to date")
+            desk.ask("asked_after_the_restart")
+            visitor.sees_link("asked_after_the_restart")
+
+
+ELSEWHERE = """<!doctype html><title>Elsewhere</title>
+<iframe name="hole"></iframe><iframe id="framed"></iframe>
+<script>
+const { page, service, id, digest, link } = JSON.parse(PLACES);
+const said = JSON.stringify({ approves: true, digest });
+const decision = `${page}/approvals/${id}/decision`;
+const attempts = {
+  simple: () => fetch(decision, { method: "POST", mode: "no-cors", credentials: "include", body: said }),
+  json: () => fetch(decision, { method: "POST", credentials: "include", body: said,
+    headers: { "content-type": "application/json", "x-frontdesk-page": "1" } }),
+  link: () => fetch(link, { credentials: "include" }),
+  list: () => fetch(`${page}/approvals`, { credentials: "include" }),
+  approve: () => fetch(`${service}/confirm/${id}/approve`, { method: "POST", mode: "no-cors" }),
+  ask: () => fetch(`${service}/confirm`, { method: "POST", headers: { "content-type": "application/json" },
+    body: JSON.stringify({ action: "from_elsewhere", description: "x" }) }),
+  events: () => new Promise((heard, failed) => {
+    const stream = new EventSource(`${page}/approvals/events`, { withCredentials: true });
+    stream.onopen = heard;
+    stream.onerror = () => { stream.close(); failed(new Error("refused")); };
+  }),
+  leave: () => fetch(`${page}/approvals/session/end`,
+    { method: "POST", mode: "no-cors", credentials: "include" }),
+};
+function post(action, type) {
+  const form = document.createElement("form");
+  Object.assign(form, { method: "POST", action, enctype: type, target: "hole" });
+  const field = document.createElement("input");
+  Object.assign(field, { name: said.slice(0, -1) + ', "x": "', value: '"}' });
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+}
+window.run = async () => {
+  const got = {};
+  for (const [name, attempt] of Object.entries(attempts)) {
+    got[name] = await attempt().then((answer) => answer.type || "heard", () => "refused");
+  }
+  for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+    post(decision, type);
+    post(`${service}/confirm/${id}/approve`, type);
+    await new Promise((then) => setTimeout(then, 200));
+  }
+  const framed = document.getElementById("framed");
+  await new Promise((then) => { framed.onload = then; framed.src = link; });
+  return got;
+};
+</script>"""
+
+
+@contextmanager
+def another_origin(body: str) -> Iterator[str]:
+    """A page of somebody else, on another port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_page_of_another_origin_changes_and_learns_nothing(signed_in: Visitor, desk: Desk) -> None:
+    asked = desk.ask("wanted_elsewhere")
+    places = {"page": desk.page_url, "service": desk.url, "id": asked["id"], "digest": asked["digest"]}
+    places["link"] = desk.page_url + desk.link(asked)
+    with another_origin(ELSEWHERE.replace("PLACES", json.dumps(json.dumps(places)))) as url:
+        page = signed_in.context.new_page()
+        answers: dict[str, int] = {}
+        page.on("response", lambda answer: answers.setdefault(answer.url, answer.status))
+        page.goto(url)
+        got = page.evaluate("run()")
+        # The cookie goes along, since ports are one site: only what the server checks stands in the way.
+        assert {name for name, what in got.items() if what != "refused"} <= {"simple", "approve", "leave"}
+        assert all(what in ("refused", "opaque") for what in got.values()), got
+        assert {status for where, status in answers.items() if not where.startswith(url)} <= {401, 403, 415}
+        assert all(
+            "wanted_elsewhere" not in frame.content() for frame in page.frames if frame.url != url + "/"
+        )
+        page.close()
+    assert desk.status(asked) == "pending"
+    signed_in.go()
+    signed_in.sees_link("wanted_elsewhere")
+    signed_in.sees_link("from_elsewhere", there=False)

@@ -1,0 +1,269 @@
+"""Forgetting on every store: what was decided goes, by a person's wish or in time; the log stays whole."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from datetime import timedelta
+from hashlib import sha256
+
+import apsw
+import pytest
+
+from frontdesk import errors, plugins
+from frontdesk.contracts.store import Store
+from frontdesk.flow import audits
+from frontdesk.flow.confirmations import tidying
+from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.model import deliveries, lanes
+from frontdesk.model.audit import Kind
+from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
+from frontdesk.model.deliveries import Delivery, Settlement, State
+from frontdesk.model.rules import Effect
+from frontdesk.stores.rows import to_micros
+from frontdesk.stores.sql import load_migrations
+from frontdesk.stores.sqlite.schema import APPLICATION_ID
+from frontdesk.testing import SettableClock
+from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling
+from tests.contracts.conftest import postgres_schema, stored
+
+KEPT = 90
+LONG_AFTER = timedelta(days=KEPT, seconds=1)
+TABLES = (
+    "confirmations",
+    "confirmation_payloads",
+    "confirmation_votes",
+    "confirmation_keys",
+    "confirmation_callbacks",
+    "confirmation_echoes",
+)
+SECRET = "s3cret"
+
+
+class Talker(Asker):
+    """Tells people what is asked, in all its words."""
+
+    def tell(self, asked: Confirmation) -> Sequence[Delivery]:
+        payload = (asked.payload or b"").decode()
+        return [
+            Delivery(
+                id=f"{asked.id}:{asked.status}:{len(asked.approvals)}",
+                lane=lanes.chat_lane(CHAT),
+                to=CHAT,
+                text=f"{asked.description} {payload}",
+                extra={deliveries.CONFIRMATION: asked.id, "digest": asked.digest},
+                created_at=self.clock.now(),
+            )
+        ]
+
+
+@pytest.fixture
+async def asker(store_url: str, clock: SettableClock) -> AsyncIterator[Talker]:
+    store: Store = await plugins.load_store(store_url)(store_url)
+    yield Talker(store, clock)
+    await store.close()
+
+
+@pytest.fixture
+def service(asker: Talker, clock: SettableClock) -> Confirmations:
+    return Confirmations(asker.store, Settings(keep_days=KEPT), clock=clock, tell=asker.tell)
+
+
+async def tidy_up(service: Confirmations) -> None:
+    while await service.tidy():
+        continue
+
+
+async def send_all(asker: Asker) -> list[Delivery]:
+    """Every message that waits has arrived."""
+    node = await asker.store.nodes.join("n", asker.clock.now())
+    sent = []
+    while claims := await asker.store.deliveries.claim(node, 1, asker.clock.now()):
+        await asker.store.deliveries.settle(claims[0], Settlement(state=State.SENT), asker.clock.now())
+        sent.append(claims[0].delivery)
+    return sent
+
+
+async def is_whole(asker: Asker) -> bool:
+    return (await audits.verify(audits.pages(asker.kept))).whole
+
+
+# erasing
+
+
+async def test_erased_text_is_gone_from_messages_that_were_sent(asker: Talker, store_url: str) -> None:
+    asked = await asker.ask(request(target=SECRET, description="d3scription"))
+    (sent,) = await send_all(asker)
+    assert SECRET in sent.text
+    await asker.vote(asked)
+    assert await asker.erase(asked)
+    found = await asker.store.deliveries.find(sent.id)
+    assert found
+    assert (found.text, found.extra, found.state) == (deliveries.ERASED, {}, State.SENT)
+    await asker.store.close()
+    bodies = [bytes(body) for (body,) in await stored(store_url, "SELECT body FROM deliveries")]
+    assert len(bodies) == 2
+    assert not [body for body in bodies if SECRET.encode() in body or b"d3scription" in body]
+
+
+async def test_erased_text_is_not_sent_by_a_message_that_still_waits(asker: Talker) -> None:
+    asked = await asker.ask(request(target=SECRET))
+    await asker.deny(asked)
+    await asker.erase(asked)
+    assert [sent.text for sent in await send_all(asker)] == [deliveries.ERASED] * 2
+
+
+async def test_messages_of_other_requests_stay_when_one_is_erased(asker: Talker) -> None:
+    other = await asker.ask(request(target="kept"))
+    asked = await asker.ask(request(target=SECRET))
+    await asker.deny(asked)
+    await asker.erase(asked)
+    found = await asker.store.deliveries.find(f"{other.id}:pending:0")
+    assert found
+    assert "kept" in found.text
+
+
+# retention
+
+
+async def test_what_was_decided_long_ago_is_forgotten_with_all_that_belongs_to_it(
+    asker: Talker, service: Confirmations, clock: SettableClock, store_url: str
+) -> None:
+    asked = await asker.ask(
+        request(target=SECRET, idempotency_key="k", callback_url="https://x.example/"), on_terms(quorum=2)
+    )
+    for person in (ANN, BOB):
+        await asker.vote(asked, by=person, reason=SECRET)
+    await asker.redeem(asked, digest="0" * 64)
+    clock.advance(LONG_AFTER)
+    await tidy_up(service)
+    with pytest.raises(errors.UnknownConfirmation):
+        await service.find(asked.id)
+    assert await asker.kept.list(10) == []
+    await asker.store.close()
+    assert [await stored(store_url, f"SELECT * FROM {table}") for table in TABLES] == [[]] * len(TABLES)
+    bodies = [bytes(body) for (body,) in await stored(store_url, "SELECT body FROM deliveries")]
+    assert bodies
+    assert not [body for body in bodies if SECRET.encode() in body]
+
+
+async def test_log_of_what_was_forgotten_stays_whole_and_says_so(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    asked = [await asker.ask(request(target=number)) for number in range(3)]
+    for each in asked:
+        await asker.deny(each)
+    before = await asker.kept.audit_rows(0, 100)
+    clock.advance(LONG_AFTER)
+    await tidy_up(service)
+    after = await asker.kept.audit_rows(0, 100)
+    assert after[: len(before)] == before
+    (told,) = after[len(before) :]
+    assert (told.entry.kind, told.entry.facts["count"]) == (Kind.PRUNED, 3)
+    assert await is_whole(asker)
+
+
+async def test_what_waits_is_not_forgotten_however_old(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    asked = await asker.ask()
+    clock.advance(2 * LONG_AFTER)
+    await tidy_up(service)
+    assert await service.find(asked.id) == asked
+
+
+async def test_what_was_decided_lately_is_not_forgotten(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    old = await asker.approved(request(target="old"))
+    clock.advance(days=1)
+    late = await asker.approved(request(target="late"))
+    clock.advance(timedelta(days=KEPT - 1, seconds=1))
+    await tidy_up(service)
+    assert [each.id for each in await asker.kept.list(10)] == [late.id]
+    assert await asker.kept.find(old.id) is None
+
+
+async def test_many_are_forgotten_some_at_a_time(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    for number in range(tidying.BATCH + 1):
+        await asker.ask(request(target=number, requester=f"token:{number}"), ruling(Effect.DENY))
+    clock.advance(LONG_AFTER)
+    assert await service.tidy()
+    assert len(await asker.kept.list(10)) == 1
+    assert not await service.tidy()
+    assert await asker.kept.list(10) == []
+
+
+async def test_nobody_looks_again_for_what_is_old_before_a_while(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    asked = await asker.approved()
+    clock.advance(LONG_AFTER - 2 * timedelta(seconds=1))
+    assert not await service.tidy()
+    clock.advance(seconds=2)
+    assert not await service.tidy()
+    assert await asker.kept.find(asked.id)
+    clock.advance(tidying.PAUSE)
+    assert not await service.tidy()
+    assert await asker.kept.find(asked.id) is None
+
+
+async def test_idempotency_key_is_known_for_a_day(
+    asker: Talker, service: Confirmations, clock: SettableClock
+) -> None:
+    keyed = request(idempotency_key="k")
+    first = await asker.approved(keyed)
+    clock.advance(seconds=KEY_SECONDS)
+    await tidy_up(service)
+    assert (await asker.submit(keyed)).confirmation.id == first.id
+    clock.advance(tidying.PAUSE)
+    await tidy_up(service)
+    assert (await asker.submit(keyed)).confirmation.id != first.id
+    assert await asker.kept.find(first.id)
+
+
+# stores of the version before
+
+
+async def at_version(store_url: str, version: int, *statements: str) -> None:
+    """A store as an older version has left it."""
+    if store_url.startswith("sqlite"):
+        with closing(apsw.Connection(store_url.removeprefix("sqlite:///"))) as file:
+            for script in (*load_migrations("sqlite")[:version], *statements):
+                file.execute(script)
+            file.pragma("application_id", APPLICATION_ID)
+            file.pragma("user_version", version)
+        return
+    async with postgres_schema(store_url) as connection:
+        await connection.execute(f'CREATE SCHEMA "{await connection.fetchval("SHOW search_path")}"')
+        for script in (*load_migrations("postgres")[:version], *statements):
+            await connection.execute(script)
+        await connection.execute(f"UPDATE meta SET version = {version}")
+
+
+OLD_REQUEST = """
+INSERT INTO confirmations (id, action, digest, requester, status, asked, terms, timeout_seconds, created_at,
+    expires_at, resolved_at, resolved_by, approvals)
+VALUES ('c1', 'deploy', '{digest}', 'token:agent', 'denied', 1, CAST('{{}}' AS {bytes}), 300, {at}, {at},
+    {at}, 'token:ann', CAST('[]' AS {bytes}))
+"""
+OLD_KEY = "INSERT INTO confirmation_keys VALUES ('token:agent', {key}, 'c1')"
+
+
+async def test_requests_and_keys_of_an_older_store_are_kept_for_their_time(
+    store_url: str, clock: SettableClock
+) -> None:
+    keyed = request(idempotency_key="k")
+    is_file, key = store_url.startswith("sqlite"), sha256(b"k").hexdigest()
+    values = {"digest": keyed.digest, "bytes": "BLOB" if is_file else "bytea", "at": to_micros(clock.now())}
+    literal = f"X'{key}'" if is_file else f"'\\x{key}'::bytea"
+    await at_version(store_url, 4, OLD_REQUEST.format(**values), OLD_KEY.format(key=literal))
+    store: Store = await plugins.load_store(store_url)(store_url)
+    asker = Talker(store, clock)
+    service = Confirmations(store, Settings(keep_days=KEPT), clock=clock)
+    await tidy_up(service)
+    assert (await asker.submit(keyed)).confirmation.id == "c1"
+    clock.advance(LONG_AFTER)
+    await tidy_up(service)
+    assert (await asker.submit(keyed)).confirmation.id != "c1"
+    await store.close()

@@ -1,0 +1,79 @@
+"""The service's usual port inside the gateway, when another program has it."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from frontdesk import SessionStore, config, errors
+from frontdesk.app import build
+from frontdesk.app.gateway import Gateway
+from frontdesk.config import Config
+from frontdesk.web.confirmations.joining import Joined
+
+HOST = "127.86.0.1"
+"""Of loopback, where nobody else takes a port that is free for a moment."""
+PATIENCE_SECONDS = 30.0
+
+
+def configured(home: Path, more: str = "") -> Config:
+    file = home / "frontdesk.toml"
+    file.write_text(f'home = "{home}"\n[agent]\ndriver = "scripted"\n[confirm]\nhost = "{HOST}"\n{more}')
+    return config.load(file)
+
+
+@asynccontextmanager
+async def gateway_of(loaded: Config) -> AsyncIterator[Gateway]:
+    async with await SessionStore.open("sqlite:///:memory:", loaded.gateway) as sessions:
+        agent = build.make_agent(loaded)
+        yield Gateway(sessions, agent, [])
+        await agent.close()
+
+
+async def is_answered(url: str) -> bool:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        try:
+            return (await http.get(f"{url}/health")).is_success
+        except httpx.TransportError:
+            return False
+
+
+async def until_answered(url: str) -> None:
+    while True:
+        if await is_answered(url):
+            return
+        await asyncio.sleep(0.01)
+
+
+async def test_usual_port_is_served_once_the_other_program_has_gone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    loaded = configured(tmp_path)
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        usual = replace(loaded, confirm=replace(loaded.confirm, port=port))
+        async with gateway_of(usual) as gateway, Joined(gateway, usual, retry_seconds=0.01).serving() as url:
+            assert url is None
+            taken.close()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await until_answered(f"http://{HOST}:{port}")
+    assert not await is_answered(f"http://{HOST}:{port}")
+    events = [record.getMessage() for record in caplog.records]
+    assert sum("confirmations_not_served" in event for event in events) == 1
+    assert sum("confirmations_served" in event for event in events) == 1
+
+
+async def test_chosen_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        loaded = configured(tmp_path, f"port = {taken.getsockname()[1]}\n")
+        async with gateway_of(loaded) as gateway:
+            with pytest.raises(errors.CannotListen):
+                async with Joined(gateway, loaded).serving():
+                    pass
