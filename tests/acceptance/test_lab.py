@@ -71,7 +71,7 @@ async def test_nothing_is_lost_or_doubled_when_a_node_on_sqlite_is_killed(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan()) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(20, 300)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(10, 300)))
         await check(laboratory, capsys, "SQLite, one node")
 
 
@@ -102,8 +102,8 @@ async def test_nothing_is_lost_or_doubled_when_nodes_on_postgres_are_killed(
 async def test_order_holds_under_load_over_three_nodes(
     tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chats = counts.count(20, 200)
-    messages = counts.count(600, 100_000) // chats
+    chats = counts.count(15, 200)
+    messages = counts.count(300, 100_000) // chats
     plan = Plan(nodes=3, chats=chats, messages=messages, trouble=0.01, repeats=0.05, pause_seconds=0.0)
     async with lab.laboratory(tmp_path, schema_url, plan) as laboratory:
         killer = asyncio.create_task(laboratory.kill_nodes(10**9, steps=False, rest_seconds=3.0))

@@ -72,9 +72,12 @@ def _let_go_of_output() -> None:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, with its notes as sentences of their own."""
-    *before, last = (" ".join(each.split()) for each in (str(error), *getattr(error, "__notes__", ())))
-    return " ".join([*(each if each.endswith((".", "!", "?")) else f"{each}." for each in before), last])
+    """What an error says, with its notes: sentences of their own, unless they are in brackets."""
+    said, *notes = (" ".join(each.split()) for each in (str(error), *getattr(error, "__notes__", ())))
+    for note in notes:
+        ended = note.startswith("(") or said.endswith((".", "!", "?"))
+        said = f"{said}{'' if ended else '.'} {note}"
+    return said
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
