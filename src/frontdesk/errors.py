@@ -152,7 +152,7 @@ class UnknownSetting(InvalidSetting):
 
 
 class MissingSetting(InvalidSetting):
-    """Setting {key} is missing: it must be set."""
+    """Setting {key} is missing: {why}"""
 
 
 class InexactJson(InvalidInput):
@@ -252,6 +252,8 @@ class GrantUnusable(FrontdeskError):
     """Confirmation {confirmation_id} cannot be redeemed: {why}"""
 
     why: str
+    refused: str | None = None
+    """The same in a word, for programs."""
     renewal: str | None = None
     """The confirmation that asks again."""
 
@@ -439,6 +441,8 @@ class UnknownStore(StoreError, ValueError):
 
 class StoreLocked(StoreError):
     """{path} is in use by {holder}. Close it there, or open another file."""
+
+    holder: str
 
 
 class ForeignDatabase(StoreError):

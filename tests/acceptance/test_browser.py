@@ -58,6 +58,12 @@ class Desk:
     def shown(self, asked: dict[str, Any]) -> dict[str, Any]:
         return dict(self._approver.get(f"/confirm/{asked['id']}").raise_for_status().json())
 
+    def logged(self, asked: dict[str, Any]) -> list[str]:
+        """What the log has of a request, oldest first."""
+        told = self._approver.get("/audit?view=events&limit=100").raise_for_status().json()
+        rows = reversed(told["entries"])
+        return [row["kind"] for row in rows if row["confirmation_id"] == asked["id"]]
+
     def status(self, asked: dict[str, Any]) -> str:
         return str(self.shown(asked)["status"])
 
@@ -214,7 +220,35 @@ def test_request_follows_a_decision_made_elsewhere(signed_in: Visitor, desk: Des
     desk.decide(asked, "deny", denier="Ann", reason="not today")
     signed_in.sees("It is denied")
     signed_in.sees("not today")
+    signed_in.sees("What it was about")
     assert signed_in.button_count("Approve") == 0
+    page = signed_in.page.locator("main").inner_text().lower()
+    assert ("what will be done" in page, "decide by the action" in page) == (False, False)
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["signed in", "with a link"])
+def test_hidden_values_are_shown_with_a_click_before_deciding(browser: Any, desk: Desk, linked: bool) -> None:
+    asked = desk.ask("reveals", details={"linked": linked, "password": SECRET, "note": f"{HOSTILE}{TURNED}"})
+    with browsing.visiting(browser, desk.page_url) as visitor:
+        if linked:
+            visitor.go(desk.link(asked))
+        else:
+            visitor.sign_in(desk.token)
+            visitor.go(f"/approvals/{asked['id']}")
+        visitor.sees("1 value is hidden.")
+        assert SECRET not in visitor.page.content()
+        assert (visitor.overflow(), visitor.faint()) == (0, [])
+        visitor.press("Show hidden values")
+        visitor.sees(f'password: "{SECRET}"')
+        visitor.sees("The log says that you looked.")
+        assert "txt.\\u{202e}exe" in visitor.page.locator("pre").inner_text()
+        assert visitor.page.locator("main script, main img").count() == 0
+        assert visitor.button_count("Show hidden values") == 0
+        assert desk.status(asked) == "pending"
+        visitor.press("Deny")
+        visitor.sees("It is denied")
+        visitor.sees(f'password: "{SECRET}"')
+    assert desk.logged(asked) == ["submitted", "revealed", "denied"]
 
 
 def test_decision_that_comes_too_late_is_told(browser: Any, desk: Desk) -> None:

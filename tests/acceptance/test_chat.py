@@ -1,13 +1,14 @@
 """The chat, as somebody at a terminal has it."""
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ PROMPT = "> "
 GOODBYE = "Goodbye."
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The gateway as a user runs it."""
     with (home / "run.log").open("wb") as log:
@@ -356,8 +357,121 @@ def test_line_that_was_written_before_the_question_decides_nothing(home: Path) -
         leave(seat)
 
 
+def test_ctrl_d_at_the_question_leaves_and_decides_nothing(home: Path) -> None:
+    with seated(home, "chat", "--chat", "left alone", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!approve truncate Truncate it?\n")
+        confirmation = asked_for(seat.read_until(ALLOW))
+        seat.type(CTRL_D)
+        code, rest = seat.finish()
+    assert (code, GOODBYE in rest) == (0, True)
+    assert f"{confirmation} is not decided" in rest
+    assert "frontdesk chat --chat 'left alone'" in rest
+    assert confirmation in run(home, "confirm", "list").stdout
+    with seated(home, "chat", "--chat", "left alone", **AGENT) as seat:
+        seat.read_until(f"/approve {confirmation}")
+        seat.read_until(PROMPT)
+        seat.type(f"/approve {confirmation}\n")
+        seat.read_until(f"{confirmation} is approved.")
+        seat.type("still here?\n")
+        seat.read_until("echo: still here?")
+        leave(seat)
+
+
+def test_ctrl_d_at_the_question_leaves_the_gateway_of_the_same_process(tmp_path: Path) -> None:
+    with seated(tmp_path, "run", "--port", "0", "--chat", **AGENT) as seat:
+        seat.read_until("prompt leaves")
+        seat.read_until(PROMPT)
+        seat.type("!approve truncate Truncate it?\n")
+        confirmation = asked_for(seat.read_until(ALLOW))
+        seat.type(CTRL_D)
+        code, rest = seat.finish()
+    assert (code, "To come back: frontdesk run --chat" in rest) == (0, True)
+    with seated(tmp_path, "run", "--port", "0", "--chat", **AGENT) as seat:
+        seat.read_until("prompt leaves")
+        seat.read_until(PROMPT)
+        seat.type(f"/approve {confirmation}\n")
+        seat.read_until(f"{confirmation} is approved.")
+        leave(seat)
+
+
+def test_command_that_was_typed_ahead_is_obeyed(home: Path) -> None:
+    with seated(home, "chat", "--chat", "stopped ahead", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!sleep 1; !approve shred Shred six?\r/stop\rhello\r")
+        shown = seat.read_until("echo: hello")
+        assert "Stopped" in shown
+        assert ALLOW not in shown
+        confirmation = asked_for(shown)
+        assert confirmation not in run(home, "confirm", "list").stdout
+        late = run(home, "confirm", "approve", confirmation, "--yes")
+        assert (late.returncode, f"{confirmation} was withdrawn" in late.stderr) == (1, True)
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_text_that_was_typed_ahead_waits_and_an_answer_decides_nothing(home: Path) -> None:
+    with seated(home, "chat", "--chat", "said ahead", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!sleep 1; !approve shred Shred seven?\ryes\rhello\rand more\r")
+        shown = seat.read_until(ALLOW)
+        assert "'yes' was written before this was asked" in shown
+        assert "Your message is queued" in shown
+        assert "'and more' waits" in shown
+        seat.type("no\n")
+        shown = seat.read_until("echo: and more")
+        assert shown.index("denied: shred") < shown.index("echo: hello")
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+@pytest.mark.parametrize(("verb", "decided"), [("approve", "approved"), ("deny", "denied")])
+def test_command_that_decides_ends_the_question(home: Path, verb: str, decided: str) -> None:
+    with seated(home, "chat", "--chat", f"typed {verb}", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type(f"!approve rotate Rotate it, or {verb}?\n")
+        confirmation = asked_for(seat.read_until(ALLOW))
+        seat.type(f"/{verb} {confirmation} because\n")
+        shown = seat.read_until(f"{decided}: rotate") + seat.read_until(PROMPT)
+        assert f"{confirmation} is {decided}." in shown
+        assert ALLOW not in shown
+        leave(seat)
+
+
+def test_command_that_waits_does_not_keep_the_question_from_being_answered(home: Path) -> None:
+    with seated(home, "chat", "--chat", "waiting command", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!approve rotate Rotate it after all?\n")
+        seat.read_until(ALLOW)
+        seat.type("/title A fine title\n")
+        assert "'/title A fine title' waits" in seat.read_until(ALLOW)
+        seat.type("yes\n")
+        seat.read_until("approved: rotate")
+        assert "A fine title" in seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_taken_port_is_told_with_what_becomes_of_it(tmp_path: Path) -> None:
+    with socket.socket() as taken, seated(tmp_path, "run", "--port", "0", "--chat", **AGENT) as seat:
+        with contextlib.suppress(OSError):  # another program has it already
+            taken.bind(("127.0.0.1", 6000))
+            taken.listen()
+        told = seat.read_until("/approvals.")
+        assert "Port 6000 is taken" in told
+        assert "tried again every 30 seconds" in told
+        assert re.search(r"People decide at http://127.0.0.1:\d+/approvals\.", told)
+        seat.read_until("prompt leaves")
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def asked_for(shown: str) -> str:
+    """The id of what is asked."""
+    found = re.search(r"/deny (c_[0-9a-f]+)", shown)
+    assert found, shown
+    return found[1]
+
+
 def deny(home: Path, asked: str, chat: str) -> None:
-    found = re.search(r"/deny (c_[0-9a-f]+)", asked)
-    assert found, asked
-    done = run(home, "chat", "--chat", chat, "-m", f"/deny {found[1]}", **AGENT)
+    done = run(home, "chat", "--chat", chat, "-m", f"/deny {asked_for(asked)}", **AGENT)
     assert "is denied." in done.stdout

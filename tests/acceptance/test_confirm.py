@@ -1,6 +1,7 @@
 """``frontdesk confirm`` as a user starts it: the service, commands that wait for people, MCP tools."""
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -176,6 +177,52 @@ class TestDecide:
         again = json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)
         assert (again["resolved_by"], again["resolved_as"]) == ("token:approver", "Ann")
 
+    def test_hidden_values_are_counted_and_revealed_with_a_row_in_the_log(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        ticket = client.request("reboot", "Reboot it", {"password": "hunter2", "env": {"TOKEN": "x\u202e"}})
+        shown = service.run("confirm", "show", ticket.id).stdout
+        how = f"frontdesk confirm show {ticket.id} --reveal --url {service.url}"
+        assert f"\n2 values are hidden. See them with: {how}\n" in shown
+        arguments = ("confirm", "approve", ticket.id, "--url", service.url)
+        with program.start(service.home, *arguments, terminal=True) as process:
+            asked = program.read_until(process, "Approve exactly this? [y/N]: ")
+            program.write(process, "n\n")
+            assert program.finish(process)[0] == 1
+        assert "2 values are hidden." in asked
+        revealed = program.run(service.home, *how.split()[1:]).stdout
+        assert 'password: "hunter2"' in revealed
+        assert 'TOKEN: "x\\u{202e}"' in revealed
+        assert "hidden" not in revealed
+        with service.approver() as approver:
+            (row,) = approver.get("/audit?view=events&limit=1")["entries"]
+        assert (row["kind"], row["actor"], row["confirmation_id"], row["digest"]) == (
+            "revealed",
+            "token:approver",
+            ticket.id,
+            ticket.digest,
+        )
+
+    def test_agents_token_reveals_nothing(self, tmp_path: Path) -> None:
+        variables = {"CONFIRMATION_TOKEN": "agents-token-0123456789", "BOT": "agents-token-0123456789"}
+        folder = tmp_path / ".frontdesk"
+        folder.mkdir()
+        (folder / "frontdesk.toml").write_text('[confirm.agents_env]\nbot = "BOT"\n')
+        with serving(tmp_path, port=0, **variables) as service:
+            client = SyncClient(service.url, variables["CONFIRMATION_TOKEN"])
+            ticket = client.request("reboot", "Reboot it", {"password": "hunter2"})
+            done = service.run("confirm", "show", ticket.id, "--reveal", **variables)
+        assert (done.returncode, "hunter2" in done.stdout) == (1, False)
+        assert "approver's credential" in done.stderr
+
+    def test_grant_that_was_used_is_shown_as_used(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        ticket = client.request("reboot", "Reboot it")
+        service.run("confirm", "approve", ticket.id, "--yes")
+        client.redeem(ticket)
+        shown = service.run("confirm", "show", ticket.id).stdout
+        assert re.search(r"^used +\d{4}-", shown, re.MULTILINE)
+        assert "carried out" not in shown
+
     def test_another_digest_is_not_approved(self, service: Service) -> None:
         ticket = SyncClient(service.url).request("reboot", "Reboot it")
         done = service.run("confirm", "approve", ticket.id, "--digest", "0" * 64)
@@ -294,7 +341,11 @@ class TestDecide:
 
 @contextmanager
 def asking(
-    service: Service, *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+    service: Service,
+    *arguments: str,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    **more: Any,
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A command that waits for somebody, and the id of its request."""
     command = [
@@ -309,12 +360,12 @@ def asking(
     ]
     with subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=program.environment(service.home) | (env or {}),
         cwd=cwd or service.home,
         text=True,
+        **{"stdin": subprocess.DEVNULL} | more,
     ) as process:
         try:
             yield process, read_id(process)
@@ -386,6 +437,78 @@ class TestRun:
         assert (env["COLOUR"], "SECRET" in env) == ("dark red", False)
         assert shown["executable"]["path"] == os.path.realpath(sys.executable)
 
+    def test_command_gets_no_input_unless_people_see_it(self, service: Service) -> None:
+        with asking(service, "--", "sh", stdin=subprocess.PIPE) as (process, asked):
+            assert approve(service, asked)["details"]["stdin"] is None
+            assert process.stdin
+            process.stdin.write("echo PWNED\n")
+            assert finish(process)[:2] == (0, "")
+
+    def test_terminal_is_no_input_either(self, service: Service) -> None:
+        arguments = ("confirm", "run", "--action", "x", "--url", service.url, "--", "sh", "-c", "cat; tty")
+        with program.start(service.home, *arguments, terminal=True) as process:
+            found = WAITING.search(program.read_until(process, "is believed."))
+            assert found
+            program.write(process, "echo PWNED\n")
+            approve(service, found[1])
+            assert "not a tty" in program.finish(process)[1]
+
+    def test_input_is_read_first_shown_and_given_as_it_was_approved(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "script.sh"
+        script.write_text("echo one\n# token=hunter2\necho two \n")
+        with (
+            script.open() as opened,
+            asking(service, "--stdin", "--", "sh", stdin=opened) as (process, asked),
+        ):
+            script.write_text("echo PWNED\n" * 5)
+            shown = approve(service, asked)["details"]["stdin"]
+            assert finish(process)[:2] == (0, "one\ntwo\n")
+        assert shown["text"] == "echo one\n# token=hunter2\necho two \n"
+        assert shown["size"] == len(shown["text"])
+        assert shown["sha256"] == hashlib.sha256(shown["text"].encode()).hexdigest()
+        told = service.run("confirm", "show", asked).stdout
+        assert '"echo two␣\\n"' in told
+        assert "1 value is hidden." in told
+
+    @pytest.mark.parametrize(
+        "given",
+        [b"", b"\xff\x00binary", b"a\0b", b"x" * (1024 * 1024)],
+        ids=["empty", "no text", "zero", "long"],
+    )
+    def test_input_that_is_no_short_text_is_shown_by_its_size_and_digest(
+        self, service: Service, tmp_path: Path, given: bytes
+    ) -> None:
+        (tmp_path / "input").write_bytes(given)
+        arguments = ("--stdin", "--", "cp", "/dev/stdin", "output")
+        with (
+            (tmp_path / "input").open() as opened,
+            asking(service, *arguments, stdin=opened) as (process, asked),
+        ):
+            shown = approve(service, asked)["details"]["stdin"]
+            assert finish(process)[0] == 0
+        digest = hashlib.sha256(given).hexdigest()
+        assert shown == {"sha256": digest, "size": len(given), "text": None if given else ""}
+        assert (tmp_path / "output").read_bytes() == given
+
+    def test_too_much_input_is_refused_before_anybody_is_asked(self, service: Service) -> None:
+        arguments = ("confirm", "run", "--action", "x", "--url", service.url, "--stdin", "--", "cat")
+        done = program.run(service.home, *arguments, given=b"x" * (1024 * 1024 + 1))
+        assert (done.returncode, "longer than 1048576 bytes" in done.stderr) == (125, True)
+        with service.approver() as approver:
+            assert approver.pending() == []
+
+    def test_other_open_files_are_not_passed_on_and_the_umask_is_seen(self, service: Service) -> None:
+        read, write = os.pipe()
+        script = f"import os; print(oct(os.umask(0)))\ntry: os.fstat({read})\nexcept OSError: print('closed')"
+        command = ("--", sys.executable, "-c", script)
+        with asking(service, *command, pass_fds=(read,), umask=0o027) as (process, asked):
+            assert approve(service, asked)["details"]["umask"] == "0027"
+            assert finish(process)[1] == "0o27\nclosed\n"
+        os.close(read)
+        os.close(write)
+
     def test_exit_code_and_output_are_the_commands(self, service: Service) -> None:
         with asking(service, "--", "sh", "-c", "echo out; echo err >&2; exit 7") as (process, asked):
             approve(service, asked)
@@ -445,6 +568,16 @@ class TestRun:
             approve(service, asked)
             assert finish(process)[0] == 0
         assert (tmp_path / "done").exists()
+
+    def test_command_that_was_stopped_and_then_approved_asks_anew(self, service: Service) -> None:
+        with asking(service, "--", "echo", "done") as (process, asked):
+            process.send_signal(signal.SIGINT)
+            assert "after a yes it asks anew" in finish(process)[2]
+        approve(service, asked)
+        with asking(service, "--", "echo", "done") as (process, again):
+            assert again != asked
+            approve(service, again)
+            assert finish(process)[1] == "done\n"
 
     def test_stopping_after_the_end_of_the_service_says_that_nothing_is_known(self, service: Service) -> None:
         with asking(service, "--", "touch", "done") as (process, asked):
@@ -592,6 +725,25 @@ class TestBypasses:
             written = finish(process)[1].splitlines()
         assert {"BASH_ENV=/evil", "IFS=/other"} <= set(written)
         assert sorted(written) == sorted(f"{name}={value}" for name, value in shown.items())
+
+    @pytest.mark.parametrize(
+        ("command", "words"),
+        [
+            (["rm", "-rf", "--", "--token", "victim"], ['"victim"']),
+            (["rm", "-rf", "--token", "/tmp/victim"], ['"/tmp/victim"']),
+            (["env", "TOKEN=rm -rf /srv", "sh", "-c", "$TOKEN"], ["rm -rf /srv"]),
+        ],
+    )
+    def test_target_cannot_pass_for_a_secret(
+        self, service: Service, command: list[str], words: list[str]
+    ) -> None:
+        with asking(service, "--env", "TOKEN=rm -rf /var", "--", *command) as (process, asked):
+            shown = service.run("confirm", "show", asked).stdout
+            process.send_signal(signal.SIGINT)
+            finish(process)
+        for word in (*words, 'TOKEN: "rm -rf /var"'):
+            assert word in shown
+        assert "hidden" not in shown.partition("The agent")[0]
 
     def test_env_s_is_shown_as_it_is_and_no_rule_for_env_covers_it(self, service: Service) -> None:
         """`env -S` splits one argument into a command: a rule for one use of env allows no other."""

@@ -156,6 +156,7 @@ def test_input_that_ends_ends_the_program_in_the_middle_of_a_wait(agent: Agent) 
         (b"no JSON\n", -32700),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "id": 2}\n', -32700),
         (b"[1]\n", -32600),
+        (b"[]\n", -32600),
         (b'{"id": 1, "method": "ping"}\n', -32600),
         (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}\n', -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "method": 7}\n', -32600),

@@ -80,6 +80,36 @@ def test_port_that_another_program_has_is_a_warning(home: Path) -> None:
     assert "another program" in found["confirmations"][1]
 
 
+def test_service_of_another_home_is_another_program(home: Path) -> None:
+    other = home / "other"
+    other.mkdir()
+    with serving(other) as service:
+        there = {"FRONTDESK_CONFIRM_PORT": port_of(service.url)}
+        verdict, text = examined(home, code=0, **there)["confirmations"]
+        assert (verdict, "no service of yours runs" in text) == ("warning", True)
+        with serving(home) as own:
+            verdict, text = examined(home, code=0, **there)["confirmations"]
+    assert (verdict, f"your service is at {own.url}" in text) == ("warning", True)
+
+
+def test_store_that_the_service_has_is_told_with_what_is_not_known_then(home: Path) -> None:
+    with serving(home):
+        found = examined(home)
+    assert found["store"][0] == "ok"
+    assert found["store"][1].endswith("state.db, in use by the running confirmation service")
+    assert (found["callbacks"][0], "not known" in found["callbacks"][1]) == ("note", True)
+
+
+def test_store_that_another_program_has_is_a_warning_that_names_it(home: Path) -> None:
+    other = home / "other"
+    other.mkdir()
+    with serving(other, "--db-path", str(home / ".frontdesk" / "state.db")) as service:
+        done = program.run(home, "doctor")
+    store = next(line for line in done.stdout.splitlines() if " store " in line)
+    assert store.startswith("warning")
+    assert f"in use by process {service.process.pid}" in store
+
+
 def test_log_that_lacks_the_anchored_row_fails(home: Path) -> None:
     with serving(home) as service:
         for number in range(4):

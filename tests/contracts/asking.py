@@ -105,6 +105,9 @@ class Asker:
     async def escalate(self, limit: int = 100) -> Sequence[Confirmation]:
         return await self.kept.escalate(self.clock.now(), limit, tell=self.tell)
 
+    async def reveal(self, asked: Confirmation, check: Any = anybody) -> Confirmation:
+        return await self.kept.reveal(asked.id, check, ANN, self.clock.now())
+
     async def erase(self, asked: Confirmation) -> bool:
         return await self.kept.erase(asked.id, ANN, self.clock.now())
 

@@ -22,7 +22,7 @@ from frontdesk.model.confirmations import GRANT_SECONDS, Settings
 from frontdesk.model.rules import Effect
 from frontdesk.testing import SettableClock
 from tests import counts
-from tests.contracts.asking import AGENT, ANN, BOB, Asker, on_terms, request, ruling
+from tests.contracts.asking import AGENT, ANN, BOB, Asker, anybody, on_terms, request, ruling
 from tests.contracts.conftest import postgres_schema
 from tests.integration.confirming import ANN as APPROVER
 from tests.integration.confirming import TOKENS
@@ -55,6 +55,7 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
     await asker.vote(asked, by=BOB)
     await asker.redeem(asked, "0" * 64)
     await asker.redeem(asked)
+    await asker.kept.reveal(asked.id, anybody, ANN, clock.now())
     await asker.erase(asked)
     await asker.ask(request("auto"), ruling(Effect.ALLOW))
     await asker.ask(request("never"), ruling(Effect.DENY))

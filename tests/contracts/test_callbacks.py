@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from frontdesk import plugins
+from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Backlog
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, Callbacks
-from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS
+from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS, GRANT_SECONDS, MOST_CALLBACKS
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import Asker, request
 
@@ -61,6 +61,61 @@ async def test_decision_is_told_once(asker: Asker, callbacks: Callbacks, program
     assert (url, message_id) == (URL, asked.id)
     told = json.loads(body)
     assert (told["status"], told["digest"]) == ("approved", asked.digest)
+
+
+async def test_who_joined_is_told_too(asker: Asker, callbacks: Callbacks, program: Program) -> None:
+    asked = await asker.ask()
+    for url in (URL, f"{URL}/2", URL):
+        joined = await asker.submit(request(callback_url=url))
+        assert (joined.confirmation.id, joined.repeated) == (asked.id, True)
+    await asker.vote(asked)
+    await callbacks.call_due()
+    assert sorted((url, name) for url, name, _ in program.heard) == [(URL, asked.id), (f"{URL}/2", asked.id)]
+
+
+async def test_each_program_is_called_until_it_has_heard_it_itself(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.ask(request(callback_url=f"{URL}/2"))
+    await asker.deny(asked)
+    program.out = 1
+    for _ in range(3):
+        await callbacks.call_due()
+        clock.advance(seconds=10)
+    assert sorted(url for url, _, _ in program.heard) == [URL, f"{URL}/2"]
+    assert program.tried == 3
+
+
+async def test_renewal_is_told_to_all_who_wanted_to_hear_of_it(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.ask(request(callback_url=f"{URL}/2"))
+    await asker.vote(asked)
+    await callbacks.call_due()
+    clock.advance(seconds=GRANT_SECONDS)
+    renewal = (await asker.redeem(asked)).renewal
+    assert renewal
+    await asker.deny(renewal)
+    await callbacks.call_due()
+    assert sorted(url for url, name, _ in program.heard if name == renewal.id) == [URL, f"{URL}/2"]
+
+
+async def test_programs_that_want_to_hear_of_one_request_are_bounded(
+    asker: Asker, callbacks: Callbacks, program: Program
+) -> None:
+    asked = await asker.ask(request(callback_url=f"{URL}/0"))
+    for number in range(1, MOST_CALLBACKS):
+        await asker.ask(request(callback_url=f"{URL}/{number}"))
+    with pytest.raises(errors.RateLimited) as refused:
+        await asker.submit(request(callback_url=URL))
+    assert vars(refused.value)["limit"] == MOST_CALLBACKS
+    assert (await asker.submit(request(callback_url=f"{URL}/0"))).repeated
+    await asker.vote(asked)
+    while await callbacks.call_due():
+        continue
+    assert len(program.heard) == MOST_CALLBACKS
 
 
 async def test_end_of_its_time_is_told(

@@ -281,13 +281,27 @@ async def test_same_request_joins_the_one_that_waits(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"session_key": "other"}, {"session_key": None}, {"requester": "token:other"}, {"target": 1}]
+    "other",
+    [
+        {"session_key": "other"},
+        {"session_key": None},
+        {"requester": "token:other"},
+        {"target": 1},
+        {"turn_id": "t2"},
+        {"turn_id": None},
+    ],
 )
 async def test_another_request_waits_by_itself(asker: Asker, other: dict[str, Any]) -> None:
-    first = await asker.ask(request(session_key="s"))
-    second = await asker.submit(request(**{"session_key": "s"} | other))
+    first = await asker.ask(request(session_key="s", turn_id="t1"))
+    second = await asker.submit(request(**{"session_key": "s", "turn_id": "t1"} | other))
     assert not second.repeated
     assert second.confirmation.id != first.id
+
+
+async def test_who_joins_leaves_the_words_and_the_end_of_the_first(asker: Asker) -> None:
+    first = await asker.ask(request(description="first", timeout_seconds=60))
+    joined = await asker.ask(request(description="second", timeout_seconds=3600))
+    assert joined == first == await asker.kept.find(first.id)
 
 
 async def test_nothing_joins_what_is_decided_or_over(asker: Asker, clock: SettableClock) -> None:
@@ -318,6 +332,26 @@ async def test_action_is_asked_for_so_often_in_a_window(asker: Asker, clock: Set
     assert (await asker.submit(request(target="more"), settings=TEN)).confirmation.status is Status.PENDING
     with pytest.raises(errors.RateLimited):
         await asker.submit(request(target="and more"), settings=TEN)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "Flood",
+        "fl-ood",
+        "f1ood",
+        "fl ood",
+        "FLOOD",
+        "ｆｌｏｏｄ",
+        "fl\N{CYRILLIC SMALL LETTER O}od",
+        "flo_0d",
+    ],
+)
+async def test_rate_of_an_action_counts_however_it_is_written(asker: Asker, action: str) -> None:
+    for number in range(10):
+        await asker.submit(request("flood", target=number), settings=TEN)
+    with pytest.raises(errors.RateLimited):
+        await asker.submit(request(action), settings=TEN)
 
 
 async def test_what_does_not_wait_anew_uses_no_allowance(asker: Asker) -> None:
@@ -786,20 +820,34 @@ async def test_clock_that_is_set_back_breaks_nothing(asker: Asker, clock: Settab
     granted = await asker.approved(request("grant"))
     await asker.deny(await asker.ask(request("mute")))
     clock.advance(days=-1)
-    assert await asker.expire() == []
+    assert await asker.kept.count_pending(clock.now()) == 0
+    assert [ended.id for ended in await asker.expire()] == [waiting.id]
     assert (await asker.redeem(granted)).refused == "lapsed"
-    assert (await asker.vote(waiting)).status is Status.APPROVED
-    assert (await asker.redeem(waiting)).payload == waiting.payload
     assert (await asker.ask(request("mute"))).status is Status.PENDING
     clock.advance(days=2)
     assert len(await asker.expire()) == 2
 
 
+async def test_nobody_decides_about_what_is_from_later_than_now(asker: Asker, clock: SettableClock) -> None:
+    """How long it has waited cannot be known: a request of 30 seconds would wait for a day, and be used."""
+    waiting = await asker.ask(request(timeout_seconds=30))
+    clock.advance(days=-1)
+    joined = await asker.submit(request(timeout_seconds=30))
+    assert not joined.repeated
+    with pytest.raises(errors.AlreadyResolved):
+        await asker.vote(waiting)
+    assert (await asker.redeem(waiting)).refused == "expired"
+    assert (await asker.vote(joined.confirmation)).status is Status.APPROVED
+
+
 async def test_small_step_back_changes_nothing(asker: Asker, clock: SettableClock) -> None:
     granted = await asker.approved()
     await asker.deny(await asker.ask(request("mute")))
-    await asker.ask(request("limit"))
+    waiting = await asker.ask(request("limit"))
     clock.advance(seconds=-5)
+    assert await asker.expire() == []
+    assert (await asker.submit(request("limit"))).repeated
+    assert (await asker.vote(waiting)).status is Status.APPROVED
     assert (await asker.redeem(granted)).payload == granted.payload
     assert (await asker.ask(request("mute"))).resolved_by == "system:muted"
     with pytest.raises(errors.RateLimited):
@@ -848,7 +896,7 @@ async def test_erased_request_keeps_its_digest_and_decision(asker: Asker) -> Non
     voted = await asker.vote(asked, reason="personal", name="Ann")
     assert await asker.erase(asked)
     found = await asker.kept.find(asked.id)
-    assert found == replace(voted, payload=None, description="", callback_url=None, reason=None)
+    assert found == replace(voted, payload=None, description="", callbacks=(), reason=None)
     assert await asker.kept.list(10) == [found]
 
 
@@ -873,6 +921,31 @@ async def test_only_what_was_resolved_is_erased_and_once(asker: Asker) -> None:
     await asker.deny(asked)
     assert await asker.erase(asked)
     assert not await asker.erase(asked)
+    assert await asker.kinds() == ["submitted", "denied", "payload_erased"]
+
+
+async def test_revealing_gives_the_payload_and_is_in_the_log_each_time(asker: Asker) -> None:
+    asked = await asker.ask()
+    for _ in range(2):
+        assert await asker.reveal(asked) == asked
+    assert await asker.kinds() == ["submitted", "revealed", "revealed"]
+    entry = (await asker.entries())[-1]
+    assert (entry.actor, entry.confirmation_id, entry.digest) == (ANN, asked.id, asked.digest)
+    with pytest.raises(errors.UnknownConfirmation):
+        await asker.reveal(replace(asked, id="nothing"))
+
+
+async def test_whoever_may_not_decide_reveals_nothing(asker: Asker) -> None:
+    asked = await asker.ask()
+
+    def refuse(_: Confirmation) -> None:
+        raise errors.NotAllowed(who="eve", rule="no")
+
+    with pytest.raises(errors.NotAllowed):
+        await asker.reveal(asked, refuse)
+    await asker.deny(asked)
+    await asker.erase(asked)
+    assert (await asker.reveal(asked)).payload is None
     assert await asker.kinds() == ["submitted", "denied", "payload_erased"]
 
 

@@ -11,8 +11,9 @@ import pytest
 from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
-from frontdesk.flow.confirmations import tidying
+from frontdesk.flow.confirmations import steadiness, tidying
 from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.audit import Kind
 from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
@@ -63,8 +64,16 @@ async def asker(store_url: str, clock: SettableClock) -> AsyncIterator[Talker]:
 
 
 @pytest.fixture
-def service(asker: Talker, clock: SettableClock) -> Confirmations:
-    return Confirmations(asker.store, Settings(keep_days=KEPT), clock=clock, tell=asker.tell)
+async def service(asker: Talker, clock: SettableClock) -> Confirmations:
+    return await settled(asker.store, clock, elapsed=lambda: clock.now().timestamp())
+
+
+async def settled(store: Store, clock: SettableClock, elapsed: Elapsed) -> Confirmations:
+    """The service, after it has run long enough to forget something."""
+    service = Confirmations(store, Settings(keep_days=KEPT), clock=clock, elapsed=elapsed)
+    await service.tidy()
+    clock.advance(seconds=steadiness.FIRST_SECONDS)
+    return service
 
 
 async def tidy_up(service: Confirmations) -> None:
@@ -222,6 +231,78 @@ async def test_idempotency_key_is_known_for_a_day(
     assert await asker.kept.find(first.id)
 
 
+# a clock that jumps
+
+
+class Uptime:
+    """Goes on with the clock, except where that is set to another time."""
+
+    def __init__(self, clock: SettableClock) -> None:
+        self._clock = clock
+        self._jumped = 0.0
+
+    def __call__(self) -> float:
+        return self._clock.now().timestamp() - self._jumped
+
+    def jump(self, by: timedelta) -> None:
+        self._clock.advance(by)
+        self._jumped += by.total_seconds()
+
+
+async def test_clock_that_jumps_ahead_forgets_nothing(asker: Talker, clock: SettableClock) -> None:
+    uptime = Uptime(clock)
+    service = await settled(asker.store, clock, uptime)
+    keyed = request(idempotency_key="k")
+    asked = await asker.approved(keyed)
+    uptime.jump(LONG_AFTER)
+    for _ in range(20):
+        await tidy_up(service)
+        clock.advance(hours=1)
+    uptime.jump(-LONG_AFTER)
+    for _ in range(3):
+        await tidy_up(service)
+        clock.advance(hours=1)
+    assert await asker.kept.find(asked.id)
+    assert (await asker.submit(keyed)).confirmation.id == asked.id
+
+
+@pytest.mark.parametrize("by", [LONG_AFTER, -timedelta(days=1)])
+async def test_clock_that_jumped_is_trusted_again_after_a_day(
+    asker: Talker, clock: SettableClock, by: timedelta
+) -> None:
+    uptime = Uptime(clock)
+    service = await settled(asker.store, clock, uptime)
+    asked = await asker.approved()
+    uptime.jump(by)
+    await tidy_up(service)
+    assert await asker.kept.find(asked.id)
+    clock.advance(2 * LONG_AFTER)
+    await tidy_up(service)
+    assert await asker.kept.find(asked.id) is None
+
+
+async def test_clock_that_is_put_right_a_little_is_trusted(asker: Talker, clock: SettableClock) -> None:
+    uptime = Uptime(clock)
+    service = await settled(asker.store, clock, uptime)
+    asked = await asker.approved()
+    clock.advance(LONG_AFTER)
+    uptime.jump(steadiness.SLACK)
+    await tidy_up(service)
+    assert await asker.kept.find(asked.id) is None
+
+
+async def test_service_forgets_nothing_when_it_has_just_started(asker: Talker, clock: SettableClock) -> None:
+    """The clock may have been wrong from the beginning, and be put right soon."""
+    asked = await asker.approved()
+    clock.advance(LONG_AFTER)
+    service = Confirmations(asker.store, Settings(keep_days=KEPT), clock=clock, elapsed=Uptime(clock))
+    await tidy_up(service)
+    assert await asker.kept.find(asked.id)
+    clock.advance(seconds=steadiness.FIRST_SECONDS)
+    await tidy_up(service)
+    assert await asker.kept.find(asked.id) is None
+
+
 # stores of the version before
 
 
@@ -248,22 +329,39 @@ VALUES ('c1', 'deploy', '{digest}', 'token:agent', 'denied', 1, CAST('{{}}' AS {
     {at}, 'token:ann', CAST('[]' AS {bytes}))
 """
 OLD_KEY = "INSERT INTO confirmation_keys VALUES ('token:agent', {key}, 'c1')"
+OLD_CALLBACK = """
+INSERT INTO confirmation_payloads VALUES ('c1', CAST('{{}}' AS {bytes}), 'please', 'https://x.example/');
+INSERT INTO confirmation_callbacks VALUES ('c1', {at}, 3)
+"""
+
+
+def old_values(store_url: str, clock: SettableClock) -> dict[str, object]:
+    kind = "BLOB" if store_url.startswith("sqlite") else "bytea"
+    return {"digest": request().digest, "bytes": kind, "at": to_micros(clock.now())}
 
 
 async def test_requests_and_keys_of_an_older_store_are_kept_for_their_time(
     store_url: str, clock: SettableClock
 ) -> None:
     keyed = request(idempotency_key="k")
-    is_file, key = store_url.startswith("sqlite"), sha256(b"k").hexdigest()
-    values = {"digest": keyed.digest, "bytes": "BLOB" if is_file else "bytea", "at": to_micros(clock.now())}
-    literal = f"X'{key}'" if is_file else f"'\\x{key}'::bytea"
+    key, values = sha256(b"k").hexdigest(), old_values(store_url, clock)
+    literal = f"X'{key}'" if store_url.startswith("sqlite") else f"'\\x{key}'::bytea"
     await at_version(store_url, 4, OLD_REQUEST.format(**values), OLD_KEY.format(key=literal))
     store: Store = await plugins.load_store(store_url)(store_url)
     asker = Talker(store, clock)
-    service = Confirmations(store, Settings(keep_days=KEPT), clock=clock)
+    service = await settled(store, clock, elapsed=lambda: clock.now().timestamp())
     await tidy_up(service)
     assert (await asker.submit(keyed)).confirmation.id == "c1"
     clock.advance(LONG_AFTER)
     await tidy_up(service)
     assert (await asker.submit(keyed)).confirmation.id != "c1"
+    await store.close()
+
+
+async def test_programs_of_an_older_store_are_still_told(store_url: str, clock: SettableClock) -> None:
+    values = old_values(store_url, clock)
+    await at_version(store_url, 4, *(each.format(**values) for each in (OLD_REQUEST, OLD_CALLBACK)))
+    store: Store = await plugins.load_store(store_url)(store_url)
+    (owed,) = await store.confirmations.claim_callbacks(clock.now(), clock.now() + timedelta(minutes=1), 10)
+    assert (owed.confirmation.id, owed.url, owed.attempts) == ("c1", "https://x.example/", 4)
     await store.close()

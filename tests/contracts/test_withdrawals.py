@@ -9,7 +9,7 @@ from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Redemption
 from frontdesk.contracts.store import Store
 from frontdesk.model import audit, lanes, turns
-from frontdesk.model.confirmations import Confirmation, Status
+from frontdesk.model.confirmations import Confirmation, Settings, Status
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, CHAT, Asker, request
 
@@ -90,6 +90,24 @@ async def test_only_what_waits_for_that_turn_is_withdrawn(desk: Desk) -> None:
     assert await desk.withdraw(claim) == []
     assert await desk.status(decided) is Status.APPROVED
     assert [await desk.status(each) for each in (theirs, nobodys)] == [Status.PENDING] * 2
+
+
+async def test_turn_does_not_join_what_another_turn_waits_for(desk: Desk) -> None:
+    claim, other = await desk.begin("t1"), await desk.begin("t2", KEY + ":other")
+    mine = await desk.ask(request(turn_id=claim.turn.id, session_key=KEY))
+    theirs = await desk.ask(request(turn_id=other.turn.id, session_key=KEY))
+    assert [ended.id for ended in await desk.withdraw(claim)] == [mine.id]
+    assert (await desk.vote(theirs)).status is Status.APPROVED
+
+
+async def test_withdrawn_request_uses_an_allowance(desk: Desk) -> None:
+    """People were told of it: else one could tell them of as many as one stops."""
+    one = Settings(rate_limit=1)
+    claim = await desk.begin("t1")
+    await desk.submit(request(turn_id=claim.turn.id, session_key=KEY), settings=one)
+    await desk.withdraw(claim)
+    with pytest.raises(errors.RateLimited):
+        await desk.submit(request(turn_id=claim.turn.id, session_key=KEY), settings=one)
 
 
 async def test_withdrawn_request_does_not_mute_the_next_one(desk: Desk) -> None:

@@ -44,7 +44,7 @@ async def pending(house: House) -> Confirmation:
 
 
 async def kinds(house: House) -> list[audit.Kind]:
-    return [row.entry.kind for row in await house.gateway.parts.confirmations.audit_rows(0, 100)]
+    return [row.entry.kind for row in await house.gateway.parts.store.confirmations.audit_rows(0, 10**6)]
 
 
 async def redeemed(house: House) -> bool | None:
@@ -286,7 +286,7 @@ async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock:
             asked.id,
             lambda _: None,
             Vote(approves=True, by="token:owner"),
-            clock.now() - timedelta(seconds=120),
+            clock.now() + timedelta(seconds=120),
             tell=lambda _: (),
         )
         renewed = await pending(house)

@@ -129,17 +129,18 @@ async def test_request_of_a_turn_that_ended_elsewhere_is_withdrawn(house: House)
 
 async def test_turn_that_was_told_to_stop_does_not_use_its_grant(house: House) -> None:
     """The approval may come before anybody here has heard of the stop."""
-    for _ in range(count(3, 50)):
-        turn_id, asked = await waiting(house)
+    for number in range(count(3, 50)):
+        turn_id, asked = await waiting(house, f"!approve remove_{number}")
         now = house.gateway.parts.clock.now()
         assert await house.store.turns.request_stop(await house.key(), now)
         decision = house.gateway.parts.confirmations.approve(asked.id, OWNER)
         (decided,) = await asyncio.gather(decision, return_exceptions=True)
-        assert (await house.finished(turn_id)).state is turns.State.INTERRUPTED
+        # The agent may have heard of the refusal before the stop.
+        assert (await house.finished(turn_id)).state in (turns.State.INTERRUPTED, turns.State.DONE)
         found = await house.gateway.parts.confirmations.find(asked.id)
         assert found.redeemed_at is None
         assert isinstance(decided, errors.Withdrawn) == found.is_withdrawn
-    assert "approved: remove_file" not in house.notebook.replies
+    assert not any(reply.startswith("approved: ") for reply in house.notebook.replies)
 
 
 async def test_of_an_approval_and_a_stop_at_once_one_wins(house: House) -> None:
@@ -155,8 +156,8 @@ async def test_of_an_approval_and_a_stop_at_once_one_wins(house: House) -> None:
         else:
             assert isinstance(decided, Confirmation)
             assert found.status is Status.APPROVED
-        if found.redeemed_at is None:
-            assert ended.state is turns.State.INTERRUPTED
+        if found.redeemed_at is None:  # the agent may have heard of the refusal before the stop
+            assert ended.state in (turns.State.INTERRUPTED, turns.State.DONE)
             assert f"approved: remove_{number}" not in house.notebook.replies
     told = await kinds(house)
     ends = (audit.Kind.APPROVED, audit.Kind.WITHDRAWN)

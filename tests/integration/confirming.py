@@ -14,6 +14,7 @@ from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, make_app, make_page_app
@@ -73,7 +74,8 @@ async def opened_service(
     url: str, settings: Settings, clock: Clock | None
 ) -> AsyncIterator[tuple[Confirmations, Store]]:
     store: Store = await plugins.load_store(url)(url)
-    async with watching(Confirmations(store, settings, clock=clock)) as service:
+    elapsed = since_boot if clock is None else lambda: clock.now().timestamp()
+    async with watching(Confirmations(store, settings, clock=clock, elapsed=elapsed)) as service:
         try:
             yield service, store
         finally:

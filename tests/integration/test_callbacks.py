@@ -127,7 +127,7 @@ async def test_address_below_an_allowed_one_is_taken(tmp_path: Path) -> None:
     async with open_confirmations(f"sqlite:///{tmp_path}/state.db", settings) as service:
         url = "https://good.example/told/a..b/%C3%BC?to=../c&d=@e"
         data = {"action": "send", "description": "Send it?", "callback_url": url}
-        assert (await service.submit(data, AGENT)).confirmation.callback_url == url
+        assert (await service.submit(data, AGENT)).confirmation.callbacks == (url,)
 
 
 class Dripping:
@@ -163,7 +163,7 @@ async def caller(secret: Callable[[], str] = lambda: SECRET) -> AsyncIterator[ca
     try:
         yield opened
     finally:
-        await opened.close()
+        await opened.aclose()
 
 
 @pytest.mark.parametrize(("status", "heard"), [(b"200 OK", True), (b"500 No", False)])

@@ -4,8 +4,10 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -388,11 +390,33 @@ JSON = st.recursive(
 )
 
 
+@contextmanager
+def served_to(tokens: Sequence[str], home: Path) -> Iterator[tuple[str, Approver]]:
+    """A service that knows an agent by each of the tokens: its address, and somebody who approves."""
+    people = People(agents={f"agent{number}": partial(str, token) for number, token in enumerate(tokens)})
+    server = ConfirmationServer(
+        port=0, db_path=home / "state.db", home=home, mode=Mode.TEAM, people=people, rate_limit=100_000
+    )
+    url = server.start_background()
+    try:
+        with Approver(url, server.keys.token()) as approver:
+            yield url, approver
+    finally:
+        server.stop()
+
+
 @pytest.mark.prove
-def test_decorated_function_never_runs_with_anything_but_the_approved_arguments(
-    approver: Approver, url: str
-) -> None:
-    """Generated calls, approved by a rule that lets everything through, so that nobody has to."""
+def test_decorated_function_never_runs_with_anything_but_the_approved_arguments(tmp_path: Path) -> None:
+    """Generated calls, approved by a rule that lets everything through, so that nobody has to. Of one agent
+    only so many are decided at once."""
+    tokens = [f"token-of-agent-{number}" for number in range(count(2, 40))]
+    with served_to(tokens, tmp_path) as (url, approver):
+        calls = _call_and_compare(url, approver, tokens)
+    assert calls >= count(50, 1000)
+    print(f"{calls} generated calls ran with exactly the approved arguments")
+
+
+def _call_and_compare(url: str, approver: Approver, tokens: Sequence[str]) -> int:
     approver.post("/rules", effect="allow", action="act", expires_at="2999-01-01T00:00:00Z")
     calls = 0
 
@@ -401,7 +425,7 @@ def test_decorated_function_never_runs_with_anything_but_the_approved_arguments(
         nonlocal calls
         seen: list[tuple[Any, Any]] = []
 
-        @confirmed("act", client=SyncClient(url))
+        @confirmed("act", client=SyncClient(url, tokens[calls % len(tokens)]))
         def act(*args: Any, **kwargs: Any) -> None:
             seen.append((args, kwargs))
 
@@ -412,8 +436,7 @@ def test_decorated_function_never_runs_with_anything_but_the_approved_arguments(
         assert asked["details"] == {"args": args, "kwargs": kwargs}
 
     check()
-    assert calls >= count(50, 1000)
-    print(f"{calls} generated calls ran with exactly the approved arguments")
+    return calls
 
 
 def test_decision_is_a_record_that_can_be_checked() -> None:

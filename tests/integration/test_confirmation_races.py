@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -195,6 +196,27 @@ async def test_denied_while_it_is_asked_again_stays_muted(nodes: Sequence[Asker]
             joined = submitted.confirmation.id == asked.id
             assert joined or submitted.confirmation.resolved_by == "system:muted"
         assert await nodes[0].kept.count_pending(nodes[0].clock.now()) == 0
+
+
+async def test_who_joins_while_it_is_decided_is_told_there_or_then(nodes: Sequence[Asker]) -> None:
+    """Either the answer says what was decided, or the program that joined is called."""
+    for number in range(counts.count(20, 100)):
+        asked = await nodes[0].ask(request(target=number))
+        wanted = [
+            request(target=number, callback_url=f"https://x.example/{number}/{each}") for each in range(NODES)
+        ]
+        voting = asyncio.ensure_future(nodes[number % NODES].vote(asked, approves=False))
+        joins = (node.submit(each) for node, each in zip(nodes, wanted, strict=True))
+        joined = [submitted.confirmation for submitted in await asyncio.gather(*joins)]
+        await voting
+        now = nodes[0].clock.now()
+        told = {owed.url for owed in await nodes[0].kept.claim_callbacks(now, now + timedelta(days=1), 10)}
+        waited = {
+            each.callback_url
+            for each, found in zip(wanted, joined, strict=True)
+            if found.status is Status.PENDING
+        }
+        assert told == waited
 
 
 # grants

@@ -85,6 +85,7 @@ APPROVERS_ONLY = [
     ("GET", "/rules"),
     ("POST", "/rules"),
     ("DELETE", "/rules/r_1"),
+    ("POST", "/confirm/c_1/reveal"),
 ]
 
 
@@ -104,6 +105,28 @@ async def test_asking_takes_an_agents_token_in_a_team(mode: Mode) -> None:
         asked = await desk.ask(BOT)
         problem(await desk.http.get(f"/confirm/{asked['id']}"), 401)
         assert (await desk.http.get(f"/confirm/{asked['id']}", headers=ANN)).status_code == 200
+
+
+SECRET: dict[str, Any] = {"details": {"to": "press@example.org", "password": "hunter2"}}
+
+
+async def test_agents_and_requesters_reveal_nothing() -> None:
+    async with opened(mode=Mode.SOLO) as desk:
+        for who in (None, BOT):
+            asked = await desk.ask(who, **SECRET)
+            for headers, status in ((None, 401), (BOT, 403), (ROB, 403)):
+                answer = await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=headers)
+                assert "hunter2" not in str(problem(answer, status))
+        assert {row.entry.kind for row in await desk.service.audit_newest(100)} == {"submitted"}
+
+
+async def test_approver_who_may_not_decide_reveals_nothing() -> None:
+    async with opened(mode=Mode.TEAM) as desk:
+        rule = {"effect": "ask", "action": "send_mail", "approvers": ["token:eve"]}
+        assert (await desk.http.post("/rules", json=rule, headers=EVE)).status_code == 201
+        asked = await desk.ask(BOT, **SECRET)
+        problem(await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=ANN), 403)
+        assert (await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=EVE)).status_code == 200
 
 
 async def test_health_and_document_are_for_everybody() -> None:
@@ -133,7 +156,19 @@ async def test_agent_with_a_token_does_not_see_what_nobody_asked_for(desk: Desk)
     problem(await desk.http.get(f"/confirm/{asked['id']}", headers=BOT), 404)
 
 
-@pytest.mark.parametrize("name", ["token:bot", " token:bot", "TOKEN:ann", "agent:agent:main:matrix:dm:1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token:bot",
+        " token:bot",
+        "TOKEN:ann",
+        "agent:agent:main:matrix:dm:1",
+        "token\N{FULLWIDTH COLON}ann",
+        "token\N{RATIO}ann",
+        "\N{CIRCLED LATIN SMALL LETTER L}ocal",
+        "Loca1",
+    ],
+)
 async def test_nobody_takes_the_name_of_somebody_whom_we_know(desk: Desk, name: str) -> None:
     problem(await desk.http.post("/confirm", json=ASKED | {"requester": name}), 400)
 

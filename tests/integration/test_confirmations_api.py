@@ -670,3 +670,31 @@ async def test_request_that_was_forgotten_is_not_found() -> None:
         assert (await desk.http.get("/audit", headers=ANN)).json()["entries"] == []
         events = (await desk.http.get("/audit?view=events", headers=ANN)).json()["entries"]
         assert [event["kind"] for event in events] == ["pruned", "redeemed", "approved", "submitted"]
+
+
+async def test_revealing_answers_the_payload_and_is_in_the_log(desk: Desk) -> None:
+    details = {"password": "hunter2", "argv": ["--token", "x"]}
+    asked = await desk.ask(details=details)
+    answer = await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=ANN)
+    assert answer.json() == {
+        "id": asked["id"],
+        "digest": asked["digest"],
+        "payload": {"action": "send_mail", "details": details},
+    }
+    (row,) = await desk.service.audit_newest(1)
+    assert (row.entry.kind, row.entry.actor, row.entry.confirmation_id, row.entry.digest) == (
+        "revealed",
+        "token:ann",
+        asked["id"],
+        asked["digest"],
+    )
+    assert b"hunter2" not in row.body
+    assert await desk.status(asked["id"]) == "pending"
+
+
+async def test_nothing_is_revealed_of_what_was_erased_or_never_there(desk: Desk) -> None:
+    asked = await desk.ask()
+    await desk.http.post(asked["deny_url"], headers=ANN)
+    await desk.http.post(f"/confirm/{asked['id']}/erase", headers=ANN)
+    problem(await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=ANN), 410)
+    problem(await desk.http.post("/confirm/c_0000000000000000/reveal", headers=ANN), 404)

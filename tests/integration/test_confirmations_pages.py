@@ -547,3 +547,96 @@ async def test_expired_request_says_so(desk: Desk, clock: SettableClock) -> None
 async def test_address_of_nothing_is_not_found(desk: Desk, path: str) -> None:
     await sign_in(desk)
     assert (await desk.http.get(path)).status_code == 404
+
+
+HIDING = {"to": "a@example.org", "token": "hunter2 \u202e!".replace(" ", "_"), "env": {"API_KEY": "s3same"}}
+
+
+async def reveal(desk: Desk, asked: Confirmation, link: str | None = None, **more: str) -> httpx.Response:
+    token = link_to(asked).partition("t=")[2] if link is None else link
+    body = {"t": token or None}
+    return await desk.http.post(f"/approvals/{asked.id}/reveal", json=body, headers=own(desk) | more)
+
+
+async def kinds(desk: Desk) -> list[str]:
+    return [str(row.entry.kind) for row in reversed(await desk.service.audit_newest(100))]
+
+
+async def test_hidden_values_are_counted_and_shown_with_the_button(desk: Desk) -> None:
+    asked = await submitted(desk, details=HIDING)
+    answer = await desk.http.get(link_to(asked))
+    seen = Seen(answer.text)
+    assert "2 values are hidden." in seen.text
+    (button,) = [each for each in seen.all("button") if "data-reveal" in each]
+    assert button["data-reveal"] == f"/approvals/{asked.id}/reveal"
+    assert "s3same" not in answer.text
+    revealed = await reveal(desk, asked)
+    assert revealed.status_code == 200
+    text = revealed.json()["text"]
+    assert 'API_KEY: "s3same"' in text
+    assert 'token: "hunter2_\\u{202e}!"' in text
+    assert await kinds(desk) == ["submitted", "revealed"]
+    assert await desk.status(asked.id) == "pending"
+    assert "s3same" not in (await desk.http.get(link_to(asked))).text
+
+
+async def test_request_without_hidden_values_has_no_such_button(desk: Desk) -> None:
+    seen = Seen((await desk.http.get(link_to(await submitted(desk)))).text)
+    assert "hidden" not in seen.text
+    assert not [each for each in seen.all("button") if "data-reveal" in each]
+
+
+async def test_revealing_takes_a_session_or_a_link_of_this_request(desk: Desk) -> None:
+    asked, other = await submitted(desk, details=HIDING), await submitted(desk)
+    problem(await reveal(desk, asked, ""), 401)
+    problem(await reveal(desk, asked, link_to(other).partition("t=")[2]), 403)
+    problem(await reveal(desk, asked, "forged"), 403)
+    await sign_in(desk)
+    assert (await reveal(desk, asked, "")).status_code == 200
+    assert await kinds(desk) == ["submitted", "submitted", "revealed"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"x-frontdesk-page": "0"}],
+)
+async def test_only_our_page_reveals(desk: Desk, headers: dict[str, str]) -> None:
+    asked = await submitted(desk, details=HIDING)
+    problem(await reveal(desk, asked, **headers), 403)
+    problem(await reveal(desk, asked, **{"content-type": FORM}), 415)
+    assert (await desk.http.get(f"/approvals/{asked.id}/reveal")).status_code == 405
+    assert await kinds(desk) == ["submitted"]
+
+
+async def test_whoever_may_not_decide_has_no_button_and_reveals_nothing(desk: Desk) -> None:
+    await desk.service.add_rule(
+        Rule(id="r1", effect=Effect.ASK, action="send_mail", approvers=("token:eve",)), ANN
+    )
+    asked = await submitted(desk, details=HIDING)
+    seen = Seen((await desk.http.get(link_to(asked))).text)
+    assert "2 values are hidden. Those who may decide can see them." in seen.text
+    assert not [each for each in seen.all("button") if "data-reveal" in each]
+    problem(await reveal(desk, asked), 403)
+    assert "revealed" not in await kinds(desk)
+
+
+async def test_nothing_is_revealed_of_what_was_erased(desk: Desk) -> None:
+    asked = await submitted(desk, details=HIDING)
+    await desk.service.deny(asked.id, ANN)
+    await desk.service.erase(asked.id, ANN)
+    problem(await reveal(desk, asked), 410)
+
+
+async def test_everything_that_speaks_of_the_future_is_exchanged_once_it_is_decided(desk: Desk) -> None:
+    asked = await submitted(desk)
+    before = live((await desk.http.get(link_to(asked))).text)
+    assert ("What will be done" in before, "Decide by the action" in before) == (True, True)
+    await desk.service.deny(asked.id, ANN)
+    page = (await desk.http.get(link_to(asked))).text
+    assert "What it was about" in live(page)
+    assert ("What will be done" in page, "Decide by the action" in page) == (False, False)
+
+
+def live(page: str) -> str:
+    """What the script exchanges when something has changed."""
+    return "".join(re.findall(r"<div id=\"\w+\" data-live[^>]*>(.*?)</div>", page, re.DOTALL))

@@ -65,6 +65,7 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
         ("post", "/confirm/{id}/deny"),
         ("post", "/confirm/{id}/redeem"),
         ("post", "/confirm/{id}/erase"),
+        ("post", "/confirm/{id}/reveal"),
         ("get", "/audit"),
         ("get", "/events"),
         ("get", "/rules"),

@@ -95,7 +95,7 @@ def test_what_is_not_allowed_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_callbacks_need_a_secret_to_sign_them(tmp_path: Path) -> None:
-    with pytest.raises(errors.MissingSetting, match="callback_secret_env"):
+    with pytest.raises(errors.MissingSetting, match=r"callback_secret_env is missing: .* must be signed"):
         load(tmp_path, 'confirm.callbacks = ["https://ci.example/hooks/"]')
 
 

@@ -75,6 +75,19 @@ class TestAsking:
         keys = [lead(each, taken)[1][0].headers["idempotency-key"] for each in asked]
         assert (len(set(keys)), keys[2]) == (3, "k")
 
+    def test_confirmation_that_is_not_named_is_not_looked_for(self) -> None:
+        with pytest.raises(errors.InvalidInput, match="it is empty"):
+            lead(steps.look(""))
+
+    def test_withdrawn_request_is_told_from_one_that_nobody_decided_in_time(self) -> None:
+        told = reply(409, detail="gone", id="c_1", confirmation_status="expired", withdrawn=True)
+        with pytest.raises(errors.Withdrawn, match="c_1 was withdrawn"):
+            lead(steps.say("POST", "/confirm/c_1/approve", about="c_1"), told)
+        late = reply(409, detail="late", id="c_1", confirmation_status="expired")
+        with pytest.raises(errors.AlreadyResolved, match="expired") as refused:
+            lead(steps.say("POST", "/confirm/c_1/approve", about="c_1"), late)
+        assert not isinstance(refused.value, errors.Withdrawn)
+
     def test_service_that_understood_something_else_is_not_believed(self) -> None:
         taken = reply(202, id="c_1", action="pay", digest="0" * 64)
         with pytest.raises(errors.DigestMismatch):

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 
 import httpx
 
 from frontdesk import errors
+from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
 from frontdesk.contracts.store import Store
@@ -46,7 +47,7 @@ class Caller:
         async with self._client.stream("POST", url, content=body, headers=headers) as answer:
             return answer.status_code
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self._client.aclose()
 
 
@@ -57,11 +58,5 @@ async def calling(store: Store, secret: Secret | None, clock: Clock | None = Non
         yield
         return
     caller = Caller(secret, clock)
-    task = asyncio.create_task(Callbacks(store, caller.call, clock).run(), name="frontdesk-callbacks")
-    try:
+    async with aclosing(caller), running(Callbacks(store, caller.call, clock).run(), "frontdesk-callbacks"):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await caller.close()

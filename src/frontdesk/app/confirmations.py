@@ -1,16 +1,16 @@
 """The confirmation service with what it needs: a store, somebody who watches the clock, the owner's keys."""
 
-import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
 from frontdesk import errors, plugins
 from frontdesk.app.callbacks import calling
+from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.secrets import Secret
 from frontdesk.contracts.store import Store
@@ -137,10 +137,5 @@ async def open_confirmations(
 @asynccontextmanager
 async def watching(service: Confirmations) -> AsyncIterator[Confirmations]:
     """What is due expires and escalates, for as long as the block lasts."""
-    task = asyncio.create_task(service.watch(), name="frontdesk-confirmations")
-    try:
+    async with running(service.watch(), "frontdesk-confirmations"):
         yield service
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

@@ -16,7 +16,7 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.web import server
-from frontdesk.web.confirmations.joining import Joined
+from frontdesk.web.confirmations.joining import RETRY_SECONDS, Joined
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -80,7 +80,11 @@ async def _run(loaded: Config, chat: bool) -> None:
 def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> None:
     output.show(f"frontdesk is running at {url}; the agent is {loaded.driver!r}.")
     if loaded.confirm.enabled and not confirming:
-        output.show(f"Port {loaded.confirm.port} is taken: other programs cannot ask for confirmations.")
+        output.show(
+            f"Port {loaded.confirm.port} is taken: other agents cannot ask for confirmation yet. It is tried"
+            f" again every {RETRY_SECONDS:.0f} seconds."
+        )
+        output.show(f"People decide at {url}/approvals.")
     if confirming:
         output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
     if joined.keys.made:

@@ -16,6 +16,10 @@ ABOVE = "confirm"
 OWNER = "approver"
 """The name behind the credential that the service makes itself."""
 TERMINAL = "local"
+UNSIGNED = (
+    "with confirm.callbacks, programs are told of decisions, and what they are told must be signed. Name the"
+    " variable that has the secret, or its file with confirm.callback_secret_file."
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
 
@@ -71,7 +75,7 @@ def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     service = {name: fields[name] for name in ("mode", "rate_limit", "keep_days", "callbacks", "page_url")}
     people = read_options(People, table, (ABOVE,), CONFIRM_FIELDS)
     if fields["callbacks"] and people.callback_secret is None:
-        raise errors.MissingSetting(key="confirm.callback_secret_env")
+        raise errors.MissingSetting(key="confirm.callback_secret_env", why=UNSIGNED)
     return Confirm(
         enabled=fields["enabled"],
         host=fields["host"],

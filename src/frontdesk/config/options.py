@@ -42,7 +42,7 @@ def read_options(
     missing = [field for field in fields.values() if field.required and field.name not in values]
     if missing:
         key = settings.dotted((*above, _written(missing[0])))
-        raise errors.MissingSetting(key=key)
+        raise errors.MissingSetting(key=key, why="it must be set.")
     return kind(**values)
 
 

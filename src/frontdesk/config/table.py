@@ -354,7 +354,8 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
             settings.parse_names,
         ),
         (),
-        "What an address must begin with to which an agent may have the decision sent.",
+        "What an address must begin with to which an agent may have the decision sent. It takes a secret that"
+        " signs what is sent: `callback_secret_env` names its variable, or `callback_secret_file` its file.",
     ),
     "page_url": (
         Kind("an http or https address", _address),

@@ -37,6 +37,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     id: str = ""
     confirmation_status: str | None = None
+    withdrawn: bool = False
     refused: str | None = None
     renewal: str | None = None
     window_seconds: int | None = None
@@ -124,14 +125,17 @@ def _unusable(why: str) -> errors.InvalidInput:
 
 def _conflict(problem: Problem, why: str, confirmation_id: str) -> errors.FrontdeskError:
     if problem.refused is None:
-        return _settled(problem.confirmation_status, confirmation_id)
+        return _settled(problem, confirmation_id)
     return errors.GrantUnusable(
         confirmation_id=confirmation_id, why=why, refused=problem.refused, renewal=problem.renewal
     )
 
 
-def _settled(status: str | None, confirmation_id: str) -> errors.FrontdeskError:
+def _settled(problem: Problem, confirmation_id: str) -> errors.FrontdeskError:
+    status = problem.confirmation_status
     if status is None:
         return errors.KeyReused()
+    if problem.withdrawn:
+        return errors.Withdrawn(confirmation_id=confirmation_id, status=status)
     kind = errors.StillPending if status == Status.PENDING else errors.AlreadyResolved
     return kind(confirmation_id=confirmation_id, status=status)

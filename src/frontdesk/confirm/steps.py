@@ -202,4 +202,7 @@ def say(method: str, path: str, said: Mapping[str, Any] | None = None, *, about:
 
 
 def path_of(confirmation_id: str) -> str:
+    """Where the service has it."""
+    if not confirmation_id:
+        raise errors.InvalidInput(what="The id of the confirmation", why="it is empty")
     return f"/confirm/{quote(confirmation_id, safe='')}"

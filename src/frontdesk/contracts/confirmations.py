@@ -21,7 +21,7 @@ Tell = Callable[[Confirmation], Sequence[Delivery]]
 """What people are told of a confirmation, in the same transaction."""
 
 
-class Anew(msgspec.Struct, frozen=True, kw_only=True):
+class Renewing(msgspec.Struct, frozen=True, kw_only=True):
     """How a lapsed grant is asked again: as the rules of today say, unless too much is asked already."""
 
     rules: Rules
@@ -45,6 +45,7 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
     """A decision that a program is to be told of."""
 
     confirmation: Confirmation
+    url: str
     attempts: int
     """With this one."""
 
@@ -71,11 +72,13 @@ class Confirmations(Protocol):
         """Take a request in, in one transaction and in this order: the same idempotency key of the same
         requester (KeyReused when it was for another action); a rule that denies; the same action denied to
         the same requester a while ago, which stays denied; the same action of the same requester in the same
-        conversation that waits already; a rule that allows; the action's rate (RateLimited); the budget of
-        prompts (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew.
+        conversation, and of the same turn, that waits already; a rule that allows; the action's rate, however
+        it is written (RateLimited); the budget of prompts (TooManyPending); else it waits. ``tell`` is asked
+        only for one that waits anew.
 
-        What is decided at once is bounded, too, and so are the keys of one that waits (RateLimited); of what
-        is denied at once neither payload nor description is kept."""
+        Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
+        joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
+        one that waits (RateLimited); of what is denied at once neither payload nor description is kept."""
         ...
 
     async def vote(
@@ -95,7 +98,7 @@ class Confirmations(Protocol):
         *,
         new_id: Callable[[], str],
         tell: Tell,
-        anew: Anew | None = None,
+        renewing: Renewing | None = None,
         claim: Claim | None = None,
     ) -> Redemption:
         """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
@@ -110,8 +113,8 @@ class Confirmations(Protocol):
         ...
 
     async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        """End what has waited for its time, and what waits although its turn has ended; those that ended
-        now."""
+        """End what has waited for its time, or nobody knows how long since the clock was set back, and what
+        waits although its turn has ended; those that ended now."""
         ...
 
     async def withdraw(
@@ -146,6 +149,11 @@ class Confirmations(Protocol):
         """How many wait; not those whose time is over."""
         ...
 
+    async def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Confirmation:
+        """The confirmation, for somebody who sees what is masked; the audit log says so, unless there is
+        nothing to see any more. UnknownConfirmation; whatever ``check`` raises."""
+        ...
+
     async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
         """Forget the payload and description of one that was resolved, the reasons that people gave, and the
         texts of the messages that told of it; the audit log stays whole."""
@@ -169,11 +177,11 @@ class Confirmations(Protocol):
         """What programs are to be told now. What is not dropped by then is claimed again."""
         ...
 
-    async def retry_callback(self, confirmation_id: str, due_at: datetime) -> None:
+    async def retry_callback(self, owed: Owed, due_at: datetime) -> None:
         """It was not heard: claim it again at that time."""
         ...
 
-    async def drop_callback(self, confirmation_id: str) -> None:
+    async def drop_callback(self, owed: Owed) -> None:
         """It was heard, or given up."""
         ...
 

@@ -169,9 +169,9 @@ def _out_of_place(row: Row, number: int, later: Sequence[int]) -> Fault:
     return Fault(number=number, change=Change.MISSING, why=f"row {row.number} comes next")
 
 
-def _unlike_its_hash(row: Row, most: int) -> Fault:
-    """A row that is right in another place was moved."""
-    for other in range(1, most + 1):
+def _unlike_its_hash(row: Row, rows: int) -> Fault:
+    """A row that is right in another place was moved: perhaps from behind the last one that is left."""
+    for other in range(1, 2 * rows + 1):
         if chain_hash(other, row.previous, row.body) == row.hash:
             return Fault(number=row.number, change=Change.SWAPPED, why=f"it was row {other}")
     return Fault(number=row.number, change=Change.EDITED, why="it does not fit its hash")

@@ -131,12 +131,15 @@ class Listening:
             await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
 
     async def _ask(self, approval: events.Approval) -> None:
-        """Wait for people; the agent is asked for nothing more meanwhile."""
+        """Wait for people; the agent is asked for nothing more meanwhile. That the turn was told to stop may
+        be heard here first."""
         self._asking = True
         try:
             show = partial(self._parts.live.tell, self._claim.turn.id)
             decision = await self._parts.gate.pass_on(self._claim, approval, show, self._place.lent)
             self._line.send(decision)
+        except errors.GrantUnusable:
+            self.stop()
         finally:
             self._asking = False
 

@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -45,26 +45,42 @@ _LOOKALIKES = re.compile(
 _JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
 
 
+Name = Callable[[str], str]
+"""How the name of an argument is written."""
+
+
 class Shown(msgspec.Struct, frozen=True):
     text: str
     whole: bool
     """Whether the text is all of it; when it is not, nobody should be asked to decide on it."""
+    hidden: int = 0
+    """How many values are masked. Whoever shows the text says so, and how to see them."""
+
+    @property
+    def note(self) -> str:
+        """What is said of the masked values; empty when there are none."""
+        if not self.hidden:
+            return ""
+        return "1 value is hidden." if self.hidden == 1 else f"{self.hidden} values are hidden."
 
 
-def render(payload: bytes, *, limit: int | None = None) -> Shown:
-    """Every argument on lines of its own, nothing invisible, secrets masked.
+def render(payload: bytes, *, limit: int | None = None, reveal: bool = False) -> Shown:
+    """Every argument on lines of its own, nothing invisible; secrets masked and counted, unless revealed.
 
-    Two payloads look the same only when they differ in nothing but secrets. A text longer than the limit, in
-    characters, is cut and says how much is missing; in very little room it says that alone. Raises
+    Two payloads look the same only when they differ in nothing but masked values. A text longer than the
+    limit, in characters, is cut and says how much is missing; in very little room it says that alone. Raises
     InexactJson for bytes that are not canonical JSON.
     """
     value = canonical.read_strict(payload)
     if canonical.canonical(value) != payload:
         raise errors.InexactJson(why="it is not in its canonical form")
-    text = "\n".join(_lines(masking.covered(value)))
+    name = _spelled_name if reveal else _masked_name
+    text = "\n".join(_lines(value if reveal else masking.covered(value), name))
+    # No text of a payload can pass for the mark.
+    hidden = text.count(masking.MARK)
     if limit is None or len(text) <= limit:
-        return Shown(text, True)
-    return Shown(_cut(text, limit), False)
+        return Shown(text, True, hidden)
+    return Shown(_cut(text, limit), False, hidden)
 
 
 def prose(description: str, *, limit: int | None = None) -> str:
@@ -87,20 +103,20 @@ def _missing(rest: str, text: str) -> str:
     return f"[NOT ALL OF IT: {len(rest)} of {len(text)} characters are missing here]"
 
 
-def _lines(value: Any) -> Iterator[str]:
+def _lines(value: Any, name: Name) -> Iterator[str]:
     """A value that has lines of its own."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
-            yield from _entry(f"{_name(key)}:", each)
+            yield from _entry(f"{name(key)}:", each, name)
     elif isinstance(value, list) and value:
         for each in value:
-            yield from _entry("-", each)
+            yield from _entry("-", each, name)
     else:
         yield from _scalar(value)
 
 
-def _entry(head: str, value: Any) -> Iterator[str]:
-    lines = [*_lines(value)]
+def _entry(head: str, value: Any, name: Name) -> Iterator[str]:
+    lines = [*_lines(value, name)]
     if len(lines) == 1 and not (isinstance(value, dict | list) and value):
         yield f"{head} {lines[0]}"
     else:
@@ -108,9 +124,13 @@ def _entry(head: str, value: Any) -> Iterator[str]:
         yield from (INDENT + line for line in lines)
 
 
-def _name(key: str) -> str:
+def _masked_name(key: str) -> str:
     name = masking.cover(key)
-    return key if name is key and _PLAIN_NAME.fullmatch(key) else " ".join(_text(name))
+    return _spelled_name(name) if isinstance(name, str) else " ".join(_text(name))
+
+
+def _spelled_name(key: str) -> str:
+    return key if _PLAIN_NAME.fullmatch(key) else " ".join(_text(key))
 
 
 def _scalar(value: Any) -> list[str]:

@@ -1,17 +1,20 @@
 """Secrets, hidden where a value is shown: found by the name they go by, or by how they look.
 
-For showing only. A list or an object that goes by a secret's name is hidden whole. That something is there
-stays visible, and so does a value with something in it that a shell would run.
+For showing only. That something is there stays visible, and so does the shape of a list or an object that
+goes by a secret's name. Nothing is hidden that could be run: a path, a flag, what has white space or signs of
+a shell in it, and whatever follows a bare ``--``.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 MARK = "•••• (hidden)"
+
+Span = tuple[int, int]
 
 # The names of secrets. "pgpassword" and "accesstoken" are words, too.
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -30,6 +33,8 @@ _ABOUT = re.compile(
     r"|expires|expiry|field|files?|format|hint|hours|ids?|issuer|kind|len|length|limits?|location|manager"
     r"|minutes|mode|names?|optional|owner|paths?|policy|prefix|provider|ref|reference|required|rotation|scopes?"
     r"|seconds|size|source|state|status|stdin|store|strength|ttl|type|uri|url|usage|user|username|vault|versions?"
+    # What prints a secret is run for that.
+    r"|args?|arguments|argv|cmd|command|exec|executable|hook|program|script|shell"
 )
 _DIRECTORIES = frozenset({"PWD", "OLDPWD"})
 # First words of options that take no value: what follows them is something else.
@@ -37,10 +42,17 @@ _SWITCH = re.compile(r"allow|ask|disable|enable|generate|no|prompt|require|show|
 
 _OPTION = re.compile(r"--?[\w.-]+")
 _USER_OPTIONS = frozenset({"-u", "-U", "--user", "--proxy-user"})
+_ASSIGNMENT = re.compile(r"(?P<name>[\w.-]+)(?:=|:[ ]*)")
+_TAKES_CODE = re.compile(r"-\w*c")
+_CODE_BEFORE = re.compile(r"(?<!\S)-\w*c[ \t]+\\*[\"']\Z")
+_LOOK_BEHIND = 20
 _LABELS = ("name", "key", "header", "variable")
 
-_REFERENCE = re.compile(r"\$[A-Z_][A-Z0-9_]*|\$\{\w+\}|\$?\{\{[^{}]*\}\}")
-_RUNNABLE = re.compile(r"\$\(|`|&&|\|\||\s\||[\r\n]|;\s++(?![\w.-]+(?:=|;|$))")
+# What could be run, or be a target of what is: a path, a flag, several words, anything that a shell reads.
+_RUNNABLE = re.compile(r"\A(?:[/~-]|\.\.?/)|[\s`$;|&<>(){}\\\"']")
+_SCHEME = re.compile(r"(?:bearer|basic|digest|token|apikey) +", re.IGNORECASE)
+END_OF_OPTIONS = "--"
+_END_IN_TEXT = re.compile(r"(?<!\S)--(?!\S)")
 
 # Values in a longer text.
 _NAME = re.compile(
@@ -54,9 +66,9 @@ _VALUE = re.compile(
     r"\"(?P<double>(?:[^\"\\\r\n]|\\.)*+)"
     r"|\\{1,4}\"(?P<escaped>(?:[^\"\\\r\n]|\\(?!\\*\"))*+)"
     r"|'(?P<single>[^'\r\n]*+)"
-    rf"|(?P<bare>{_BARE})(?![(\[])",
+    rf"|(?P<bare>{_BARE})(?![(\[]|\\\s)",
 )
-_MORE_COOKIES = re.compile(rf"(?:;[ ]?[\w.-]+={_BARE})*+")
+_COOKIE = re.compile(rf"(?:\A|;[ ]?)[\w.-]+=(?P<value>{_BARE})")
 _USER = re.compile(rf"(?<!\S)(?:-u|-U|--user|--proxy-user)(?:[ \t]+|=)[\"']?[^\s:\"']++:(?P<user>{_BARE})")
 _IN_NAMES = re.compile(
     "pass|pwd|secret|token|key|credential|authorization|cookie|bearer|jwt|otp", re.IGNORECASE
@@ -68,10 +80,11 @@ def _shape(opening: str, form: str, *, after: str = "[A-Za-z0-9]") -> tuple[str,
     return opening, re.compile(f"{re.escape(opening)}(?<!{after}{re.escape(opening)}){form}", re.ASCII)
 
 
+_KEY_OPENING = "-----BEGIN "
 # What looks like a secret wherever it stands: how it begins, and the whole or the group of it that is hidden.
 _SHAPES = (
     _shape(
-        "-----BEGIN ",
+        _KEY_OPENING,
         # The lines of a key are long but for the last one.
         r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n)*+"
         r"(?:(?:Proc-Type|DEK-Info|Version|Comment): [\w ,.()-]*+(?:\s|\\n)++)*+"
@@ -133,14 +146,7 @@ def covered(value: Any) -> Any:
 def cover(text: str) -> str | Partly:
     """A text, or its parts when something in it looks like a secret."""
     spans = _merged([*_assigned(text), *_shaped(text), *_users(text)])
-    if not spans:
-        return text
-    parts: list[str | None] = []
-    shown = 0
-    for start, end in spans:
-        parts += [text[shown:start], None]
-        shown = end
-    return Partly(tuple(part for part in (*parts, text[shown:]) if part != ""))
+    return _without(text, spans) if spans else text
 
 
 def is_secret(name: str) -> bool:
@@ -184,9 +190,7 @@ def _free_name(key: Any, taken: Mapping[Any, Any]) -> Any:
 
 
 def _covered(value: Any, *, named: bool) -> Any:
-    """``named``: it goes by a secret's name, or is part of something that does and is not hidden whole."""
-    if named and isinstance(value, Mapping | list | tuple) and value and not _could_run(value):
-        return HIDDEN
+    """``named``: it goes by a secret's name, or is part of something that does."""
     match value:
         case str():
             return _hidden_text(value) if named else cover(value)
@@ -214,92 +218,156 @@ def _member(key: Any, value: Any, *, named: bool, labelled: bool) -> Any:
 
 
 def _listed(values: list[Any] | tuple[Any, ...], *, named: bool) -> Iterator[Any]:
-    """The items; one that follows ``--token`` is a token."""
+    """The items; one that follows ``--token`` is a token. After a bare ``--`` there are no options."""
     curl = any(isinstance(each, str) and each.rpartition("/")[2] == "curl" for each in values)
-    before: Any = None
+    before = ""
+    ended = False
     for each in values:
-        if isinstance(before, str) and isinstance(each, str) and _takes_secret(before, each):
+        if not isinstance(each, str):
+            yield _covered(each, named=named)
+        elif ended:
+            yield each
+        elif _is_secret_option(before):
             yield _hidden_text(each)
-        elif curl and before in _USER_OPTIONS and isinstance(each, str) and ":" in each:
-            yield Partly((each.partition(":")[0] + ":", None))
+        elif curl and before in _USER_OPTIONS and ":" in each:
+            yield _hidden_end(each, each.index(":") + 1)
+        elif not _TAKES_CODE.fullmatch(before) and (start := _value_start(each)):
+            yield _joined(each[:start], _hidden_text(each[start:]))
         else:
             yield _covered(each, named=named)
-        before = each
+        ended = ended or each == END_OF_OPTIONS
+        before = each if isinstance(each, str) else ""
 
 
-def _takes_secret(option: str, value: str) -> bool:
-    return bool(_OPTION.fullmatch(option)) and _is_secret_option(option) and not value.startswith("-")
+def _value_start(item: str) -> int:
+    """Where the secret begins in ``TOKEN=x``, all of which is one argument; 0 when it is no such thing."""
+    found = _ASSIGNMENT.match(item)
+    return found.end() if found and is_secret(found["name"]) else 0
+
+
+def _joined(before: str, text: str | Partly) -> str | Partly:
+    return before + text if isinstance(text, str) else Partly((before, *text.parts))
 
 
 def _is_secret_option(option: str) -> bool:
-    return option.startswith("-") and is_secret(option) and not _SWITCH.fullmatch(_words(option)[0])
-
-
-def _could_run(value: Any) -> bool:
-    """Whether there is a text somewhere in it that a shell would run."""
-    match value:
-        case str():
-            return bool(_RUNNABLE.search(value))
-        case Mapping():
-            return any(_could_run(each) for pair in value.items() for each in pair)
-        case list() | tuple():
-            return any(map(_could_run, value))
-    return False
+    """Whether what follows it is a secret: ``--token``, not ``--token=x`` or ``--no-token``."""
+    if not _OPTION.fullmatch(option) or not is_secret(option):
+        return False
+    return not _SWITCH.fullmatch(_words(option)[0])
 
 
 def _hidden_text(text: str) -> str | Partly:
     """A text that goes by a secret's name."""
-    return HIDDEN if _may_hide(text) else cover(text)
+    spans = _secret_parts(text)
+    return _without(text, spans) if spans else cover(text)
 
 
-def _may_hide(text: str) -> bool:
-    """Not an empty text, not one that names where the secret is, and nothing that could be run."""
-    return bool(text) and not _REFERENCE.fullmatch(text) and not _could_run(text)
+def _secret_parts(text: str) -> list[Span]:
+    """What is hidden of a text that goes by a secret's name: all of it, else its parts that may be."""
+    scheme = _SCHEME.match(text)
+    parts = [(scheme.end(), len(text))] if scheme else _cookies(text)
+    for spans in ([(0, len(text))], parts):
+        if hidden := [span for span in spans if _may_hide(text, span)]:
+            return hidden
+    return []
 
 
-def _assigned(text: str) -> Iterator[tuple[int, int]]:
+def _hidden_end(text: str, start: int) -> str | Partly:
+    """A text that is a secret from there on."""
+    span = (start, len(text))
+    return _without(text, [span]) if _may_hide(text, span) else cover(text)
+
+
+def _without(text: str, spans: Iterable[Span]) -> Partly:
+    parts: list[str | None] = []
+    shown = 0
+    for start, end in spans:
+        parts += [text[shown:start], None]
+        shown = end
+    return Partly(tuple(part for part in (*parts, text[shown:]) if part != ""))
+
+
+def _may_hide(text: str, span: Span) -> bool:
+    """Not an empty text, and nothing that could be run."""
+    start, end = span
+    return start < end and not _RUNNABLE.search(text[start:end])
+
+
+def _cookies(text: str) -> list[Span]:
+    """Where the values stand in ``a=b; c=d``, if it is that and nothing else."""
+    found = [*_COOKIE.finditer(text)]
+    whole = "".join(each[0] for each in found) == text
+    return [each.span("value") for each in found] if whole else []
+
+
+def _assigned(text: str) -> Iterator[Span]:
     """Where the values stand of what is assigned in a text: ``--password=x``, ``TOKEN: x``, ``--token x``."""
     if not _IN_NAMES.search(text):
         return
+    end = _END_IN_TEXT.search(text)
     position = 0
     while found := _NAME.search(text, position):
         position = found.end()
-        named = is_secret(found["name"]) if found["gap"] is None else _is_secret_option(found["name"])
-        if named and (span := _value(text, position, cookies=found["name"].lower().endswith("cookie"))):
-            yield span
-            position = span[1]
+        name = found["name"]
+        is_option = found["gap"] is not None
+        is_over = end is not None and name.startswith("-") and found.start() > end.start()
+        if not is_over and (_is_secret_option(name) if is_option else is_secret(name)):
+            for span in _values(text, found):
+                yield span
+                position = span[1]
 
 
-def _value(text: str, position: int, *, cookies: bool) -> tuple[int, int] | None:
-    found = _VALUE.match(text, position)
+def _values(text: str, named: re.Match[str]) -> Iterator[Span]:
+    """What is hidden of the value that follows a name."""
+    end = _end_of_quotes(text, named)
+    if end is not None:
+        value = text[named.end() : end].rstrip("\\")
+        yield from ((named.end() + start, named.end() + stop) for start, stop in _secret_parts(value))
+        return
+    found = _VALUE.match(text, named.end())
     if found is None or found.lastgroup is None:
+        return
+    cookies = named["name"].lower().endswith("cookie")
+    spans = [found.span(found.lastgroup)]
+    while cookies and found.lastgroup == "bare" and (more := _COOKIE.match(text, spans[-1][1])):
+        spans.append(more.span("value"))
+    yield from (span for span in spans if _may_hide(text, span))
+
+
+def _end_of_quotes(text: str, named: re.Match[str]) -> int | None:
+    """Where the quotes end that a name and its value stand in together, as in ``env 'TOKEN=x'``; None without
+    any, and in ``sh -c 'TOKEN=x run'``."""
+    before = text[max(named.start() - _LOOK_BEHIND, 0) : named.start()]
+    quote = before[-1:]
+    separator = text[named.end("name") : named.end()]
+    if quote not in ("'", '"') or quote in separator or _CODE_BEFORE.search(before):
         return None
-    start, end = found.span(found.lastgroup)
-    if cookies and found.lastgroup == "bare" and (more := _MORE_COOKIES.match(text, end)):
-        end = more.end()
-    return (start, end) if start < end and _may_hide(text[start:end]) else None
+    end = text.find(quote, named.end())
+    return end if end >= 0 else None
 
 
-def _shaped(text: str) -> Iterator[tuple[int, int]]:
+def _shaped(text: str) -> Iterator[Span]:
     for opening, shape in _SHAPES:
         start = text.find(opening)
         while start >= 0:
             found = shape.match(text, start)
-            if found:
+            if found and (opening == _KEY_OPENING or _may_hide(text, found.span(found.lastgroup or 0))):
                 yield found.span(found.lastgroup or 0)
             start = text.find(opening, found.end() if found else start + 1)
     for shape in (_TELEGRAM, _DISCORD):
         yield from (found.span(found.lastgroup or 0) for found in shape.finditer(text))
 
 
-def _users(text: str) -> Iterator[tuple[int, int]]:
+def _users(text: str) -> Iterator[Span]:
     """``curl -u name:password``."""
-    return (found.span("user") for found in _USER.finditer(text)) if "curl" in text else iter(())
+    if "curl" in text:
+        spans = (found.span("user") for found in _USER.finditer(text))
+        yield from (span for span in spans if _may_hide(text, span))
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(spans: list[Span]) -> list[Span]:
     """In order, those that touch as one."""
-    merged: list[tuple[int, int]] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))

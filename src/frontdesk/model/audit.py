@@ -25,6 +25,7 @@ class Kind(StrEnum):
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     ESCALATED = "escalated"
+    REVEALED = "revealed"
     REDEEMED = "redeemed"
     REDEEM_REFUSED = "redeem_refused"
     RENEWED = "renewed"

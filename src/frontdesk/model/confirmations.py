@@ -1,5 +1,6 @@
 """Confirmations: a dangerous action waits until a person says yes to exactly that action."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -39,6 +40,10 @@ MOST_PENDING = 50
 MOST_AT_ONCE, AT_ONCE_SECONDS = 60, 60
 """So many requests of one requester, or of all without a credential, are decided without a person in so many
 seconds."""
+CLOCK_SLACK_SECONDS = 60
+"""So far apart may clocks be; what is from later than that was written by a clock that was wrong."""
+MOST_CALLBACKS = 10
+"""So many programs are told of one decision."""
 KEEP_DAYS = 90
 """How long a decided request is kept."""
 KEY_SECONDS = 24 * 3600
@@ -59,8 +64,12 @@ WITHDRAWN = "system:withdrawn"
 DEFAULT_REQUESTER = "agent"
 TOKEN = "token:"
 """What the names of those with a credential begin with."""
+RULE = "rule:"
+"""What the word of a rule begins with, where a person's name would stand."""
 RESERVED = frozenset({"local", "anybody", "system", "rule", "token"})
 """Names without a colon that belong to somebody. All with one do."""
+DIGEST = re.compile("[0-9a-f]{64}")
+"""A SHA-256, as it is written here."""
 
 
 class Mode(StrEnum):
@@ -205,7 +214,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     session_key: str | None = None
     on_behalf_of: str | None = None
     turn_id: str | None = None
-    callback_url: str | None = None
+    callbacks: tuple[str, ...] = ()
+    """Where the decision is sent: for whoever asked, and for those who joined."""
     status: Status = Status.PENDING
     terms: Terms = Terms()
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
@@ -227,6 +237,23 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     def is_withdrawn(self) -> bool:
         """Whether it ended because nobody waits for it any more."""
         return self.resolved_by == WITHDRAWN
+
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether a rule decided, and no person."""
+        return (self.resolved_by or "").startswith(RULE)
+
+    @property
+    def was_denied_at_once(self) -> bool:
+        """Whether nobody was asked: then neither action nor description were kept."""
+        return self.status is Status.DENIED and (self.is_by_rule or self.resolved_by == MUTED)
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Whether it waits although its time is over; also when the clock was set back to before it was
+        asked, since nobody knows then how long it has waited."""
+        if self.status is not Status.PENDING:
+            return False
+        return self.expires_at <= now or self.created_at - now >= timedelta(seconds=CLOCK_SLACK_SECONDS)
 
     @property
     def too_late(self) -> errors.AlreadyResolved:
@@ -306,8 +333,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_reserved(requester: str) -> bool:
     """Whether only somebody whom we know goes by that name: a credential, an account in a chat, the agent of
-    a conversation, the terminal, or we ourselves."""
-    return ":" in requester or requester.strip().casefold() in RESERVED
+    a conversation, the terminal, or we ourselves. However it is written."""
+    return spellings.holds_colon(requester) or spellings.skeleton(requester) in _RESERVED
 
 
 def is_high_risk(action: str) -> bool:
@@ -316,6 +343,7 @@ def is_high_risk(action: str) -> bool:
 
 
 _SKELETONS = frozenset(map(spellings.skeleton, HIGH_RISK_ACTIONS))
+_RESERVED = frozenset(map(spellings.skeleton, RESERVED))
 
 
 def clamp_timeout(value: object) -> int:

@@ -1,10 +1,10 @@
 """Rules: which actions are refused, allowed or asked for, by action and argument, and on which terms."""
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,8 @@ from frontdesk.model.confirmations import (
 
 STRICT_QUORUM = 2
 MAX_QUORUM = 20
+UNCLEAR = (TypeError, ValueError, OverflowError, RecursionError)
+"""What comes of a comparison that cannot be made."""
 
 log = get_logger(__name__)
 
@@ -45,7 +47,10 @@ class Comparison(StrEnum):
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an argument must be; ``argument`` names it with dots: ``target.path``."""
+    """What an argument must be; ``argument`` names it with dots: ``target.path``.
+
+    A key may have dots of its own. A rule that denies or asks looks at whatever the name may mean; one that
+    allows fits only where it means one thing, an argument in an argument."""
 
     argument: str
     test: Comparison = Comparison.EQUALS
@@ -103,7 +108,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             return False
         if not self._names(submission.action):
             return False
-        return all(_holds(condition, details) for condition in self.conditions)
+        holds = _certainly_holds if self.effect is Effect.ALLOW else _holds
+        return all(holds(condition, details) for condition in self.conditions)
 
     def _names(self, action: str) -> bool:
         if self.action is None or fnmatch.fnmatchcase(action, self.action):
@@ -141,12 +147,36 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise errors.InvalidInput(what="The rule", why="one that allows needs an end in the future")
 
 
+def _certainly_holds(condition: Condition, details: Mapping[str, Any]) -> bool:
+    """TypeError when the argument's name can be read in another way, too."""
+    readings = list(_readings(condition.argument, details))
+    if any(reading.dotted for reading in readings):
+        raise TypeError("a key with dots in it can be meant")
+    return any(_compares(condition, reading.value) for reading in readings)
+
+
 def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
-    """TypeError when the argument is of a kind that cannot be compared so."""
-    found, value = _argument(condition.argument, details)
-    if not found or condition.test is Comparison.PRESENT:
-        return found
+    """Whether it does for anything that the argument's name may mean; TypeError when it does for none, and
+    one of them is of a kind that cannot be compared so."""
+    doubt: Exception | None = None
+    for reading in _readings(condition.argument, details):
+        try:
+            if _compares(condition, reading.value):
+                return True
+        except UNCLEAR as error:
+            doubt = error
+    if doubt:
+        raise doubt
+    return False
+
+
+def _compares(condition: Condition, value: object) -> bool:
+    """TypeError when the value is of a kind that cannot be compared so."""
+    if isinstance(value, _Nothing):
+        raise TypeError(value.why)
     match condition.test:
+        case Comparison.PRESENT:
+            return True
         case Comparison.EQUALS:
             return _same(value, condition.value)
         case Comparison.LIKE:
@@ -200,18 +230,33 @@ def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _argument(name: str, details: Mapping[str, Any]) -> tuple[bool, Any]:
-    """Whether it is there, and what it is; TypeError when what should hold it is no object."""
-    value: Any = details
-    for part in name.split("."):
-        if value is None:
-            return False, None
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{_kind(value)} holds no {part!r}")
-        if part not in value:
-            return False, None
-        value = value[part]
-    return True, value
+class _Nothing(NamedTuple):
+    """In place of a value: what should hold it is no object."""
+
+    why: str
+
+
+class _Reading(NamedTuple):
+    """Something that an argument's name may mean."""
+
+    value: Any
+    dotted: bool
+    """A key on the way has a dot in it."""
+
+
+def _readings(name: str, holder: object, dotted: bool = False) -> Iterator[_Reading]:
+    """All that a name leads to: a dot in it is a step, or a part of a key. No more than there are values."""
+    if holder is None:
+        return
+    if not isinstance(holder, Mapping):
+        yield _Reading(_Nothing(f"{_kind(holder)} holds no {name!r}"), dotted)
+        return
+    if name in holder:
+        yield _Reading(holder[name], dotted or "." in name)
+    for dot in (place for place, sign in enumerate(name) if sign == "."):
+        key, rest = name[:dot], name[dot + 1 :]
+        if key in holder:
+            yield from _readings(rest, holder[key], dotted or "." in key)
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,7 +290,7 @@ def _fits(rule: Rule, submission: Submission, details: Mapping[str, Any], now: d
     """None when that cannot be said."""
     try:
         return rule.fits(submission, details, now)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except UNCLEAR as error:
         log.warning("rule_failed", rule=rule.id, why=str(error))
         return None
 

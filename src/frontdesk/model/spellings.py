@@ -11,6 +11,8 @@ _NOT_SEEN = frozenset({"Cf", "Cc", "Cn", "Mn", "Me"})
 _FILLERS = frozenset("\u115f\u1160")
 """Letters that have no shape."""
 _ONE_SHAPE = str.maketrans("i1|0", "lllo")
+_COLONS = frozenset(":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u16ec\u205a\u2236\u2982\ua789")
+"""Signs that are read as one, besides those that are made one by NFKC."""
 _LATIN = re.compile(
     r"LATIN (?:(?:SMALL|CAPITAL) LETTER|LETTER SMALL CAPITAL)(?: [A-Z]+)? ([A-Z])(?: WITH .*)?"
 )
@@ -30,6 +32,11 @@ def skeleton(name: str) -> str:
     digits count, and those that share a shape (``l``, ``i`` and ``1``) are one."""
     shapes = plain(name).translate(_ONE_SHAPE)
     return "".join(character for character in shapes if character.isalnum())
+
+
+def holds_colon(name: str) -> bool:
+    """Whether a reader sees a colon in it."""
+    return not _COLONS.isdisjoint(unicodedata.normalize("NFKC", name))
 
 
 @lru_cache(maxsize=4096)

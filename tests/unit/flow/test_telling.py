@@ -135,6 +135,19 @@ def test_words_are_cut_before_the_action() -> None:
     assert f"/approve {asked.id}" in text
 
 
+@pytest.mark.parametrize("limit", LIMITS)
+def test_hidden_values_are_counted_with_where_they_are_shown(limit: int | None) -> None:
+    asked = confirmation(details={"token": "hunter2", "env": {"API_KEY": "x"}})
+    text = teller().text(asked, limit)
+    assert "hunter2" not in text
+    if actions.render(asked.payload or b"").text in text:
+        assert "2 values are hidden. See them before you decide: " in text
+        assert f"frontdesk confirm show {asked.id} --reveal" in text
+    else:
+        assert "See all of it before you decide" in text
+    assert "hidden" not in teller().text(confirmation(details={"text": "x"}))
+
+
 def test_small_chat_sees_who_asks_what_and_where_all_of_it_is() -> None:
     asked = confirmation(details={"text": "x" * 300})
     text = teller().text(asked, 300, LINK)

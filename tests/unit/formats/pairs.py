@@ -84,6 +84,45 @@ def some_value(chance: random.Random, depth: int = 0) -> Any:
     return {chance.choice(NAMES): some_value(chance, depth + 1) for _ in range(chance.randrange(4))}
 
 
+SECRETS = ("token", "password", "credentials", "API_KEY", "Cookie", "tokens")
+OPTIONS = ("--token", "--password=hunter2", "--", "-u", "TOKEN=x", "--token x", "curl")
+VALUES = ("hunter2", "Bearer hunter2", "a=b; c=d", "rm -rf /", "/srv", "-rf", "rm", "$(rm)", "x;reboot", "~")
+
+
+def some_secret_value(chance: random.Random, depth: int = 0) -> Any:
+    """A value with secrets, and with what wants to pass for one."""
+    kind = chance.randrange(6 if depth < 3 else 3)
+    if kind < 2:
+        return chance.choice(VALUES)
+    if kind == 2:
+        return chance.choice((None, True, 5, *OPTIONS))
+    if kind == 3:
+        return [chance.choice((*OPTIONS, *VALUES)) for _ in range(chance.randrange(6))]
+    if kind == 4:
+        return [some_secret_value(chance, depth + 1) for _ in range(chance.randrange(4))]
+    names = (*SECRETS, "command", "args", "name", "value")
+    return {chance.choice(names): some_secret_value(chance, depth + 1) for _ in range(chance.randrange(4))}
+
+
+def some_secret_pair(chance: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The details of two actions with secrets; mostly a single place differs."""
+    first = {name: some_secret_value(chance) for name in ("argv", "env", *chance.sample(SECRETS, 2))}
+    return first, changed_secret(first, chance)
+
+
+def changed_secret(value: Any, chance: random.Random) -> Any:
+    match value:
+        case dict() if value:
+            name = chance.choice([*value])
+            return {**value, name: changed_secret(value[name], chance)}
+        case list() if value and chance.randrange(4):
+            place = chance.randrange(len(value))
+            return [*value[:place], changed_secret(value[place], chance), *value[place + 1 :]]
+        case str() if chance.randrange(2):
+            return chance.choice((*VALUES, value + "x", f"{value} /etc", value + ";x"))
+    return some_secret_value(chance)
+
+
 def some_pair(chance: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
     """The details of two actions; mostly a single place differs, or nothing but the spelling."""
     first = {name: some_value(chance) for name in chance.sample(NAMES, 3)}

@@ -212,13 +212,49 @@ class TestSecrets:
             '    HOME: "/root"',
         ]
 
-    def test_structure_that_goes_by_a_secrets_name_is_masked_whole_and_stays_in_the_bytes(self) -> None:
+    def test_structure_that_goes_by_a_secrets_name_keeps_its_shape_and_stays_in_the_bytes(self) -> None:
         details = {"credentials": {"user": "ann", "keys": ["hunter2"]}, "host": "db1"}
         payload = canonical.payload("act", details)
-        assert actions.render(payload).text.splitlines()[2:] == [f"  credentials: {MARK}", '  host: "db1"']
+        assert actions.render(payload).text.splitlines()[2:] == [
+            "  credentials:",
+            "    keys:",
+            f"      - {MARK}",
+            '    user: "ann"',
+            '  host: "db1"',
+        ]
         assert canonical.read_strict(payload)["details"] == details
-        other = canonical.payload("act", {**details, "credentials": {"user": "eve", "keys": ["hunter2"]}})
+        other = canonical.payload("act", {**details, "credentials": {"user": "ann", "keys": ["hunter3"]}})
         assert canonical.digest(other) != canonical.digest(payload)
+
+    @pytest.mark.parametrize(
+        ("details", "hidden", "note"),
+        [
+            ({"path": "/srv", "x": f"x {MARK}", MARK: 1}, 0, ""),
+            ({"env": {"TOKEN": "x"}}, 1, "1 value is hidden."),
+            ({"argv": ["--token", "x", "--password=y", "https://a:b@c"]}, 3, "3 values are hidden."),
+            ({"credentials": {"a": ["x", 1, None], "b": "x"}}, 3, "3 values are hidden."),
+            ({"ghp" + "_" + "a1" * 18: "x"}, 1, "1 value is hidden."),
+        ],
+    )
+    def test_hidden_values_are_counted(self, details: Mapping[str, Any], hidden: int, note: str) -> None:
+        shown = actions.render(canonical.payload("act", details))
+        assert (shown.hidden, shown.note) == (hidden, note)
+        assert actions.render(canonical.payload("act", details), limit=0).hidden == hidden
+
+    def test_revealed_view_has_every_value_and_nothing_invisible(self) -> None:
+        name = "ghp" + "_" + "a1" * 18
+        details = {name: 1, "env": {"TOKEN": "hunter2 \u202e"}, "argv": ["--token", "x"], "otp": 5}
+        shown = actions.render(canonical.payload("act", details), reveal=True)
+        assert shown == actions.Shown(shown.text, True, 0)
+        assert shown.text.splitlines()[2:] == [
+            "  argv:",
+            '    - "--token"',
+            '    - "x"',
+            "  env:",
+            '    TOKEN: "hunter2 \\u{202e}"',
+            f"  {name}: 1",
+            "  otp: 5",
+        ]
 
     def test_secret_in_a_name_is_masked(self) -> None:
         name = "ghp" + "_" + "a1" * 18
@@ -339,6 +375,43 @@ BYPASSES: dict[str, tuple[Any, Any]] = {
     "the last character of a long text": ({"sql": "x" * 20_000 + "a"}, {"sql": "x" * 20_000 + "b"}),
     "an escape in place of the character": ({"cmd": "a\nb"}, {"cmd": "a\\nb"}),
     "a sign of the view in the text": ({"path": "/srv/data "}, {"path": "/srv/data␣"}),
+    "a target after the end of options": (
+        {"argv": ["rm", "-rf", "--", "--token", "a"]},
+        {"argv": ["rm", "-rf", "--", "--token", "b"]},
+    ),
+    "a target in the place of a secret": (
+        {"argv": ["rm", "--token", "/tmp/a"]},
+        {"argv": ["rm", "--token", "/tmp/b"]},
+    ),
+    "a target after the end of options in a text": ({"cmd": "rm -- --token a"}, {"cmd": "rm -- --token b"}),
+    "a command by the name of a secret": (
+        {"auth_token": {"command": "rm", "args": ["-rf", "/"]}},
+        {"auth_token": {"command": "ls", "args": ["-rf", "/"]}},
+    ),
+    "a list by the name of a secret": (
+        {"credentials": ["rm", "-rf", "/"]},
+        {"credentials": ["rm", "-rf", "/srv"]},
+    ),
+    "more of a list by the name of a secret": (
+        {"credentials": ["rm", "x"]},
+        {"credentials": ["rm", "x", "y"]},
+    ),
+    "a command in a secret variable": (
+        {"env": {"TOKEN": "rm -rf /srv"}, "argv": ["sh", "-c", "$TOKEN"]},
+        {"env": {"TOKEN": "rm -rf /etc"}, "argv": ["sh", "-c", "$TOKEN"]},
+    ),
+    "a command in an assignment": (
+        {"cmd": "env TOKEN=\"rm -rf /srv\" sh -c '$TOKEN'"},
+        {"cmd": "env TOKEN=\"rm -rf /etc\" sh -c '$TOKEN'"},
+    ),
+    "a variable after a cookie": (
+        {"cmd": "COOKIE=x; PATH=/tmp/a run"},
+        {"cmd": "COOKIE=x; PATH=/tmp/b run"},
+    ),
+    "the command that prints a secret": (
+        {"env": {"RESTIC_PASSWORD_COMMAND": "a"}},
+        {"env": {"RESTIC_PASSWORD_COMMAND": "b"}},
+    ),
 }
 
 
@@ -367,12 +440,48 @@ class TestBypasses:
         with capsys.disabled():
             print(f"\n  approval view: {differing} pairs of actions that differ look different")
 
+    @pytest.mark.prove
+    def test_actions_with_secrets_that_differ_look_different_or_differ_in_what_is_said_to_be_hidden(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        chance = random.Random(2027)
+        wanted = counts.count(1_500, 20_000)
+        differing = told_apart = 0
+        while differing < wanted:
+            payloads = [canonical.payload("act", details) for details in pairs.some_secret_pair(chance)]
+            check_told_apart(*payloads)
+            differing += payloads[0] != payloads[1]
+            told_apart += len({seen(actions.render(payload).text) for payload in payloads}) == 2
+        assert 0 < differing - told_apart < differing / 2, "some differ in hidden values alone, most do not"
+        with capsys.disabled():
+            print(
+                f"\n  approval view: {told_apart} of {differing} pairs with secrets look different,"
+                " the others differ in values that are counted as hidden"
+            )
+
     @given(pairs.values, pairs.values)
     def test_any_two_values_look_the_same_only_when_they_are(self, one: Any, other: Any) -> None:
-        payloads = [canonical.canonical(value) for value in (one, other)]
-        views = [actions.render(payload).text for payload in payloads]
-        if not any(MARK in text for text in views):
-            assert (views[0] == views[1]) is (payloads[0] == payloads[1])
+        check_told_apart(canonical.canonical(one), canonical.canonical(other))
+
+
+def check_told_apart(one: bytes, other: bytes) -> None:
+    """They look different when they differ, but for values that both say are hidden."""
+    masked = [actions.render(payload) for payload in (one, other)]
+    whole = [actions.render(payload, reveal=True) for payload in (one, other)]
+    assert (seen(whole[0].text) == seen(whole[1].text)) is (one == other), (one, other)
+    assert [view.hidden for view in whole] == [0, 0]
+    for view, all_of_it in zip(masked, whole, strict=True):
+        assert (view.text == all_of_it.text) is (view.hidden == 0)
+        check_only_hidden(view.text, all_of_it.text)
+    if one != other and seen(masked[0].text) == seen(masked[1].text):
+        assert masked[0].hidden == masked[1].hidden > 0, (one, other)
+
+
+def check_only_hidden(masked: str, whole: str) -> None:
+    """Everything else than what stands in the place of marks is in the masked view, in order."""
+    place = 0
+    for part in masked.split(MARK):
+        place = whole.index(part, place) + len(part)
 
 
 def seen(text: str) -> str:

@@ -69,7 +69,7 @@ class TestNames:
     )
     def test_value_of_a_secret_name_is_hidden(self, name: str) -> None:
         assert masking.masked({name: "x"}) == {name: MARK}
-        assert masking.masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: MARK}}]
+        assert masking.masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: [MARK]}}]
 
     @pytest.mark.parametrize(
         "name",
@@ -116,30 +116,30 @@ class TestNames:
         assert masking.masked(value) == value
 
     @pytest.mark.parametrize(
-        "structure",
+        ("structure", "shown"),
         [
-            ["x", "y"],
-            [["x"], {"a": None}],
-            {"username": "ann", "type": "basic", "value": "x", "more": [{"a": "y"}, 7]},
-            {"enabled": True, "count": 3},
-            [True, None, 0],
-            {"from": "$TOKEN"},
+            (["x", "y"], [MARK, MARK]),
+            ([["x"], {"a": None}], [[MARK], {"a": None}]),
+            (
+                {"username": "ann", "type": "basic", "value": "x", "more": [{"a": "y"}, 7]},
+                {"username": "ann", "type": "basic", "value": MARK, "more": [{"a": MARK}, MARK]},
+            ),
+            ([True, None, 0], [True, None, MARK]),
+            ({"from": "$TOKEN"}, {"from": "$TOKEN"}),
+            (["rm", "-rf", "/"], [MARK, "-rf", "/"]),
+            ({"command": "rm", "args": ["-rf", "x"]}, {"command": "rm", "args": ["-rf", "x"]}),
+            ({"`reboot`": "x"}, {"`reboot`": MARK}),
+            ("Bearer x", f"Bearer {MARK}"),
+            ("a=b; c=d", f"a={MARK}; c={MARK}"),
+            ("a=b; c=/d", f"a={MARK}; c=/d"),
+            ("a=b; reboot", "a=b; reboot"),
         ],
     )
-    def test_structure_under_a_secret_name_is_hidden_whole(self, structure: Any) -> None:
-        assert masking.masked({"credentials": structure, "user": "ann"}) == {
-            "credentials": MARK,
-            "user": "ann",
-        }
-        assert masking.masked([{"deep": [{"apiKeys": structure}]}]) == [{"deep": [{"apiKeys": MARK}]}]
-        assert masking.masked({"name": "DB_PASSWORD", "value": structure})["value"] == MARK
-
-    def test_structure_in_which_something_could_run_is_shown_but_for_its_secrets(self) -> None:
-        value = {"secrets": {"argv": ["sh", "-c", "$(rm -rf /)"], "type": "basic", "pin": 1234}}
-        assert masking.masked(value) == {
-            "secrets": {"argv": [MARK, MARK, "$(rm -rf /)"], "type": "basic", "pin": MARK}
-        }
-        assert masking.masked({"token": {"`reboot`": "x"}}) == {"token": {"`reboot`": MARK}}
+    def test_structure_under_a_secret_name_keeps_its_shape(self, structure: Any, shown: Any) -> None:
+        value = {"credentials": structure, "user": "ann"}
+        assert masking.masked(value) == {"credentials": shown, "user": "ann"}
+        assert masking.masked([{"deep": [{"apiKeys": structure}]}]) == [{"deep": [{"apiKeys": shown}]}]
+        assert masking.masked({"name": "DB_PASSWORD", "value": structure})["value"] == shown
 
     def test_what_is_masked_is_left_as_it_was(self) -> None:
         value = {"credentials": {"user": "ann", "keys": ["x"]}, "cmd": "curl --token abc"}
@@ -271,15 +271,19 @@ class TestCommands:
             ("tool --api-key x --force", f"tool --api-key {MARK} --force"),
             ("tool -token x", f"tool -token {MARK}"),
             ("PGPASSWORD=x psql -h db", f"PGPASSWORD={MARK} psql -h db"),
-            ("export A=1 TOKEN='a b' B=2", f"export A=1 TOKEN='{MARK}' B=2"),
-            ('--secret="a \\" b" c', f'--secret="{MARK}" c'),
+            ("export A=1 TOKEN='a' B=2", f"export A=1 TOKEN='{MARK}' B=2"),
+            ('--secret="a" c', f'--secret="{MARK}" c'),
             ('{"password": "x", "n": 1}', f'{{"password": "{MARK}", "n": 1}}'),
             ('{\\"password\\": \\"x\\", \\"n\\": 1}', f'{{\\"password\\": \\"{MARK}\\", \\"n\\": 1}}'),
             ("password: x\nuser: ann\ntoken = y", f"password: {MARK}\nuser: ann\ntoken = {MARK}"),
             ("https://h/?api_key=x&b=1", f"https://h/?api_key={MARK}&b=1"),
             ("curl -H 'Authorization: Bearer x' h", f"curl -H 'Authorization: Bearer {MARK}' h"),
             ("curl -H 'X-Api-Key: x' h", f"curl -H 'X-Api-Key: {MARK}' h"),
-            ("curl -H Cookie:a=b;c=d h", f"curl -H Cookie:{MARK} h"),
+            ("curl -H Cookie:a=b;c=d h", f"curl -H Cookie:{MARK};c={MARK} h"),
+            ("curl -H 'Cookie: a=b; c=/d; e=f' h", f"curl -H 'Cookie: a={MARK}; c=/d; e={MARK}' h"),
+            ("tool -- TOKEN=x", f"tool -- TOKEN={MARK}"),
+            ("env 'TOKEN=x' run", f"env 'TOKEN={MARK}' run"),
+            ("bash -lc 'TOKEN=x run /srv'", f"bash -lc 'TOKEN={MARK} run /srv'"),
             ("curl -u ann:pw https://h", f"curl -u ann:{MARK} https://h"),
             ("env=TOKEN=x", f"env=TOKEN={MARK}"),
             ("Server=db;Password=x;Port=1", f"Server=db;Password={MARK};Port=1"),
@@ -294,8 +298,11 @@ class TestCommands:
         ("argv", "shown"),
         [
             (["tool", "--token", "x", "y"], ["tool", "--token", MARK, "y"]),
-            (["--password", "a b", "--token=x"], ["--password", MARK, f"--token={MARK}"]),
+            (["--password", "a", "--token=x"], ["--password", MARK, f"--token={MARK}"]),
+            (["--token", "x", "--", "--token", "y"], ["--token", MARK, "--", "--token", "y"]),
             (["-token", "x"], ["-token", MARK]),
+            (["-H", "Cookie: a=b; c=d"], ["-H", f"Cookie: a={MARK}; c={MARK}"]),
+            (["-H", "X-Auth-Token:x"], ["-H", f"X-Auth-Token:{MARK}"]),
             (["env", "TOKEN=x", "run"], ["env", f"TOKEN={MARK}", "run"]),
             (["/usr/bin/curl", "-u", "ann:pw", "h"], ["/usr/bin/curl", "-u", f"ann:{MARK}", "h"]),
             (["curl", "-H", "Authorization: Basic eDp5"], ["curl", "-H", f"Authorization: Basic {MARK}"]),
@@ -318,6 +325,15 @@ class TestCommands:
             ["docker", "run", "-u", "1000:1000"],
             ["password", "x"],
             ["-p", "8080"],
+            ["rm", "-rf", "--", "--token", "victim"],
+            ["rm", "-rf", "--", "--token=victim", "TOKEN=x", "https://a:b@c"],
+            ["--token", "--", "x"],
+            *(["--token", path] for path in ("/tmp/x", "./x", "../x", "~/x", "~")),
+            *(["--token", several] for several in ("rm -rf x", "a\tb", "a\nb")),
+            *(["--token", signs] for signs in ("a;b", "a|b", "a&b", "$a", "`a`", "a>b", "{a,b}", "a'b")),
+            ["curl", {}, "x", "-u", "x:/tmp/x"],
+            ["env", "TOKEN=rm -rf /srv", "sh", "-c", "$TOKEN"],
+            ["--token=rm -rf", "--token=/srv", "TOKEN=rm\n-rf", "X-Api-Key: rm -rf"],
         ],
     )
     def test_other_arguments_are_shown(self, argv: list[Any]) -> None:
@@ -359,6 +375,23 @@ class TestCommands:
         assert masking.masked(["--token", runs]) == ["--token", runs]
         assert masking.masked(f'TOKEN="{runs}"').count(runs.rpartition(" ")[2]) == 1
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "rm -rf -- --token victim",
+            "rm -rf -- --token=victim",
+            "rm --token /tmp/victim",
+            "env TOKEN=\"rm -rf /srv\" sh -c '$TOKEN'",
+            "env 'TOKEN=rm -rf /srv' sh -c '$TOKEN'",
+            "env \"TOKEN=rm -rf /srv\" sh -c '$TOKEN'",
+            "TOKEN=rm\\ -rf\\ /srv",
+            "RESTIC_PASSWORD_COMMAND=reboot restic",
+            "rm bearer /etc/important1",
+        ],
+    )
+    def test_target_in_a_text_cannot_pass_for_a_secret(self, text: str) -> None:
+        assert masking.masked({"cmd": text}) == {"cmd": text}
+
     def test_command_after_an_empty_assignment_is_shown(self) -> None:
         assert masking.masked("TOKEN= rm -rf /") == "TOKEN= rm -rf /"
 
@@ -381,7 +414,7 @@ def is_whole(shown: Any, value: Any) -> bool:
         case list() if isinstance(shown, list):
             pairs_shown = zip(shown, value, strict=True)
         case dict() | list():
-            return shown == MARK and bool(value)
+            return False
         case _:
             return not isinstance(shown, dict | list)
     return all(is_whole(*each) for each in pairs_shown)

@@ -16,6 +16,7 @@ from frontdesk.model.confirmations import (
     Status,
     Terms,
     clamp_timeout,
+    is_reserved,
 )
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -101,6 +102,57 @@ def test_grant_ends_a_minute_after_the_decision() -> None:
     approved = asked().resolved(Status.APPROVED, by="token:ann", at=NOW)
     assert approved.grant_until == NOW + timedelta(seconds=60)
     assert asked().grant_until is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "over"), [(-61, True), (-59, False), (0, False), (299, False), (300, True)]
+)
+def test_request_is_overdue_after_its_time_and_long_before_it_was_made(seconds: int, over: bool) -> None:
+    assert asked().is_overdue(NOW + timedelta(seconds=seconds)) is over
+    decided = asked().resolved(Status.APPROVED, by="token:ann", at=NOW)
+    assert not decided.is_overdue(NOW + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("by", "by_rule", "at_once"),
+    [("rule:r1", True, True), ("system:muted", False, True), ("token:ann", False, False)],
+)
+def test_what_was_denied_at_once_is_known_by_whose_word_it_was(by: str, by_rule: bool, at_once: bool) -> None:
+    denied = asked().resolved(Status.DENIED, by=by, at=NOW)
+    assert (denied.is_by_rule, denied.was_denied_at_once) == (by_rule, at_once)
+    assert not asked().resolved(Status.APPROVED, by=by, at=NOW).was_denied_at_once
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token:ann",
+        "token\N{FULLWIDTH COLON}ann",
+        "token\N{SMALL COLON}ann",
+        "token\N{PRESENTATION FORM FOR VERTICAL COLON}ann",
+        "token\N{RATIO}ann",
+        "token\N{MODIFIER LETTER COLON}ann",
+        "a\N{DOUBLE COLON EQUAL}b",
+        "local",
+        " Local ",
+        "\N{CIRCLED LATIN SMALL LETTER L}ocal",
+        "l\N{CYRILLIC SMALL LETTER O}cal",
+        "lo-cal",
+        "1ocal",
+        "ｓｙｓｔｅｍ",
+        "Rule",
+        "t\N{COMBINING ACUTE ACCENT}oken",
+    ],
+)
+def test_name_that_reads_like_one_of_somebody_whom_we_know_is_reserved(name: str) -> None:
+    assert is_reserved(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["agent", "builder", "tokenizer", "local-builder", "café", "日本", "token ann"]
+)
+def test_other_names_are_anybodys(name: str) -> None:
+    assert not is_reserved(name)
 
 
 @pytest.mark.parametrize(

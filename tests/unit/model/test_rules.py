@@ -150,6 +150,46 @@ def test_rule_about_a_missing_argument_does_not_fit(details: dict[str, Any]) -> 
     assert decide(known, details=details) is Effect.ALLOW
 
 
+DOTTED = [
+    {"a.b.c": 1},
+    {"a": {"b": {"c": 1}}},
+    {"a.b": {"c": 1}},
+    {"a": {"b.c": 1}},
+    {"a.b.c": 1, "a": {"b": {"c": 2}}},
+    {"a.b.c": 2, "a": {"b": {"c": 1}}},
+    {"a.b.c": 1, "a": "text"},
+    {"a.b.c": "text", "a": {"b.c": 1}},
+]
+
+
+@pytest.mark.parametrize("details", DOTTED)
+@pytest.mark.parametrize(
+    ("test", "value"), [(Comparison.EQUALS, 1), (Comparison.BELOW, 2), (Comparison.PRESENT, None)]
+)
+def test_key_with_dots_gets_around_no_rule(test: Comparison, value: object, details: dict[str, Any]) -> None:
+    where = (Condition(argument="a.b.c", test=test, value=value),)
+    allowing = rule(Effect.ALLOW, action="send_mail")
+    assert decide([allowing, rule(Effect.DENY, conditions=where)], details=details) is Effect.DENY
+    assert decide([allowing, rule(Effect.ASK, conditions=where)], details=details) is Effect.ASK
+
+
+@pytest.mark.parametrize("details", DOTTED)
+def test_rule_that_allows_fits_no_argument_that_can_be_meant_otherwise(details: dict[str, Any]) -> None:
+    where = (Condition(argument="a.b.c", value=1),)
+    nested = details == {"a": {"b": {"c": 1}}}
+    allowing = rule(Effect.ALLOW, action="send_mail", conditions=where)
+    assert decide([allowing], details=details) is (Effect.ALLOW if nested else Effect.ASK)
+
+
+@pytest.mark.parametrize("details", [{"a.b": 2}, {"a.b": 2, "a": {"b": 3}}, {"a.c": 1}, {"b": 1}])
+def test_other_keys_with_dots_are_no_matter_of_a_rule(details: dict[str, Any]) -> None:
+    known = [
+        rule(Effect.DENY, conditions=(Condition(argument="a.b", value=1),)),
+        rule(Effect.ALLOW, action="send_mail"),
+    ]
+    assert decide(known, details=details) is Effect.ALLOW
+
+
 def test_null_is_no_other_plain_value() -> None:
     known = [
         rule(Effect.DENY, conditions=(Condition(argument="to"),)),

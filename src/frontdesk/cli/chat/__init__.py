@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
 
 FROM_INPUT = "-"
+BACK = "frontdesk run --chat"
 NOT_ANSWERED, INTERRUPTED = 1, 130
 
 
@@ -55,11 +57,17 @@ def _prepare_output() -> None:
 
 async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, start: bool) -> int:
     async with _reached(loaded, start) as terminal:
-        conversation = Conversation(terminal, Keyboard(), chat)
+        conversation = Conversation(terminal, Keyboard(), chat, _back(chat, start))
         if text is None:
             await conversation.run()
             return 0
         return await _ask_once(conversation, text, JsonScreen() if as_json else Screen(asides_to_stderr=True))
+
+
+def _back(chat: str, start: bool) -> str:
+    """The command that comes back to the chat."""
+    named = [] if chat == CLI else ["--chat", chat]
+    return shlex.join(["frontdesk", "chat", *named, *(["--start"] if start else [])])
 
 
 @asynccontextmanager
@@ -92,10 +100,10 @@ class JsonScreen(Screen):
         output.show_json_line(happened)
 
 
-async def chat_with(gateway: "Gateway", *, chat: str = CLI) -> None:
+async def chat_with(gateway: "Gateway") -> None:
     """Talk to a gateway of this process until somebody leaves.
 
     SIGINT, SIGTERM and SIGHUP are the chat's until then.
     """
     _prepare_output()
-    await Conversation(Terminal(gateway.desk), Keyboard(), chat).run()
+    await Conversation(Terminal(gateway.desk), Keyboard(), CLI, BACK).run()

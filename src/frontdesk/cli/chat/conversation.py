@@ -13,6 +13,7 @@ from frontdesk.app.terminal import Plain, Terminal
 from frontdesk.cli import one_line, output
 from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
 from frontdesk.cli.chat.screen import Line, Screen
+from frontdesk.flow.commands import registry
 
 STOP = "/stop"
 STOP_SECONDS = 20.0
@@ -24,7 +25,13 @@ WELCOME = (
 AWAY = "While you were away:"
 GOODBYE = "Goodbye."
 ALLOW = "Allow it? yes or no: "
-YES, NO = ("yes", "y"), ("no", "n")
+DECISIONS = dict.fromkeys(("yes", "y"), "/approve") | dict.fromkeys(("no", "n"), "/deny")
+EARLY = "{said!r} was written before this was asked, and decides nothing."
+NEXT = "{said!r} waits, and comes next."
+UNDECIDED = (
+    "{id} is not decided: the agent waits on, until the time is over. To come back: {back}\n"
+    "There /approve {id} and /deny {id} decide."
+)
 DONE = "done"
 REFUSED = "refused"
 """A command that was not obeyed: why not is its answer."""
@@ -37,10 +44,12 @@ Ask = Callable[[str], None]
 class Conversation:
     """One chat of a terminal. Everything that was shown is noted as collected."""
 
-    def __init__(self, terminal: Terminal, keyboard: Keyboard, chat: str) -> None:
+    def __init__(self, terminal: Terminal, keyboard: Keyboard, chat: str, back: str) -> None:
+        """``back`` is the command that comes back to this chat."""
         self._terminal = terminal
         self._keyboard = keyboard
         self._chat = chat
+        self._back = back
         self._line = Line()
         self._queued: list[tuple[str, Screen]] = []
         """The turns of messages that were said while another one waited for a decision."""
@@ -128,26 +137,39 @@ class Conversation:
             await _end(deciding)
 
     async def _decide(self, confirmation_id: str, earlier: list[asyncio.Task[None]]) -> None:
-        """Read lines until the turn goes on: yes and no decide, others are said to the agent, and wait."""
+        """Read lines until the turn goes on: yes and no decide, others are said to the agent, and wait. The
+        end of the input leaves the chat, and decides nothing."""
         await _end(earlier)
-        commands = dict.fromkeys(YES, "/approve") | dict.fromkeys(NO, "/deny")
-        self._keyboard.forget_lines()
-        self._line.ask(ALLOW)
-        while (line := await self._keyboard.read_line()) is not None:
-            self._line.answered()
+        for said in self._keyboard.forget_lines(DECISIONS):
+            Screen(self._line).aside(EARLY.format(said=said))
+        asks = True
+        while (line := await self._hear(asks)) is not None:
             said = line.strip()
-            command = commands.get(said.lower())
+            command = DECISIONS.get(said.lower())
             text = f"{command} {confirmation_id}" if command else said
-            if not await _completed(self._tell(text)) or not command:
-                self._line.ask(ALLOW)
+            asks = not (await _completed(self._tell(text)) and _settles(text, confirmation_id))
+        self._line.end()
+        output.show(UNDECIDED.format(id=confirmation_id, back=self._back))
+        self._keyboard.leave()
+
+    async def _hear(self, asks: bool) -> str | None:
+        """The next line. Before one that is there already nobody is asked: it is no answer."""
+        if asks and not self._keyboard.has_line:
+            self._line.ask(ALLOW)
+            line = await self._keyboard.read_line()
+            self._line.answered()
+            return line
+        return await self._keyboard.read_line()
 
     async def _tell(self, text: str) -> bool:
-        """Whether it was taken. Commands are answered at once; anything else waits for its turn."""
+        """Whether it was taken. Commands that need not wait are answered at once, the rest in its turn."""
         try:
-            if text.startswith("/"):
-                return await self._obey(text) == DONE
             if text:
-                await self._queue(text)
+                receipt = await self._terminal.accept(text, self._chat)
+                if text.startswith("/") and not receipt["waiting"]:
+                    following = self._terminal.follow(receipt["turn_id"])
+                    return await self._show(following, Screen(self._line)) == DONE
+                await self._queue(text, receipt["turn_id"])
         except errors.GatewayUnreachable:
             raise
         except errors.FrontdeskError as error:
@@ -155,14 +177,17 @@ class Conversation:
             return False
         return True
 
-    async def _queue(self, text: str) -> None:
-        """Say something that is answered later; what is said about that now is shown."""
-        receipt = await self._terminal.accept(text, self._chat)
+    async def _queue(self, text: str, turn_id: str) -> None:
+        """Something that is answered later; what is said about that now is shown."""
         screen = Screen(self._line)
-        for each in await self._terminal.uncollected(self._chat):
-            if each["turn_id"] == receipt["turn_id"]:
-                screen.tell(each)
-        self._queued.append((receipt["turn_id"], screen))
+        notices = [
+            each for each in await self._terminal.uncollected(self._chat) if each["turn_id"] == turn_id
+        ]
+        for each in notices:
+            screen.tell(each)
+        if not notices:
+            screen.aside(NEXT.format(said=text))
+        self._queued.append((turn_id, screen))
 
     async def _obey(self, text: str) -> str:
         return await self._show(self._terminal.say(text, self._chat), Screen(self._line))
@@ -194,6 +219,16 @@ class Conversation:
                 raise
             finally:
                 await _end({showing})
+
+
+def _settles(text: str, confirmation_id: str) -> bool:
+    """Whether a command that is taken ends the question, so that it is not asked again."""
+    found = registry.parse(text)
+    if found is None:
+        return False
+    command, argument = found
+    decides = f"/{command.name}" in DECISIONS.values() and argument.split()[:1] == [confirmation_id]
+    return decides or command.stops_turn or f"/{command.name}" == STOP
 
 
 async def _completed(work: Coroutine[Any, Any, T]) -> T:

@@ -6,10 +6,11 @@ Lines are edited by the terminal itself. Nothing here blocks in a read, which an
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 import termios
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ class Keyboard:
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
         loop.add_signal_handler(signal.SIGINT, self._interrupt.set)
         for number in ENDS:
-            loop.add_signal_handler(number, self._leave)
+            loop.add_signal_handler(number, self.leave)
         try:
             yield
         finally:
@@ -54,7 +55,8 @@ class Keyboard:
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler or signal.SIG_DFL)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Leaving is raised wherever somebody waits, now and from now on."""
         self._leaving = True
         self._interrupt.set()
 
@@ -63,11 +65,26 @@ class Keyboard:
         if not self._leaving:
             self._interrupt.clear()
 
-    def forget_lines(self) -> None:
-        """What was typed before answers nothing that is asked now."""
-        self._unread = b""
+    @property
+    def has_line(self) -> bool:
+        """Whether there is a line that was read and not given out yet."""
+        return b"\n" in self._unread
+
+    def forget_lines(self, answers: Collection[str]) -> list[str]:
+        """Drop the lines that would answer what is asked now, and were written before; they are returned.
+        Other lines stay. A line that was only begun is dropped, too: its end may be an answer."""
+        while not self._ended and self._is_readable():
+            self._read()
         with contextlib.suppress(termios.error):
             termios.tcflush(self._file, termios.TCIFLUSH)
+        *lines, _ = self._unread.split(b"\n")
+        dropped = [line for line in lines if _text(line).strip().lower() in answers]
+        self._unread = b"".join(line + b"\n" for line in lines if line not in dropped)
+        return [_text(line).strip() for line in dropped]
+
+    def _is_readable(self) -> bool:
+        ready, _, _ = select.select([self._file], [], [], 0)
+        return bool(ready)
 
     async def unless_interrupted(self, work: Awaitable[T]) -> T:
         """Wait for the work. Interrupted when Ctrl-C comes first, or Leaving; a task goes on then."""
@@ -91,7 +108,7 @@ class Keyboard:
             await self._readable()
             self._read()
         line, newline, self._unread = self._unread.partition(b"\n")
-        return line.decode("utf-8", "replace").rstrip("\r") if line or newline else None
+        return _text(line) if line or newline else None
 
     async def _readable(self) -> None:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
@@ -111,3 +128,7 @@ class Keyboard:
             read = b""  # the terminal is gone
         self._unread += read
         self._ended = not read
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")

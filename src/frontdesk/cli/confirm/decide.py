@@ -22,6 +22,7 @@ STATUSES = [ALL, *map(str, Status)]
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
 NOTHING_WAITS = "Nothing waits for a decision. All requests: frontdesk confirm list --status all"
+REVEAL = "See them with: frontdesk confirm show {id} --reveal{url}"
 TAKES_A_YES = (
     "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
 )
@@ -81,18 +82,39 @@ def _time(seconds: float | None) -> str:
     return "-" if seconds is None else output.local_time(datetime.fromtimestamp(seconds, UTC).isoformat())
 
 
-@click.command("show", epilog=output.examples("frontdesk confirm show c_19345b7a590bd322"))
+@click.command(
+    "show",
+    epilog=output.examples(
+        "frontdesk confirm show c_19345b7a590bd322", "frontdesk confirm show c_19345b7a590bd322 --reveal"
+    ),
+)
 @click.argument("confirmation_id", metavar="ID")
+@click.option("--reveal", is_flag=True, help="Show hidden values, too; the audit log says that you did.")
 @reaching.URL
 @JSON
 @click.pass_obj
-def show_command(config_file: Path | None, confirmation_id: str, url: str | None, as_json: bool) -> None:
-    """Show a request: the exact action, all of it, and what became of it."""
+def show_command(
+    config_file: Path | None, confirmation_id: str, reveal: bool, url: str | None, as_json: bool
+) -> None:
+    """Show a request: the exact action, all of it, and what became of it.
+
+    Passwords, keys and tokens are hidden, and counted. With --reveal they are shown to whoever may decide.
+    """
     asked = _find(config_file, url, confirmation_id)
+    if reveal:
+        asked |= {"details": _reveal(config_file, url, confirmation_id)["details"]}
     if as_json:
         output.show_json(asked)
     else:
-        _show(asked)
+        _show(asked, url, reveal=reveal)
+
+
+def _reveal(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
+    """The action as an approver asked to see it, which is in the log now."""
+    path = f"{steps.path_of(confirmation_id)}/reveal"
+    told: Plain = reaching.ask(config_file, url, steps.say("POST", path, about=confirmation_id))
+    payload: Plain = told["payload"]
+    return payload
 
 
 def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
@@ -101,11 +123,11 @@ def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Pl
     return asked
 
 
-def _show(asked: Plain) -> None:
+def _show(asked: Plain, url: str | None, *, reveal: bool = False) -> None:
     for name, fact in _facts(asked).items():
         output.show(f"{name:<{COLUMN}}{_line(str(fact))}")
     output.show("")
-    output.show(_action(asked))
+    output.show(_action(asked, url, reveal=reveal))
     output.show("")
     output.show(actions.prose(asked["description"]))
 
@@ -122,7 +144,7 @@ def _facts(asked: Plain) -> dict[str, object]:
         "decided by": asked["resolved_by"],
         "decided": _time(asked["resolved_at"]) if asked["resolved_at"] else None,
         "reason": asked["reason"],
-        "carried out": _time(asked["redeemed_at"]) if asked["redeemed_at"] else None,
+        "used": _time(asked["redeemed_at"]) if asked["redeemed_at"] else None,
         "asks again": asked["renewal_of"],
         "digest": asked["digest"],
     }
@@ -134,14 +156,18 @@ def _missing(asked: Plain) -> str:
     return f" ({missing} more needed)" if missing > 0 else ""
 
 
-def _action(asked: Plain) -> str:
+def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
     """The action out of the bytes that the digest is of, put together here."""
     if asked["details"] is None:
         return LEFT_OUT if asked.get("details_omitted") else ERASED
     payload = canonical.payload(asked["action"], asked["details"])
     if canonical.digest(payload) != asked["digest"]:
         raise errors.DigestMismatch(confirmation_id=asked["id"])
-    return actions.render(payload).text
+    shown = actions.render(payload, reveal=reveal)
+    if not shown.hidden:
+        return shown.text
+    how = REVEAL.format(id=asked["id"], url=f" --url {url}" if url else "")
+    return f"{shown.text}\n\n{shown.note} {how}"
 
 
 @click.command(
@@ -178,15 +204,15 @@ def approve_command(
     """
     asked = _find(config_file, url, confirmation_id)
     if not yes and digest is None and asked["status"] == Status.PENDING:
-        _ask_for_yes(asked)
+        _ask_for_yes(asked, url)
     said = {"approver": name, "reason": reason, "digest": digest or asked["digest"]}
     _decide(config_file, url, confirmation_id, "approve", said, as_json)
 
 
-def _ask_for_yes(asked: Plain) -> None:
+def _ask_for_yes(asked: Plain, url: str | None) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(TAKES_A_YES)
-    _show(asked)
+    _show(asked, url)
     output.show("")
     click.confirm("Approve exactly this?", abort=True)
 

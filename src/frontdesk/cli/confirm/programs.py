@@ -1,4 +1,5 @@
-"""A command as people approve it and as it is run: this program, these arguments, here, this environment."""
+"""A command as people approve it and as it is run: this program, these arguments, here, this environment, and
+this input."""
 
 import errno
 import hashlib
@@ -7,6 +8,7 @@ import shlex
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -19,6 +21,11 @@ PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TERM", "TMPDIR", "TZ"
 """The variables that every command gets. Others must be named, so that people see them."""
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 SCRIPT = b"#!"
+MOST_INPUT_BYTES = 1024 * 1024
+MOST_SHOWN_BYTES = 64 * 1024
+"""Of longer input people see the size and the digest, as they do of what is no text."""
+OPEN_FILES = "/dev/fd"
+STANDARD_ERROR = 2
 CANNOT_RUN, NOT_FOUND = 126, 127
 """What shells end with, too."""
 
@@ -29,6 +36,15 @@ class Executable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sha256: str
 
 
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the command reads from its standard input."""
+
+    sha256: str
+    size: int
+    text: str | None
+    """All of it; None when it is no text, or a long one."""
+
+
 class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that reaches the command: people see it, and nothing else is used."""
 
@@ -37,6 +53,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Without any link in it."""
     env: dict[str, str]
     executable: Executable
+    stdin: Input | None
+    """None for no input at all."""
+    umask: str
+    """In octal digits: what others may not do with the files that it makes."""
 
     @property
     def details(self) -> dict[str, Any]:
@@ -53,8 +73,15 @@ def read_program(details: Mapping[str, Any]) -> Program:
     return msgspec.convert(details, type=Program)
 
 
-def describe(argv: Sequence[str], cwd: str, environ: Mapping[str, str], named: Iterable[str]) -> Program:
-    """The command as it is now. OSError when there is no such program; InvalidInput for what is no text."""
+def describe(
+    argv: Sequence[str],
+    cwd: str,
+    environ: Mapping[str, str],
+    named: Iterable[str],
+    given: bytes | None = None,
+) -> Program:
+    """The command as it is now, with what is given to it as its input. OSError when there is no such program;
+    InvalidInput for what is no text."""
     env = _environment(environ, named)
     _check_text([*argv, cwd, *env, *env.values()])
     path = os.path.realpath(_find(argv[0], cwd, env.get("PATH", USUAL_PATH)))
@@ -63,7 +90,41 @@ def describe(argv: Sequence[str], cwd: str, environ: Mapping[str, str], named: I
         executable = Executable(path=path, sha256=_sha256(file))
     finally:
         os.close(file)
-    return Program(argv=list(argv), cwd=cwd, env=env, executable=executable)
+    stdin = None if given is None else _describe_input(given)
+    return Program(
+        argv=list(argv), cwd=cwd, env=env, executable=executable, stdin=stdin, umask=f"{_umask():04o}"
+    )
+
+
+def read_input() -> bytes:
+    """All of our standard input. InvalidInput when that is too much."""
+    with open(0, "rb", closefd=False) as opened:
+        given = opened.read(MOST_INPUT_BYTES + 1)
+    if len(given) > MOST_INPUT_BYTES:
+        raise errors.InvalidInput(
+            what="The standard input", why=f"it is longer than {MOST_INPUT_BYTES} bytes"
+        )
+    return given
+
+
+def _describe_input(given: bytes) -> Input:
+    return Input(sha256=hashlib.sha256(given).hexdigest(), size=len(given), text=_text_of(given))
+
+
+def _text_of(given: bytes) -> str | None:
+    if len(given) > MOST_SHOWN_BYTES or b"\0" in given:
+        return None
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _umask() -> int:
+    """What is in force; the system tells it only to whoever sets another one."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def _environment(environ: Mapping[str, str], named: Iterable[str]) -> dict[str, str]:
@@ -121,18 +182,44 @@ class Here:
             raise errors.ActionChanged(what=approved, why="it is another directory")
 
 
-def execute(program: Program, here: Here) -> NoReturn:
-    """Become the command. ActionChanged when its place or its file is not what was approved; OSError when the
-    system does not run it."""
+def execute(program: Program, here: Here, given: bytes | None = None) -> NoReturn:
+    """Become the command. ActionChanged when its place, its file or its input is not what was approved;
+    OSError when the system does not run it."""
     here.check(program.cwd)
+    _give(program.stdin, given)
     file = _checked(program.executable)
     # A program is run from the very file that was looked at. A script's interpreter opens it by its name.
     by_name = os.pread(file, len(SCRIPT), 0) == SCRIPT or os.execve not in os.supports_fd
     sys.stdout.flush()
     sys.stderr.flush()
+    os.umask(int(program.umask, 8))
+    _keep_files()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execve(program.executable.path if by_name else file, program.argv, program.env)
+
+
+def _give(approved: Input | None, given: bytes | None) -> None:
+    """Make exactly the approved bytes our standard input; without any it is empty."""
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    if approved is not None:
+        if given is None or _describe_input(given) != approved:
+            raise errors.ActionChanged(what="The standard input", why="its content has changed")
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+    # That is not done by dup2 where both are the same one.
+    os.set_inheritable(0, True)
+
+
+def _keep_files() -> None:
+    """Let the command have no open file but the first three."""
+    for name in os.listdir(OPEN_FILES):
+        with suppress(OSError):  # the one that this list was read from is closed by now
+            if int(name) > STANDARD_ERROR:
+                os.set_inheritable(int(name), False)
 
 
 def _checked(approved: Executable) -> int:

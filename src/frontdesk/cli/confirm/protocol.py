@@ -109,6 +109,8 @@ class Server:
         except errors.InexactJson as error:
             self._refuse(_id_of(line), Refused(PARSE_ERROR, str(error)))
             return
+        if message == []:
+            self._refuse(None, Refused(INVALID_REQUEST, "There is nothing in this batch."))
         for each in message if isinstance(message, list) else [message]:
             self._take_message(each)
 

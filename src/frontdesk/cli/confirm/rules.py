@@ -17,7 +17,7 @@ from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TERMINAL
 from frontdesk.confirm import steps
 from frontdesk.formats import canonical
-from frontdesk.model.confirmations import MAX_TIMEOUT_SECONDS, TOKEN
+from frontdesk.model.confirmations import DIGEST, MAX_TIMEOUT_SECONDS, TOKEN
 from frontdesk.model.rules import MAX_QUORUM, Comparison, Effect
 
 TESTS = {"=": Comparison.EQUALS, "~": Comparison.LIKE, ">": Comparison.ABOVE, "<": Comparison.BELOW}
@@ -27,7 +27,6 @@ TERMS = ("quorum", "approvers", "needs_reason", "escalate_after_seconds", "escal
 
 _CONDITION = re.compile(r"(?P<argument>[^=~<>]+)(?:(?P<test>[=~<>])(?P<value>.*))?", re.DOTALL)
 _SPAN = re.compile(r"(?P<number>[1-9][0-9]{0,4})(?P<unit>[mhd])")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(rf"{TERMINAL}|[^\s:]+:\S.*")
 
 Plain = dict[str, Any]
@@ -212,7 +211,7 @@ def _names(option: str) -> Callable[[tuple[str, ...]], list[str]]:
 
 def _digest(text: str) -> str:
     found = text.strip().lower()
-    if not _DIGEST.fullmatch(found):
+    if not DIGEST.fullmatch(found):
         raise click.BadParameter("a digest has 64 signs of 0-9 and a-f", param_hint="--digest")
     return found
 
@@ -301,6 +300,8 @@ def _person(name: str, loaded: Config) -> frozenset[str]:
 @click.pass_obj
 def revoke_rule(config_file: Path | None, rule_id: str, url: str | None, as_json: bool) -> None:
     """Revoke a rule; what it allowed or denied before stays so."""
+    if not rule_id:
+        raise errors.InvalidInput(what="The id of the rule", why="it is empty")
     reaching.ask(config_file, url, steps.say("DELETE", f"/rules/{quote(rule_id, safe='')}"))
     if as_json:
         output.show_json({"id": rule_id, "revoked": True})

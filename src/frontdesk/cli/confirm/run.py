@@ -33,6 +33,7 @@ STOPPED = 130
     epilog=output.examples(
         "frontdesk confirm run --action publish -- twine upload dist/app-1.0.tar.gz",
         "frontdesk confirm run --action clean_up --env LEVEL=2 --timeout 600 -- ./clean.sh /srv",
+        "frontdesk confirm run --action migrate --stdin -- psql app < migration.sql",
     ),
 )
 @click.option(
@@ -41,6 +42,7 @@ STOPPED = 130
 @click.option("--description", help="What it is for; not set, it is the command itself.")
 @click.option(
     "--timeout",
+    "timeout_seconds",
     type=click.IntRange(MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS),
     default=DEFAULT_TIMEOUT_SECONDS,
     show_default=True,
@@ -53,40 +55,48 @@ STOPPED = 130
     metavar="NAME[=VALUE]",
     help="Pass a variable on, besides the usual ones; people see it.",
 )
-@click.option("--session", metavar="KEY", help="The conversation that it belongs to.")
+@click.option(
+    "--stdin",
+    "with_input",
+    is_flag=True,
+    help="Pass the standard input on, at most 1 MiB; people see it. Without this the command gets none.",
+)
+@click.option("--session", "session_key", metavar="KEY", help="The conversation that it belongs to.")
 @reaching.URL
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND …", type=click.UNPROCESSED)
 @click.pass_obj
 def run_command(
     config_file: Path | None,
+    /,
     action: str,
     description: str | None,
-    timeout: int,
     variables: tuple[str, ...],
-    session: str | None,
+    with_input: bool,
     url: str | None,
     argv: tuple[str, ...],
+    **options: Unpack[Options],
 ) -> None:
     """Run a command when somebody has approved exactly that.
 
-    People see the program with its digest, every argument, the directory and the environment, and these are
-    used, without a shell. The service at confirm.host and confirm.port, or at --url, is believed, whoever
-    runs it. The exit code is the command's; 125 when it was not approved, 126 when it cannot be run, 127 when
-    there is none.
+    People see the program with its digest, every argument, the directory, the environment, the umask and the
+    input, and these are used, without a shell. The input is empty, in a terminal too, unless --stdin is
+    given: then all of it is read before anybody is asked. Other open files are not passed on. The service at
+    confirm.host and confirm.port, or at --url, is believed, whoever runs it. The exit code is the command's;
+    125 when it was not approved, 126 when it cannot be run, 127 when there is none.
     """
     with _told():
         loaded = config.load(config_file)
         here = programs.Here()
-        program = programs.describe(argv, here.path, config.environment(), variables)
+        given = programs.read_input() if with_input else None
+        program = programs.describe(argv, here.path, config.environment(), variables, given)
         asking = Asking(loaded, url)
         approved = asking.obtain(
             action,
             description or f"Run {program.shown}"[:MAX_TEXT_CHARACTERS],
             program.details,
-            timeout_seconds=timeout,
-            session_key=session,
+            **options,
         )
-        programs.execute(programs.read_program(approved.details), here)
+        programs.execute(programs.read_program(approved.details), here, given)
 
 
 class Asking:
@@ -137,8 +147,9 @@ class Asking:
         if found.status is not Status.PENDING:
             return f"{ticket.id} is {found.status}. See it with: {show}"
         return (
-            f"{ticket.id} is not withdrawn: it can be decided until its time is over, and the same command,"
-            f" started again, waits for the same decision. See it with: {show}"
+            f"{ticket.id} is not withdrawn: it can be decided until its time is over. The same command,"
+            " started again before it is decided, waits for the same decision; after a yes it asks anew."
+            f" See it with: {show}"
         )
 
 

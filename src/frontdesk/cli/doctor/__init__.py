@@ -89,11 +89,20 @@ def _store(loaded: Config) -> Finding:
     try:
         asyncio.run(_open(loaded))
     except errors.StoreLocked as error:
-        held = IN_USE if _gateway_runs(loaded) else f"in use: {one_line(error)}"
-        return Finding(check="store", text=f"{name}, {held}")
+        return _held(loaded, name, error)
     except errors.FrontdeskError as error:
         return Finding(check="store", verdict=Verdict.FAILED, text=one_line(error))
     return Finding(check="store", text=name)
+
+
+def _held(loaded: Config, name: str, error: errors.StoreLocked) -> Finding:
+    """A store that something has: what runs for this home, or a stranger to it."""
+    if _gateway_runs(loaded):
+        return Finding(check="store", text=f"{name}, {IN_USE}")
+    if confirmations.find_own(loaded):
+        return Finding(check="store", text=f"{name}, in use by the running confirmation service")
+    text = f"{name} is in use by {error.holder}: nothing else of frontdesk starts until that has ended"
+    return Finding(check="store", verdict=Verdict.WARNING, text=text)
 
 
 def _gateway_runs(loaded: Config) -> bool:

@@ -2,22 +2,31 @@
 
 import asyncio
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 
 from frontdesk import errors
-from frontdesk.app import audits, build, reach
+from frontdesk.app import audits, build, reach, sockets
+from frontdesk.app.confirmations import socket_of
 from frontdesk.cli import anchors, audit, one_line
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.doctor.findings import Finding, Verdict
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
 from frontdesk.web import ports
+from frontdesk.web.confirmations.serving import SERVED_AT
 
 SECONDS = 5.0
 NOBODY = (
     "nobody is told of requests: no connected channel has a home_channel. Who decides has to look at the page"
     " /approvals, or at frontdesk confirm list"
+)
+
+NOT_KNOWN = (
+    "not known whether any are overdue: only the program that has the store could tell. Its log has"
+    " callback_failed for each that fails"
 )
 
 
@@ -65,29 +74,60 @@ async def _connected(loaded: Config) -> set[str]:
     return {str(channel.name) for channel in channels}
 
 
+class Own(msgspec.Struct, frozen=True, kw_only=True):
+    """The service of this home, which runs."""
+
+    served_at: str | None
+    waiting: int
+
+    def has(self, port: int) -> bool:
+        return self.served_at is not None and urlsplit(self.served_at).port == port
+
+
+def find_own(loaded: Config) -> Own | None:
+    """The service that answers on the owner's socket, where nobody else can listen."""
+    path = socket_of(loaded.home)
+    if not path.is_socket():
+        return None
+    try:
+        with (
+            sockets.address_of(path) as address,
+            httpx.Client(transport=httpx.HTTPTransport(uds=address), timeout=SECONDS) as client,
+        ):
+            answer = client.get(f"{reaching.OWN}/health")
+            return Own(served_at=answer.headers.get(SERVED_AT), waiting=answer.json()["pending_count"])
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _service(loaded: Config) -> Finding:
     confirm = loaded.confirm
-    where = f"{confirm.host}:{confirm.port}"
     if not confirm.enabled:
         return Finding(check="confirmations", text="not served on a port: confirm.enabled is false")
+    own, where = find_own(loaded), f"{confirm.host}:{confirm.port}"
     try:
         with ports.listening(confirm.host, confirm.port):
-            return Finding(check="confirmations", text=f"{where} is free")
+            return Finding(check="confirmations", text=_free(own, where))
     except errors.AddressInUse:
-        return _answering(reaching.address(loaded, None), where)
+        return _taken(own, where, confirm.port)
     except errors.CannotListen as error:
         return Finding(check="confirmations", verdict=Verdict.WARNING, text=one_line(error))
 
 
-def _answering(url: str, where: str) -> Finding:
-    """Whether it is the service that has the port."""
-    try:
-        told = httpx.get(f"{url}/health", timeout=SECONDS, trust_env=False).json()
-        waiting = told["pending_count"]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        text = f"{where} is taken by another program: stop that one, or choose another confirm.port"
-        return Finding(check="confirmations", verdict=Verdict.WARNING, text=text)
-    return Finding(check="confirmations", text=f"served at {where}, {waiting} waiting")
+def _free(own: Own | None, where: str) -> str:
+    if own is None or own.served_at is None:
+        return f"{where} is free"
+    return f"served at {own.served_at}, {own.waiting} waiting; {where}, which is set, is free"
+
+
+def _taken(own: Own | None, where: str, port: int) -> Finding:
+    """Whether it is the service of this home that has the port."""
+    if own and own.has(port):
+        return Finding(check="confirmations", text=f"served at {where}, {own.waiting} waiting")
+    place = own.served_at or "no port" if own else None
+    yours = f"your service is at {place}" if place else "no service of yours runs"
+    text = f"{where} is taken by another program ({yours}): stop that one, or choose another confirm.port"
+    return Finding(check="confirmations", verdict=Verdict.WARNING, text=text)
 
 
 def _log(loaded: Config, anchor: str | None) -> Finding:
@@ -111,7 +151,7 @@ def _callbacks(loaded: Config) -> Finding:
     try:
         told = asyncio.run(_owed(loaded))
     except errors.StoreLocked:
-        return Finding(check="callbacks", text="not looked for: another program has the store")
+        return Finding(check="callbacks", verdict=Verdict.NOTE, text=NOT_KNOWN)
     except errors.FrontdeskError as error:
         return Finding(check="callbacks", verdict=Verdict.WARNING, text=one_line(error))
     if told["overdue"]:

@@ -7,6 +7,8 @@ import msgspec
 
 class Verdict(StrEnum):
     OK = "ok"
+    NOTE = "note"
+    """Nothing is wrong, but something is not known."""
     WARNING = "warning"
     FAILED = "failed"
 

@@ -28,17 +28,16 @@ async def _decide(parts: Parts, request: Request, verb: Literal["approve", "deny
     if not wanted:
         return Reply(WHICH.format(usage=f"/{verb} ID [reason]"), refused=True)
     decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
-    return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
+    return _told(await decide(wanted, _caller(request), reason=reason or None))
 
 
-async def _caller(parts: Parts, request: Request) -> Caller:
+def _caller(request: Request) -> Caller:
     """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
     role = access.Role(request.turn.role) if request.turn.role else access.Role.USER
     named = people.name_of(request.turn.source)
     if not role.covers(access.Role.APPROVER):
         raise errors.NotAllowed(who=named, rule=NOT_YOURS)
-    others = await parts.store.people.linked(named)
-    return Caller(id=named, kind=Kind.APPROVER, people=others)
+    return Caller(id=named, kind=Kind.APPROVER)
 
 
 def _told(decided: Confirmation) -> Reply:

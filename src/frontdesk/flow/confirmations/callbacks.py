@@ -50,15 +50,15 @@ class Callbacks:
 
     async def _tell(self, owed: Owed) -> None:
         asked, kept = owed.confirmation, self._store.confirmations
-        if await self._call(asked.callback_url or "", asked.id, body_of(asked)):
-            await kept.drop_callback(asked.id)
+        if await self._call(owed.url, asked.id, body_of(asked)):
+            await kept.drop_callback(owed)
             log.info("callback_heard", confirmation=asked.id)
         elif owed.attempts >= MOST_ATTEMPTS:
-            await kept.drop_callback(asked.id)
+            await kept.drop_callback(owed)
             log.warning("callback_given_up", confirmation=asked.id, attempts=owed.attempts)
         else:
             seconds = min(FIRST_PAUSE_SECONDS * 2 ** (owed.attempts - 1), LONGEST_PAUSE_SECONDS)
-            await kept.retry_callback(asked.id, self._clock.now() + timedelta(seconds=seconds))
+            await kept.retry_callback(owed, self._clock.now() + timedelta(seconds=seconds))
 
 
 def body_of(asked: Confirmation) -> bytes:

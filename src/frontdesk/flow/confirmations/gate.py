@@ -20,6 +20,8 @@ WAIT_SECONDS = 30.0
 NOT_IN_TIME = "nobody decided in time"
 WITHDRAWN = "it was withdrawn"
 DENIED = "it was denied"
+STOPPED = "stopped"
+"""Why the store refuses a grant to a turn that was told to stop."""
 
 Show = Callable[[events.Asked], None]
 """Shows whoever follows the turn what people are asked."""
@@ -37,7 +39,8 @@ class Gate:
     async def pass_on(
         self, claim: Claim, approval: events.Approval, show: Show, lend: Lend
     ) -> events.Decision:
-        """The decision about what an agent asks for; its grant is used up when it is approved.
+        """The decision about what an agent asks for; its grant is used up when it is approved. GrantUnusable
+        when the turn was told to stop by then.
 
         A turn that runs again finds what it asked for before: what waits goes on waiting, what was approved
         and not yet used is used now.
@@ -55,6 +58,8 @@ class Gate:
                 caller = _caller(claim.turn)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
+                if refusal.refused == STOPPED:
+                    raise
                 if not refusal.renewal:
                     return events.Decision(id=approval.id, approved=False, reason=refusal.why)
                 asked = await self._service.find(refusal.renewal)

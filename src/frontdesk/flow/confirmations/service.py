@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.confirmations import Anew, Redemption, Tell
+from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import forms, rounds
+from frontdesk.flow.confirmations.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.flow.confirmations.tidying import Tidying
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
@@ -64,13 +65,19 @@ def no_one(_: Confirmation) -> Sequence[Delivery]:
 
 class Confirmations:
     def __init__(
-        self, store: Store, settings: Settings, *, clock: Clock | None = None, tell: Tell = no_one
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        elapsed: Elapsed = since_boot,
+        tell: Tell = no_one,
     ) -> None:
         self._store = store
         self._kept = store.confirmations
         self._clock = clock or SystemClock()
         self._tell = tell
-        self._tidying = Tidying(self._kept)
+        self._tidying = Tidying(self._kept, Steadiness(elapsed))
         self.settings = settings
 
     async def submit(
@@ -217,6 +224,23 @@ class Confirmations:
         log.info("confirmation_voted", confirmation=voted.id, by=caller.id, status=str(voted.status))
         return voted
 
+    async def reveal(self, confirmation_id: str, caller: Caller) -> Confirmation:
+        """The request, for somebody who may decide about it and wants to see what is masked; the log has
+        who."""
+        now = self._clock.now()
+        person = await self._as_person(caller)
+
+        def check(asked: Confirmation) -> None:
+            asked.check_decider(person, self.settings.mode, now)
+
+        try:
+            revealed = await self._kept.reveal(confirmation_id, check, caller.id, now)
+        except errors.NotAllowed as refusal:
+            log.warning("reveal_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
+            raise
+        log.info("confirmation_revealed", confirmation=confirmation_id, by=caller.id)
+        return revealed
+
     async def check_decider(self, asked: Confirmation, caller: Caller) -> None:
         """NotAllowed for whoever may not decide about it."""
         asked.check_decider(await self._as_person(caller), self.settings.mode, self._clock.now())
@@ -251,7 +275,7 @@ class Confirmations:
             self._clock.now(),
             new_id=_new_id,
             tell=partial(self._told_or_warned, also=also),
-            anew=Anew(rules=partial(self._rule_again, asked), settings=self.settings),
+            renewing=Renewing(rules=partial(self._rule_again, asked), settings=self.settings),
             claim=claim,
         )
         if redemption.payload is None:
@@ -282,9 +306,6 @@ class Confirmations:
 
     async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
         return await self._kept.audit_newest(min(max(limit, 1), MOST_LISTED))
-
-    async def audit_rows(self, after: int, limit: int) -> Sequence[audit.Row]:
-        return await self._kept.audit_rows(after, limit)
 
     async def follow(self, after: int) -> AsyncIterator[audit.Row]:
         """What happens from there on, as it happens."""

@@ -35,8 +35,10 @@ DECIDE = "Decide with /approve {id} or /deny {id} REASON until {end:%H:%M} UTC."
 LINK = "\nOr see it and decide here; the link is for you alone: {link}"
 TOO_LONG = "action: {action}\nIt is too long for this chat. See all of it before you decide: {where}"
 SHORTEST = "{id} waits for somebody to allow it. See all of it before you decide: {where}"
+REVEAL = "See them before you decide: {where}"
 ERASED = "(what it was about has been erased)"
 NO_PAGE = "frontdesk confirm show {id}"
+REVEALING = "--reveal"
 ENDED = {
     Status.APPROVED: "{id} ({action}) was approved by {by}.",
     Status.DENIED: "{id} ({action}) was denied by {by}.",
@@ -63,14 +65,17 @@ def _first_within(room: int, forms: Iterable[Form]) -> Form:
     return form
 
 
-def _whole(asked: Confirmation, room: int) -> str | None:
-    """All of the action; None when there is no room for it."""
+def _whole(asked: Confirmation, room: int, places: Iterable[str]) -> str | None:
+    """All of the action, and that something of it is hidden; None when there is no room for it."""
     if asked.payload is None:
         return ERASED
     if len(asked.payload) > MOST_RENDERED_BYTES:
         return None
     shown = actions.render(asked.payload, limit=room)
-    return shown.text if shown.whole else None
+    if not shown.whole:
+        return None
+    where = f" {REVEAL.format(where=' or '.join(places))}" if shown.hidden else ""
+    return "\n\n".join(part for part in (shown.text, shown.note + where) if part)
 
 
 def _asked(asked: Confirmation, shown: str, most: int) -> str:
@@ -183,7 +188,8 @@ class Telling:
     def _forms(self, asked: Confirmation, room: int, link: str) -> Iterator[Form]:
         """How it can be told, the best first: nobody decides about half of the action."""
         decide = DECIDE.format(id=asked.id, end=asked.expires_at)
-        whole, places = _whole(asked, room), self._places(asked)
+        places = self._places(asked)
+        whole = _whole(asked, room, [*places[:-1], f"{places[-1]} {REVEALING}"])
         for end, most in product((decide + link, decide), NAME_CHARACTERS):
             if whole is not None:
                 yield _asked(asked, whole, most), end

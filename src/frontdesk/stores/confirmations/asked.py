@@ -1,29 +1,32 @@
 """Confirmations as they are looked up and written in a transaction, and what the log says of them.
 
 Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the door that
-requests come in through, lanes, the audit log.
+requests come in through, lanes, the audit log. Who joins a request locks it behind the door; those who hold a
+row and want the door hold one that waits no longer.
 """
 
 import hmac
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Tell
 from frontdesk.model.audit import Entry, Kind
-from frontdesk.model.confirmations import Confirmation, Status
+from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status
 from frontdesk.stores import deliveries
 from frontdesk.stores.confirmations.requests import (
     confirmation_row,
     payload_row,
+    read_callbacks,
     read_confirmation,
     read_listed,
 )
-from frontdesk.stores.rows import maybe_micros
+from frontdesk.stores.rows import maybe_micros, to_micros
 from frontdesk.stores.work import Work, row, rows, run
 
 DOOR = "confirmations"
+CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
 
 NewId = Callable[[], str]
 
@@ -66,10 +69,22 @@ def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
     """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names."""
     told = tuple(told)
     for each in told:
-        if each.callback_url and each.status is not Status.PENDING:
-            yield from run("owe_callback", confirmation_id=each.id, now=maybe_micros(each.resolved_at))
+        if each.status is not Status.PENDING:
+            yield from _owe(each)
     found = [delivery for each in told for delivery in tell(each)]
     yield from deliveries.add(sorted(found, key=lambda delivery: delivery.lane))
+
+
+def _owe(ended: Confirmation) -> Work[None]:
+    """To whoever wants to hear of it by now: somebody may have joined while its row was waited for."""
+    found = yield from row("callbacks_of", confirmation_id=ended.id)
+    for url in read_callbacks(found[0] if found else None):
+        yield from run("owe_callback", confirmation_id=ended.id, url=url, now=maybe_micros(ended.resolved_at))
+
+
+def at(now: datetime) -> dict[str, int]:
+    """By which times a query tells what waits: now, and what is too far after it to be true."""
+    return {"now": to_micros(now), "latest": to_micros(now + CLOCK_SLACK)}
 
 
 def same_digest(known: str, given: str) -> bool:

@@ -7,6 +7,7 @@ from frontdesk import errors
 from frontdesk.model.confirmations import (
     AT_ONCE_SECONDS,
     MOST_AT_ONCE,
+    MOST_CALLBACKS,
     MOST_KEYS,
     MOST_PENDING,
     Confirmation,
@@ -14,19 +15,22 @@ from frontdesk.model.confirmations import (
     Submission,
     is_reserved,
 )
+from frontdesk.model.spellings import skeleton
+from frontdesk.stores.confirmations.asked import at
 from frontdesk.stores.rows import from_micros, to_micros
 from frontdesk.stores.work import Work, rows
 
 
 def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
-    """What was asked for after now, by a clock that was set back, counts as long as what was asked before."""
+    """An action counts however it is written. What was asked for after now, by a clock that was set back,
+    counts as long as what was asked before. What was withdrawn counts, too: people were told of it."""
     window = timedelta(seconds=settings.window_seconds)
     ((lately, first_at, waiting, ends_at),) = yield from rows(
         "confirmation_load",
-        action=action,
+        reads_as=skeleton(action),
         since=to_micros(now - window),
         until=to_micros(now + window),
-        now=to_micros(now),
+        **at(now),
     )
     if lately >= settings.rate_limit:
         raise errors.RateLimited(
@@ -66,13 +70,23 @@ def check_keys(waiting: Confirmation, now: datetime) -> Work[None]:
     """Who joins a request with ever new keys takes space, too."""
     ((known,),) = yield from rows("count_confirmation_keys", confirmation_id=waiting.id)
     if known >= MOST_KEYS:
-        ends_at, most = to_micros(waiting.expires_at), waiting.timeout_seconds
-        raise errors.RateLimited(
-            action=waiting.action,
-            limit=MOST_KEYS,
-            window_seconds=most,
-            retry_after_seconds=_seconds_until(ends_at, timedelta(0), now, most=most),
-        )
+        raise _joined_too_often(waiting, MOST_KEYS, now)
+
+
+def check_callbacks(waiting: Confirmation, now: datetime) -> None:
+    """And so does who joins it with ever new addresses."""
+    if len(waiting.callbacks) >= MOST_CALLBACKS:
+        raise _joined_too_often(waiting, MOST_CALLBACKS, now)
+
+
+def _joined_too_often(waiting: Confirmation, limit: int, now: datetime) -> errors.RateLimited:
+    ends_at, most = to_micros(waiting.expires_at), waiting.timeout_seconds
+    return errors.RateLimited(
+        action=waiting.action,
+        limit=limit,
+        window_seconds=most,
+        retry_after_seconds=_seconds_until(ends_at, timedelta(0), now, most=most),
+    )
 
 
 def _seconds_until(first_at: int | None, window: timedelta, now: datetime, *, most: int) -> int:

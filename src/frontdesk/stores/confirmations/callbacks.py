@@ -19,10 +19,10 @@ def count(now: datetime) -> Work[Backlog]:
 def claim(now: datetime, until: datetime, limit: int) -> Work[Sequence[Owed]]:
     values = {"now": to_micros(now), "until": to_micros(until), "limit": limit}
     owed = []
-    for confirmation_id, attempts in (yield from rows("claim_callbacks", **values)):
+    for confirmation_id, url, attempts in (yield from rows("claim_callbacks", **values)):
         asked = yield from one("confirmation", confirmation_id=confirmation_id)
-        if asked and asked.callback_url:
-            owed.append(Owed(confirmation=asked, attempts=attempts))
-        else:  # it was erased meanwhile
-            yield from run("drop_callback", confirmation_id=confirmation_id)
+        if asked:
+            owed.append(Owed(confirmation=asked, url=url, attempts=attempts))
+        else:  # its row makes no sense
+            yield from run("drop_callback", confirmation_id=confirmation_id, url=url)
     return owed

@@ -10,7 +10,7 @@ from frontdesk.stores.mail import erased_body
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.work import Work, row, rows, run
 
-BELONGINGS = ("forget_payload", "forget_votes", "forget_keys", "forget_callback", "forget_echoes")
+BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
 
 def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
@@ -20,6 +20,7 @@ def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
     if (yield from row("erase_payload", confirmation_id=asked.id)) is None:
         return False
     yield from run("erase_reasons", confirmation_id=asked.id)
+    yield from run("forget_callbacks", confirmation_id=asked.id)
     yield from _erase_messages(asked.id)
     yield from audit.append(entry_of(Kind.PAYLOAD_ERASED, asked, by, now))
     return True

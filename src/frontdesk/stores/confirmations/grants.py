@@ -1,6 +1,5 @@
 """Grants: an approved action is given out once, within its time; a lapsed one is asked again once."""
 
-import re
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import NamedTuple
@@ -8,9 +7,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.confirmations import Anew, Redemption, Tell
+from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
 from frontdesk.model.audit import Entry, Kind
-from frontdesk.model.confirmations import GRANT_SECONDS, Confirmation, Status, Terms
+from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, Confirmation, Status, Terms
 from frontdesk.model.rules import Effect
 from frontdesk.model.turns import Claim
 from frontdesk.stores import audit
@@ -32,32 +31,31 @@ from frontdesk.stores.work import Work, row
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"
-DIGESTED = re.compile("[0-9a-f]{64}")
 
 
-class Again(NamedTuple):
-    """Who redeems, and how a lapsed grant is asked for again."""
+class Wish(NamedTuple):
+    """Who redeems, and how a lapsed grant is asked for wish."""
 
     by: str
     new_id: NewId
     tell: Tell
-    anew: Anew | None
+    renewing: Renewing | None
     claim: Claim | None = None
     """Of the turn that asked, for as long as it goes on."""
 
 
-def redeem(confirmation_id: str, digest: str, now: datetime, again: Again) -> Work[Redemption]:
-    by = again.by
+def redeem(confirmation_id: str, digest: str, now: datetime, wish: Wish) -> Work[Redemption]:
+    by = wish.by
     asked = yield from locked(confirmation_id)
-    if votes.is_overdue(asked, now):
-        asked = yield from votes.time_out(asked, now, again.tell)
+    if asked.is_overdue(now):
+        asked = yield from votes.time_out(asked, now, wish.tell)
     refused = _refusal(asked, digest, now)
-    if refused is None and again.claim:
-        refused = yield from _stopped(again.claim)
+    if refused is None and wish.claim:
+        refused = yield from _stopped(wish.claim)
     if refused is None:
         return (yield from _use_up(asked, by, now))
-    renewal, entries = (yield from _renew(asked, now, again)) if refused == LAPSED else (None, [])
-    given = digest if DIGESTED.fullmatch(digest) else None
+    renewal, entries = (yield from _renew(asked, now, wish)) if refused == LAPSED else (None, [])
+    given = digest if DIGEST.fullmatch(digest) else None
     refusal = entry_of(Kind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
     yield from audit.append(*(yield from echoes.admit(refusal)), *entries)
     return Redemption(confirmation=asked, refused=refused, renewal=renewal)
@@ -97,9 +95,7 @@ def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
     return Redemption(confirmation=used, payload=used.payload)
 
 
-def _renew(
-    lapsed: Confirmation, now: datetime, again: Again
-) -> Work[tuple[Confirmation | None, list[Entry]]]:
+def _renew(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[tuple[Confirmation | None, list[Entry]]]:
     """Ask again, once, as the rules of today say, unless it waits already or was denied."""
     if lapsed.renewal_of is not None:
         return None, []
@@ -111,22 +107,22 @@ def _renew(
     if same:
         muted = any(each.status is Status.DENIED for each in same)
         return None if muted else same[-1], []
-    terms = yield from _terms_again(lapsed, now, again)
+    terms = yield from _terms_again(lapsed, now, wish)
     if terms is None:
         return None, []
-    asked = replace(renewed(lapsed, again.new_id(), now), terms=terms)
+    asked = replace(renewed(lapsed, wish.new_id(), now), terms=terms)
     yield from insert(asked)
-    yield from tell_of([asked], again.tell)
-    return asked, [entry_of(Kind.RENEWED, asked, again.by, now, renewal_of=lapsed.id)]
+    yield from tell_of([asked], wish.tell)
+    return asked, [entry_of(Kind.RENEWED, asked, wish.by, now, renewal_of=lapsed.id)]
 
 
-def _terms_again(lapsed: Confirmation, now: datetime, again: Again) -> Work[Terms | None]:
+def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms | None]:
     """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
-    if again.anew is None:
+    if wish.renewing is None:
         return lapsed.terms
-    ruling = again.anew.rules((yield from rules.holding(now)))
+    ruling = wish.renewing.rules((yield from rules.holding(now)))
     try:
-        yield from budgets.check_load(lapsed.action, again.anew.settings, now)
+        yield from budgets.check_load(lapsed.action, wish.renewing.settings, now)
     except (errors.RateLimited, errors.TooManyPending):
         return None
     if ruling.effect is Effect.ASK:

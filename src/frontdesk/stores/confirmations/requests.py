@@ -1,5 +1,6 @@
 """Confirmations and rules as rows, and back. One that cannot be read stands in nobody's way."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation, Status, Submission, Terms
 from frontdesk.model.rules import Effect, Rule
+from frontdesk.model.spellings import skeleton
 from frontdesk.stores.mail import SENSELESS
 from frontdesk.stores.rows import clean, from_micros, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.work import Row
@@ -18,7 +20,7 @@ log = get_logger(__name__)
 
 ID, DIGEST = 1, 3
 """Columns that are read also when the others make no sense."""
-DESCRIPTION = 23
+DESCRIPTION = 24
 
 
 def hash_text(text: str) -> str:
@@ -41,7 +43,7 @@ def new_confirmation(submission: Submission, terms: Terms, new_id: str, now: dat
         session_key=submission.session_key,
         on_behalf_of=submission.on_behalf_of,
         turn_id=submission.turn_id,
-        callback_url=clean(submission.callback_url),
+        callbacks=read_callbacks(clean(submission.callback_url)),
         terms=terms,
         timeout_seconds=submission.timeout_seconds,
         created_at=now,
@@ -87,6 +89,7 @@ def confirmation_row(asked: Confirmation) -> dict[str, Any]:
         "resolved_by": asked.resolved_by,
         "renewal_of": asked.renewal_of,
         "approvals": write_approvals(asked),
+        "reads_as": skeleton(asked.action),
     }
 
 
@@ -104,8 +107,17 @@ def payload_row(asked: Confirmation) -> dict[str, Any]:
         "confirmation_id": asked.id,
         "payload": asked.payload,
         "description": asked.description,
-        "callback_url": asked.callback_url,
+        "callbacks": write_callbacks(asked.callbacks),
     }
+
+
+def write_callbacks(callbacks: Iterable[str]) -> str | None:
+    """No address has space in it."""
+    return "\n".join(callbacks) or None
+
+
+def read_callbacks(written: str | None) -> tuple[str, ...]:
+    return tuple((written or "").split())
 
 
 def write_approvals(asked: Confirmation) -> bytes:
@@ -132,8 +144,8 @@ def _confirmation(found: Row) -> Confirmation:
     (
         _number, confirmation_id, action, digest, requester, session_key, on_behalf_of, turn_id, status,
         _asked, terms, timeout_seconds, created_at, expires_at, _escalates_at, _escalated_at, resolved_at,
-        resolved_by, redeemed_at, redeemed_by, renewal_of, approvals,
-        payload, description, callback_url, name, reason,
+        resolved_by, redeemed_at, redeemed_by, renewal_of, approvals, _reads_as,
+        payload, description, callbacks, name, reason,
     ) = found  # fmt: skip
     return Confirmation(
         id=confirmation_id,
@@ -145,7 +157,7 @@ def _confirmation(found: Row) -> Confirmation:
         session_key=session_key,
         on_behalf_of=on_behalf_of,
         turn_id=turn_id,
-        callback_url=callback_url,
+        callbacks=read_callbacks(callbacks),
         status=Status(status),
         terms=msgspec.json.decode(terms, type=Terms),
         timeout_seconds=timeout_seconds,

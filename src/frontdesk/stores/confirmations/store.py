@@ -6,7 +6,7 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.confirmations import Anew, Backlog, Check, Owed, Redemption, Rules, Tell
+from frontdesk.contracts.confirmations import Backlog, Check, Owed, Redemption, Renewing, Rules, Tell
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.confirmations import (
     MOST_LISTED_BYTES,
@@ -27,12 +27,13 @@ from frontdesk.stores.confirmations import (
     echoes,
     forgetting,
     grants,
+    reveals,
     rules,
     submissions,
     sweeps,
     votes,
 )
-from frontdesk.stores.confirmations.asked import NewId, listed
+from frontdesk.stores.confirmations.asked import NewId, at, listed
 from frontdesk.stores.confirmations.requests import read_confirmation
 from frontdesk.stores.rows import maybe_time, to_micros
 from frontdesk.stores.work import Engine, Work, row, rows, run
@@ -76,36 +77,27 @@ class Confirmations:
         *,
         new_id: NewId,
         tell: Tell,
-        anew: Anew | None = None,
+        renewing: Renewing | None = None,
         claim: Claim | None = None,
     ) -> Redemption:
-        again = grants.Again(by=by, new_id=new_id, tell=tell, anew=anew, claim=claim)
-        redemption = await self._engine.write(partial(grants.redeem, confirmation_id, digest, now, again))
+        wish = grants.Wish(by=by, new_id=new_id, tell=tell, renewing=renewing, claim=claim)
+        redemption = await self._engine.write(partial(grants.redeem, confirmation_id, digest, now, wish))
         self._ring(told=redemption.payload is None)
         return redemption
 
     async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        return await self._sweep(sweeps.expire, now, limit, tell)
+        return await self._sweep(partial(sweeps.expire, now, limit, tell))
 
     async def withdraw(
         self, turn_id: str, now: datetime, *, tell: Tell, lease: Lease | None = None
     ) -> Sequence[Confirmation]:
-        withdrawn = await self._engine.write(partial(sweeps.withdraw, turn_id, lease, now, tell))
-        if withdrawn:
-            self._ring(told=True)
-        return withdrawn
+        return await self._sweep(partial(sweeps.withdraw, turn_id, lease, now, tell))
 
     async def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        return await self._sweep(sweeps.escalate, now, limit, tell)
+        return await self._sweep(partial(sweeps.escalate, now, limit, tell))
 
-    async def _sweep(
-        self,
-        work: Callable[[datetime, int, Tell], Work[Sequence[Confirmation]]],
-        now: datetime,
-        limit: int,
-        tell: Tell,
-    ) -> Sequence[Confirmation]:
-        swept = await self._engine.write(partial(work, now, limit, tell))
+    async def _sweep(self, start: Callable[[], Work[Sequence[Confirmation]]]) -> Sequence[Confirmation]:
+        swept = await self._engine.write(start)
         if swept:
             self._ring(told=True)
         return swept
@@ -135,8 +127,13 @@ class Confirmations:
         )
 
     async def count_pending(self, now: datetime) -> int:
-        found = await self._engine.read(partial(rows, "count_waiting", now=to_micros(now)))
+        found = await self._engine.read(partial(rows, "count_waiting", **at(now)))
         return int(found[0][0])
+
+    async def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Confirmation:
+        revealed = await self._engine.write(partial(reveals.reveal, confirmation_id, check, by, now))
+        self._ring()
+        return revealed
 
     async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
         erased = await self._engine.write(partial(forgetting.erase, confirmation_id, by, now))
@@ -157,12 +154,13 @@ class Confirmations:
         start = partial(callbacks.claim, now, until, limit)
         return await self._engine.write(start, lazy=True)
 
-    async def retry_callback(self, confirmation_id: str, due_at: datetime) -> None:
-        values = {"confirmation_id": confirmation_id, "due_at": to_micros(due_at)}
+    async def retry_callback(self, owed: Owed, due_at: datetime) -> None:
+        values = {"confirmation_id": owed.confirmation.id, "url": owed.url, "due_at": to_micros(due_at)}
         await self._engine.write(partial(run, "move_callback", **values), lazy=True)
 
-    async def drop_callback(self, confirmation_id: str) -> None:
-        await self._engine.write(partial(run, "drop_callback", confirmation_id=confirmation_id))
+    async def drop_callback(self, owed: Owed) -> None:
+        values = {"confirmation_id": owed.confirmation.id, "url": owed.url}
+        await self._engine.write(partial(run, "drop_callback", **values))
 
     async def backlog(self, now: datetime) -> Backlog:
         return await self._engine.read(partial(callbacks.count, now))

@@ -12,6 +12,7 @@ from frontdesk.model.audit import Entry, Kind
 from frontdesk.model.confirmations import (
     MUTE_SECONDS,
     MUTED,
+    RULE,
     Confirmation,
     Settings,
     Status,
@@ -22,11 +23,15 @@ from frontdesk.model.rules import Effect, Ruling
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations import asked, budgets, echoes, rules
 from frontdesk.stores.confirmations.asked import NewId
-from frontdesk.stores.confirmations.requests import hash_key, new_confirmation
+from frontdesk.stores.confirmations.requests import (
+    hash_key,
+    new_confirmation,
+    read_callbacks,
+    write_callbacks,
+)
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.work import Work, run
 
-RULE = "rule:"
 MUTE = timedelta(seconds=MUTE_SECONDS)
 
 
@@ -35,7 +40,7 @@ def submit(
 ) -> Work[Submitted]:
     yield from asked.pass_door()
     if known := (yield from _of_key(submission)):
-        return Submitted(confirmation=known, repeated=True, automatic=_by_rule(known))
+        return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
     ruling = decide((yield from rules.holding(now)))
     same = yield from alike(submission, now)
     verdict = _verdict(ruling, same)
@@ -74,10 +79,6 @@ def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Wo
         )
 
 
-def _by_rule(known: Confirmation) -> bool:
-    return known.resolved_by is not None and known.resolved_by.startswith(RULE)
-
-
 def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Confirmation]]:
     """The same request, as far as it waits or mutes. A clock that was set back mutes nothing for long."""
     return (
@@ -86,7 +87,8 @@ def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Con
             requester=wanted.requester,
             digest=wanted.digest,
             session_key=wanted.session_key,
-            now=to_micros(now),
+            turn_id=wanted.turn_id,
+            **asked.at(now),
             since=to_micros(now - MUTE),
             until=to_micros(now + MUTE),
         )
@@ -106,11 +108,28 @@ def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[Kind, Status
 
 
 def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[Submitted]:
+    """The first one's description and time count; whoever joins is told of the decision, too."""
     if submission.idempotency_key is not None:
         yield from budgets.check_keys(waiting, now)
+    waiting = yield from _add_callback(submission, waiting, now)
     yield from _keep_key(submission, waiting.id, now)
     yield from audit.append(*(yield from echoes.admit(_entry(Kind.COALESCED, waiting, now))))
     return Submitted(confirmation=waiting, repeated=True)
+
+
+def _add_callback(submission: Submission, waiting: Confirmation, now: datetime) -> Work[Confirmation]:
+    """The request, which may have been decided meanwhile: then the answer says so, and nobody is called."""
+    wanted = read_callbacks(submission.callback_url)
+    if set(wanted) <= set(waiting.callbacks):
+        return waiting
+    found = yield from asked.locked(waiting.id)
+    if found.status is not Status.PENDING:
+        return found
+    budgets.check_callbacks(waiting, now)
+    joined = replace(waiting, callbacks=(*waiting.callbacks, *wanted))
+    callbacks = write_callbacks(joined.callbacks)
+    yield from run("put_callbacks", confirmation_id=joined.id, callbacks=callbacks)
+    return joined
 
 
 def _decide_at_once(
@@ -121,11 +140,11 @@ def _decide_at_once(
     yield from budgets.check_haste(submission, now)
     decided = fresh.resolved(status, by=by, at=now)
     if status is Status.DENIED:
-        decided = replace(decided, payload=None, description="", callback_url=None)
+        decided = replace(decided, payload=None, description="", callbacks=())
     yield from asked.insert(decided)
     yield from _keep_key(submission, decided.id, now)
     yield from audit.append(_entry(kind, decided, now))
-    return Submitted(confirmation=decided, automatic=_by_rule(decided))
+    return Submitted(confirmation=decided, automatic=decided.is_by_rule)
 
 
 def _entry(kind: Kind, request: Confirmation, at: datetime, **facts: Any) -> Entry:

@@ -8,7 +8,7 @@ from frontdesk.model.audit import Entry, Kind
 from frontdesk.model.confirmations import TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
-from frontdesk.stores.confirmations.asked import tell_of
+from frontdesk.stores.confirmations.asked import at, tell_of
 from frontdesk.stores.confirmations.requests import DIGEST, ID, read_confirmation
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import to_micros
@@ -18,7 +18,7 @@ ESCALATION = "system:escalation"
 
 
 def expire(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    overdue = yield from rows("overdue_confirmations", now=to_micros(now), limit=limit)
+    overdue = yield from rows("overdue_confirmations", **at(now), limit=limit)
     ended = yield from _end(overdue, TIMEOUT, now)
     unwanted = yield from rows("waiting_for_nobody", limit=limit)
     ended += yield from _end(unwanted, WITHDRAWN, now)
@@ -49,7 +49,7 @@ def _end(found: list[Row], by: str, now: datetime) -> Work[list[Confirmation]]:
 
 
 def escalate(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    found = yield from rows("escalating_confirmations", now=to_micros(now), limit=limit)
+    found = yield from rows("escalating_confirmations", **at(now), limit=limit)
     for each in found:
         yield from run("escalate_confirmation", confirmation_id=each[ID], now=to_micros(now))
     passed = list(filter(None, map(read_confirmation, found)))

@@ -19,7 +19,7 @@ from frontdesk.stores.work import Work, row, run
 def cast(confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell) -> Work[Confirmation]:
     """The confirmation after the vote; an expired one came too late for it."""
     asked = yield from locked(confirmation_id)
-    if is_overdue(asked, now):
+    if asked.is_overdue(now):
         return (yield from time_out(asked, now, tell))
     if asked.status is not Status.PENDING:
         raise asked.too_late
@@ -76,10 +76,6 @@ def _write(voted: Confirmation) -> Work[None]:
     values |= {"status": str(voted.status), "now": maybe_micros(voted.resolved_at), "by": voted.resolved_by}
     if (yield from row("resolve_confirmation", **values)) is None:
         raise (yield from locked(voted.id)).too_late
-
-
-def is_overdue(asked: Confirmation, now: datetime) -> bool:
-    return asked.status is Status.PENDING and asked.expires_at <= now
 
 
 def time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmation]:

@@ -2,18 +2,22 @@
 
 -- part: asked
 -- A confirmation with what can be erased of it, and what the one who decided said.
-c.*, p.payload, p.description, p.callback_url, v.name, v.reason
+c.*, p.payload, p.description, p.callbacks, v.name, v.reason
 
 -- part: listed
 -- The same without a payload that is long.
 c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload,
-    p.description, p.callback_url, v.name, v.reason
+    p.description, p.callbacks, v.name, v.reason
 
 -- part: joined
 -- Where that stands.
 FROM confirmations c
 LEFT JOIN confirmation_payloads p ON p.confirmation_id = c.id
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by
+
+-- part: waits
+-- It can still be decided. What is from later than the latest was asked by a clock that was wrong.
+c.status = 'pending' AND c.expires_at > :now AND c.created_at < :latest
 
 -- name: confirmation
 -- A confirmation by its id.
@@ -55,23 +59,24 @@ SELECT {listed} {joined}
 WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
 
 -- name: same_requests
--- The same action of the same requester that waits in the same conversation, or that a person denied lately.
--- One look finds both: what waited a moment ago may be denied now.
+-- The same action of the same requester that waits in the same conversation and for the same turn, or that a
+-- person denied lately. One look finds both: what waited a moment ago may be denied now.
 SELECT {asked} {joined}
 WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND (
-    c.status = 'pending' AND c.expires_at > :now
+    {waits}
         AND c.session_key IS NOT DISTINCT FROM CAST(:session_key AS text)
+        AND c.turn_id IS NOT DISTINCT FROM CAST(:turn_id AS text)
     OR c.status = 'denied' AND c.resolved_at > :since AND c.resolved_at < :until
 ) ORDER BY c.number;
 
 -- name: confirmation_load
--- How often an action was asked for lately and since when, how many requests wait and until when.
+-- How often an action was asked for lately, however it was written, and since when; how many requests wait
+-- and until when.
 SELECT lately.number, lately.first_at, waiting.number, waiting.first_at FROM (
     SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
-    WHERE action = :action AND asked = 1 AND created_at > :since AND created_at < :until
+    WHERE reads_as = :reads_as AND asked = 1 AND created_at > :since AND created_at < :until
 ) AS lately, (
-    SELECT COUNT(*) AS number, MIN(expires_at) AS first_at FROM confirmations
-    WHERE status = 'pending' AND expires_at > :now
+    SELECT COUNT(*) AS number, MIN(c.expires_at) AS first_at FROM confirmations c WHERE {waits}
 ) AS waiting;
 
 -- name: decided_at_once
@@ -86,23 +91,32 @@ WHERE requester NOT LIKE '%:%' AND asked = 0 AND created_at > :since AND created
 
 -- name: count_waiting
 -- How many requests wait.
-SELECT COUNT(*) FROM confirmations WHERE status = 'pending' AND expires_at > :now;
+SELECT COUNT(*) FROM confirmations c WHERE {waits};
 
 -- name: insert_confirmation
 -- A request, waiting or decided at once.
 INSERT INTO confirmations (
     id, action, digest, requester, session_key, on_behalf_of, turn_id, status, asked, terms, timeout_seconds,
-    created_at, expires_at, escalates_at, resolved_at, resolved_by, renewal_of, approvals
+    created_at, expires_at, escalates_at, resolved_at, resolved_by, renewal_of, approvals,
+    reads_as
 ) VALUES (
     :id, :action, :digest, :requester, :session_key, :on_behalf_of, :turn_id, :status, :asked, :terms,
     :timeout_seconds, :created_at, :expires_at, :escalates_at, :resolved_at, :resolved_by, :renewal_of,
-    :approvals
+    :approvals, :reads_as
 );
 
 -- name: insert_payload
 -- What can be erased of a request.
-INSERT INTO confirmation_payloads (confirmation_id, payload, description, callback_url)
-VALUES (:confirmation_id, :payload, :description, :callback_url);
+INSERT INTO confirmation_payloads (confirmation_id, payload, description, callbacks)
+VALUES (:confirmation_id, :payload, :description, :callbacks);
+
+-- name: callbacks_of
+-- The programs that want to hear of the decision.
+SELECT callbacks FROM confirmation_payloads WHERE confirmation_id = :confirmation_id;
+
+-- name: put_callbacks
+-- One more program wants to hear of the decision.
+UPDATE confirmation_payloads SET callbacks = :callbacks WHERE confirmation_id = :confirmation_id;
 
 -- name: put_confirmation_key
 -- An idempotency key was used.
@@ -141,9 +155,9 @@ UPDATE confirmations SET redeemed_at = :now, redeemed_by = :by
 WHERE id = :confirmation_id AND status = 'approved' AND redeemed_at IS NULL RETURNING number;
 
 -- name: overdue_confirmations
--- What has waited for its time, to be ended in this transaction.
+-- What has waited for its time, or was asked by a clock that was wrong, to be ended in this transaction.
 SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
-WHERE c.status = 'pending' AND c.expires_at <= :now
+WHERE c.status = 'pending' AND (c.expires_at <= :now OR c.created_at >= :latest)
 ORDER BY c.expires_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
 
 -- name: waiting_of_turn
@@ -165,7 +179,7 @@ SELECT 1 FROM turns WHERE id = :turn_id AND state IN ('running', 'waiting') AND 
 -- name: escalating_confirmations
 -- What has waited long enough for others to be told, to be marked in this transaction.
 SELECT {asked} /*pg , pg_current_xact_id() AS xid */ {joined}
-WHERE c.status = 'pending' AND c.escalates_at <= :now AND c.escalated_at IS NULL AND c.expires_at > :now
+WHERE {waits} AND c.escalates_at <= :now AND c.escalated_at IS NULL
 ORDER BY c.escalates_at, c.number LIMIT :limit /*pg FOR NO KEY UPDATE OF c SKIP LOCKED */;
 
 -- name: escalate_confirmation
@@ -203,10 +217,6 @@ UPDATE deliveries SET body = :body WHERE id = :delivery_id;
 SELECT c.id FROM confirmations c WHERE c.resolved_at < :before AND c.status <> 'pending'
 ORDER BY c.resolved_at, c.number LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */;
 
--- name: forget_payload
--- What can be erased of it.
-DELETE FROM confirmation_payloads WHERE confirmation_id = :confirmation_id;
-
 -- name: forget_votes
 -- What people said to it.
 DELETE FROM confirmation_votes WHERE confirmation_id = :confirmation_id;
@@ -215,8 +225,8 @@ DELETE FROM confirmation_votes WHERE confirmation_id = :confirmation_id;
 -- The idempotency keys that it was asked with.
 DELETE FROM confirmation_keys WHERE confirmation_id = :confirmation_id;
 
--- name: forget_callback
--- Whom it was owed to.
+-- name: forget_callbacks
+-- Who was still to be told.
 DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id;
 
 -- name: forget_echoes
@@ -274,24 +284,25 @@ WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) ORDER BY 
 
 -- name: owe_callback
 -- A program is to be told.
-INSERT INTO confirmation_callbacks (confirmation_id, due_at, attempts) VALUES (:confirmation_id, :now, 0)
-ON CONFLICT (confirmation_id) DO NOTHING;
+INSERT INTO confirmation_callbacks (confirmation_id, url, due_at, attempts)
+VALUES (:confirmation_id, :url, :now, 0) ON CONFLICT (confirmation_id, url) DO NOTHING;
 
 -- name: claim_callbacks
 -- Programs that are to be told now, by whoever asks; if that fails, again later.
-UPDATE confirmation_callbacks SET due_at = :until, attempts = attempts + 1 WHERE confirmation_id IN (
-    SELECT o.confirmation_id FROM confirmation_callbacks o WHERE o.due_at <= :now
+UPDATE confirmation_callbacks SET due_at = :until, attempts = attempts + 1
+WHERE (confirmation_id, url) IN (
+    SELECT o.confirmation_id, o.url FROM confirmation_callbacks o WHERE o.due_at <= :now
     ORDER BY o.due_at LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */
-) RETURNING confirmation_id, attempts /*pg , pg_current_xact_id() AS xid */;
+) RETURNING confirmation_id, url, attempts /*pg , pg_current_xact_id() AS xid */;
 
 -- name: move_callback
 -- It failed: the next attempt is later.
-UPDATE confirmation_callbacks SET due_at = :due_at WHERE confirmation_id = :confirmation_id
+UPDATE confirmation_callbacks SET due_at = :due_at WHERE confirmation_id = :confirmation_id AND url = :url
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
 -- name: drop_callback
 -- It was heard, or given up.
-DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id
+DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id AND url = :url
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
 -- name: count_callbacks

@@ -32,9 +32,16 @@ class Application:
     def __init__(self, app: ASGIApp, streams: Streams) -> None:
         self._app = app
         self._streams = streams
+        self.served_at: str | None = None
+        """The address of its port, while it has one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
+
+    @property
+    def waiting(self) -> int:
+        """How many programs wait for a decision just now."""
+        return self._streams.waiting
 
     def close(self) -> None:
         """End the streams of events and the long polls."""

@@ -13,6 +13,7 @@ from frontdesk.web.doors import is_loopback
 
 CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
 MAX_TOKEN_BYTES = 1_000
+UNKNOWN = "The service does not know the token that was sent."
 PROXIED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Who sends one of these is not who asks."""
 
@@ -51,7 +52,8 @@ class Admission:
         token = _token(given)
         caller = self._credentials.find(token) if token else None
         if caller is None:
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, _wanted(who), CHALLENGE)
+            detail = f"{UNKNOWN} {_wanted(who)}" if token else _wanted(who)
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, detail, CHALLENGE)
         return caller
 
 

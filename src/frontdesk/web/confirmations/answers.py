@@ -77,4 +77,8 @@ def _facts(error: errors.FrontdeskError) -> dict[str, object]:
     """What a program does not have to read out of the text."""
     names = next((names for kind, names in FACTS if isinstance(error, kind)), {})
     facts = {name: getattr(error, field, None) for name, field in names.items()}
-    return facts | ({"remaining": 0} if isinstance(error, LIMITS) else {})
+    if isinstance(error, LIMITS):
+        facts["remaining"] = 0
+    if isinstance(error, errors.Withdrawn):
+        facts["withdrawn"] = True
+    return facts

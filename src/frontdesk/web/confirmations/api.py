@@ -57,6 +57,10 @@ async def _vote(desk: Desk, call: Call, said: records.Said, *, name: str | None,
     return answers.give(views.decided(voted))
 
 
+async def reveal(desk: Desk, call: Call) -> Response:
+    return answers.give(views.revealed(await desk.service.reveal(call.id, call.caller)))
+
+
 async def redeem(desk: Desk, call: Call) -> Response:
     digest = call.read(records.Redeeming).digest
     await _seen(desk, call)

@@ -10,6 +10,7 @@ from frontdesk import errors
 from frontdesk.app.callbacks import calling
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
+from frontdesk.app.tasks import running
 from frontdesk.config import Config
 from frontdesk.config.settings import Origin
 from frontdesk.logs import get_logger
@@ -72,18 +73,8 @@ class Joined:
             if self._is_chosen(PORT):
                 raise
             log.warning("confirmations_not_served", why=str(error))
-            await opened.enter_async_context(self._trying_again(app))
+            await opened.enter_async_context(running(self._serve_later(app), "frontdesk-confirmations-port"))
             return None
-
-    @asynccontextmanager
-    async def _trying_again(self, app: Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._serve_later(app), name="frontdesk-confirmations-port")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _serve_later(self, app: Application) -> None:
         """Serve on the port as soon as it is to be had, until cancelled."""

@@ -64,6 +64,15 @@ OPERATIONS = (
     ),
     Operation(
         method="POST",
+        path="/confirm/{id}/reveal",
+        handle=api.reveal,
+        summary="See the values that people are not shown; the audit log says who did",
+        who=Who.APPROVER,
+        answers={HTTPStatus.OK: (records.Revealed,)},
+        problems=(HTTPStatus.GONE,),
+    ),
+    Operation(
+        method="POST",
         path="/confirm/{id}/redeem",
         handle=api.redeem,
         summary="Have the bytes of an allowed action, once, to carry them out",

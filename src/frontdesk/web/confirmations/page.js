@@ -66,6 +66,15 @@ function decide(button) {
   });
 }
 
+function reveal(button) {
+  attempt(async () => {
+    const told = await send(button.dataset.reveal, { t: button.dataset.link || null });
+    document.getElementById("action").textContent = told.text;
+    document.getElementById("hidden").remove();
+    say("", told.message);
+  });
+}
+
 function signOut(button) {
   attempt(async () => {
     await send(button.dataset.session, {});
@@ -76,6 +85,7 @@ function signOut(button) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.approves) decide(button);
+  else if (button?.dataset.reveal) reveal(button);
   else if (button?.id === "sign-out") signOut(button);
 });
 

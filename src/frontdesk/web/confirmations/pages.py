@@ -19,10 +19,10 @@ from starlette.routing import Route
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.flow.confirmations.service import Confirmations
-from frontdesk.formats import links
+from frontdesk.formats import actions, links
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
-from frontdesk.web.confirmations import answers, browsers, markup, screens, streams, table
+from frontdesk.web.confirmations import answers, browsers, markup, screens, streams, table, views
 from frontdesk.web.confirmations.admission import CHALLENGE, MAX_TOKEN_BYTES
 from frontdesk.web.confirmations.credentials import Credentials
 from frontdesk.web.confirmations.endings import Endings
@@ -62,6 +62,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The link's token, when the page was opened with one."""
 
 
+class Looking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The wish to see what is hidden."""
+
+    t: str | None = None
+    """The link's token, when the page was opened with one."""
+
+
 class Showing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     token: str
 
@@ -70,6 +77,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: Status
     message: str
+
+
+class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    """The action as it is shown, with nothing hidden in it."""
+    message: str = screens.REVEALED
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +112,7 @@ def page_routes(
         Route(f"{PATH}/session/end", _act(pages.sign_out), methods=["POST"]),
         Route(f"{PATH}/{{id}}", _visit(pages.show)),
         Route(f"{PATH}/{{id}}/events", _follow(pages.follow)),
+        Route(f"{PATH}/{{id}}/reveal", _act(pages.reveal), methods=["POST"]),
         Route(f"{PATH}/{{id}}/decision", _act(pages.decide), methods=["POST"]),
     ]
 
@@ -139,12 +153,16 @@ class Pages:
         body = await asyncio.to_thread(show)
         return html(screens.title(asked), body)
 
+    async def reveal(self, request: Request) -> Response:
+        """What is hidden, for whoever may decide; the log says who looked."""
+        caller, asked = await self._known(request, (await _read(request, Looking)).t)
+        payload = views.seen_payload(await self._service.reveal(asked.id, caller))
+        shown = await asyncio.to_thread(actions.render, payload, reveal=True)
+        return answers.give(Uncovered(text=shown.text))
+
     async def decide(self, request: Request) -> Response:
         verdict = await _read(request, Verdict)
-        seen = await self._seen(request, verdict.t)
-        if seen is None:
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        caller, asked = seen
+        caller, asked = await self._known(request, verdict.t)
         act = self._service.approve if verdict.approves else self._service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         return answers.give(Outcome(id=voted.id, status=voted.status, message=screens.outcome(voted)))
@@ -193,6 +211,12 @@ class Pages:
                 if not may_look():
                     break
                 yield piece
+
+    async def _known(self, request: Request, link: str | None) -> tuple[Caller, Confirmation]:
+        seen = await self._seen(request, link)
+        if seen is None:
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+        return seen
 
     async def _seen(self, request: Request, link: str | None) -> tuple[Caller, Confirmation] | None:
         """Who looks, and at what; None for somebody who must sign in first. A link counts before a session.

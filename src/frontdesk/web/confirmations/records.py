@@ -177,6 +177,14 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     quorum: int
 
 
+class Revealed(msgspec.Struct, frozen=True, kw_only=True):
+    """All of an action, nothing masked. To look at before deciding: it is no grant."""
+
+    id: str
+    digest: str
+    payload: Object
+
+
 class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
     """What was approved. Carry out ``payload_base64``: these are the bytes that people saw; ``payload`` is
     the same, parsed."""
@@ -244,6 +252,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     id: str | UnsetType = UNSET
     confirmation_status: confirmations.Status | UnsetType = UNSET
+    withdrawn: Literal[True] | UnsetType = UNSET
+    """It expired because nobody waits for it any more."""
     remaining: int | UnsetType = UNSET
     window_seconds: int | UnsetType = UNSET
     pending: int | UnsetType = UNSET

@@ -7,7 +7,6 @@ from frontdesk.formats import actions, links, quoting
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
     MAX_TEXT_CHARACTERS,
-    MUTED,
     Caller,
     Confirmation,
     Status,
@@ -23,8 +22,12 @@ EVENTS = "events"
 SIGN_IN = "Sign in to approvals"
 NOT_KEPT = "It was denied at once, so what it was about was not kept. Its digest is below."
 ERASED = "What it was about was erased. Its digest is below."
-RULE = "rule:"
-"""What the names of rules begin with, where they stand for the one who decided."""
+WILL_BE_DONE = "What will be done"
+WAS_ABOUT = "What it was about"
+REVEAL = "Show hidden values"
+REVEAL_FIRST = "See them before you decide; the log says that you did."
+ONLY_DECIDERS = "Those who may decide can see them."
+REVEALED = "Nothing is hidden any more. The log says that you looked."
 DECIDE_BY = "Decide by the action above, not by these words."
 SIGN_IN_WITH = "It was shown when the service first started, and is in a file that only its owner can read."
 NO_SCRIPT_TO_SIGN_IN = "Signing in takes JavaScript, which does not run here."
@@ -114,8 +117,8 @@ def request(
         tag(
             "main",
             tag("div", _heading(asked, now), id="standing", data_live=True),
-            tag("h2", "What will be done" if pending else "What it was about"),
-            _action(asked),
+            tag("div", tag("h2", WILL_BE_DONE if pending else WAS_ABOUT), id="about", data_live=True),
+            _action(asked, link, obstacle),
             _words(asked),
             tag("h2", "Who and when"),
             tag("div", _facts(asked, now), id="facts", data_live=True),
@@ -197,10 +200,22 @@ def _use(asked: Confirmation, now: datetime) -> str:
     return "It was not used in time."
 
 
-def _action(asked: Confirmation) -> Markup:
-    if asked.payload is not None:
-        return tag("pre", actions.render(asked.payload).text)
-    return tag("p", NOT_KEPT if _was_denied_at_once(asked) else ERASED, class_="notice")
+def _action(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
+    if asked.payload is None:
+        return tag("p", NOT_KEPT if asked.was_denied_at_once else ERASED, class_="notice")
+    shown = actions.render(asked.payload)
+    return join(tag("pre", shown.text, id="action"), _hidden(asked, shown.note, link, obstacle))
+
+
+def _hidden(asked: Confirmation, note: str, link: str | None, obstacle: str | None) -> Markup:
+    """That something is hidden, and the button with which whoever may decide sees it."""
+    if not note:
+        return Markup()
+    path = f"{PATH}/{asked.id}/reveal"
+    button = tag("button", REVEAL, type="button", data_reveal=path, data_link=link)
+    advice = REVEAL_FIRST if asked.status is Status.PENDING else ""
+    told = tag("p", f"{note} {advice if obstacle is None else ONLY_DECIDERS}".rstrip())
+    return tag("div", told, button if obstacle is None else Markup(), id="hidden", class_="notice hidden")
 
 
 def _words(asked: Confirmation) -> Markup:
@@ -208,13 +223,8 @@ def _words(asked: Confirmation) -> Markup:
     if not asked.description:
         return Markup()
     advice = tag("p", DECIDE_BY, class_="note") if asked.status is Status.PENDING else Markup()
-    return join(tag("h2", "Why"), tag("blockquote", actions.prose(asked.description)), advice)
-
-
-def _was_denied_at_once(asked: Confirmation) -> bool:
-    """Whether a rule, or somebody's earlier no, decided before anybody was asked."""
-    by = asked.resolved_by or ""
-    return asked.status is Status.DENIED and (by == MUTED or by.startswith(RULE))
+    words = tag("blockquote", actions.prose(asked.description))
+    return join(tag("h2", "Why"), words, tag("div", advice, id="advice", data_live=True))
 
 
 def _facts(asked: Confirmation, now: datetime) -> Markup:

@@ -5,6 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
+from starlette.datastructures import MutableHeaders
+from starlette.types import Message, Receive, Scope, Send
 
 from frontdesk import errors
 from frontdesk.app.confirmations import Keys
@@ -14,6 +16,8 @@ from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Application, Credentials, make_app, make_page_app
 
+SERVED_AT = "frontdesk-served-at"
+"""The header in which the owner is told the address of the service's port."""
 TAKEN = "another program has it. Stop that one, or choose another port {how}"
 PORT, PAGE_PORT = "in confirm.port", "for the page"
 
@@ -33,6 +37,22 @@ def credentials_of(keys: Keys, people: People) -> Credentials:
     return Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
 
 
+class Owned:
+    """The service as its owner has it: answers say where others reach it, so that another program on that
+    port is not taken for it."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._app.served_at:
+                MutableHeaders(scope=message)[SERVED_AT] = self._app.served_at
+            await send(message)
+
+        await self._app(scope, receive, tell)
+
+
 @asynccontextmanager
 async def serving_owner(
     service: Confirmations,
@@ -48,7 +68,7 @@ async def serving_owner(
     app = make_app(service, credentials, bound_to=host, names=names, mode=mode, page_url=page_url)
     async with AsyncExitStack() as opened:
         try:
-            await opened.enter_async_context(server.serving_owner(app, socket))
+            await opened.enter_async_context(server.serving_owner(Owned(app), socket))
         except errors.CannotListen as error:  # another service has it; commands are then told where we are
             log.warning("owner_not_served", why=str(error))
         try:
@@ -64,9 +84,11 @@ async def serving_port(app: Application, host: str, port: int) -> AsyncIterator[
         async with server.serving_app(app, listening):
             url = _url(host, listening)
             log.info("confirmations_served", url=url)
+            app.served_at = url
             try:
                 yield url
             finally:
+                app.served_at = None
                 app.close()
 
 

@@ -47,6 +47,8 @@ class Streams:
         self._service = service
         self._quiet_seconds = quiet_seconds
         self._closing = asyncio.Event()
+        self.waiting = 0
+        """How many wait for a decision just now."""
 
     def close(self) -> None:
         """End everything that waits, now and from now on."""
@@ -55,10 +57,12 @@ class Streams:
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation once it is decided, the time is over, or we close."""
         decided = asyncio.ensure_future(self._service.wait(confirmation_id, seconds))
+        self.waiting += 1
         try:
             await self._until(decided, seconds + 1)
             return decided.result() if decided.done() else await self._service.find(confirmation_id)
         finally:
+            self.waiting -= 1
             await _cancel(decided)
 
     async def events(

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -26,6 +26,8 @@ MAX_BODY_BYTES = 1024 * 1024
 LONG_BODY_BYTES = 32 * 1024
 """Reading a longer body takes so long that others would notice."""
 MAX_ID_CHARACTERS = 64
+UNHEARD = 499
+"""The status of an answer that nobody gets."""
 ID_PATTERN = "^[A-Za-z0-9_-]+$"
 
 _ID = re.compile(ID_PATTERN.strip("^$"))
@@ -57,7 +59,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return read_record(kind, self.data, "The body")
 
 
-Handle = Callable[[Desk, Call], Awaitable[Response]]
+Handle = Callable[[Desk, Call], Coroutine[Any, Any, Response]]
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +81,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names_one(self) -> bool:
         return "{id}" in self.path
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody may want to wait for the answer."""
+        return issubclass(self.headers, records.Waits)
 
     @property
     def is_endless(self) -> bool:
@@ -104,11 +111,30 @@ def _endpoint(
         if request.method == "HEAD" and operation.is_endless:
             return problems.respond(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
         try:
-            return await operation.handle(desk, await _call(operation, request, admission))
+            call = await _call(operation, request, admission)
+            answering = operation.handle(desk, call)
+            return await (_unless_gone(request, answering) if operation.waits else answering)
         except answers.REFUSALS as refusal:
             return answers.refuse(refusal)
 
     return answer
+
+
+async def _unless_gone(request: Request, answering: Coroutine[Any, Any, Response]) -> Response:
+    """The answer. When nobody is there to hear it any more, nothing waits for it either."""
+    answer, gone = asyncio.create_task(answering), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else Response(status_code=UNHEARD)
+    finally:
+        answer.cancel()
+        gone.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _call(operation: Operation, request: Request, admission: Admission) -> Call:

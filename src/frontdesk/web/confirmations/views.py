@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 import msgspec
 from msgspec.structs import replace
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk.model import audit
@@ -21,6 +22,7 @@ ALLOWED = "It is allowed: redeem it within a minute to carry it out."
 REFUSED = "It is refused: a rule denies it."
 REFUSED_BEFORE = "It is refused: the same was denied a while ago."
 REFUSED_BY = "It was denied{reason}."
+FORGOTTEN = "What it was about was erased, or was not kept."
 TOO_LATE = "Nobody decided in time."
 MOST_DETAILS_BYTES = 4 * 1024 * 1024
 """So much of details is in one list; those that come later are left out."""
@@ -137,6 +139,17 @@ def decided(asked: Confirmation) -> records.Decided:
         approvals=asked.approvals,
         quorum=asked.terms.quorum,
     )
+
+
+def revealed(asked: Confirmation) -> records.Revealed:
+    return records.Revealed(id=asked.id, digest=asked.digest, payload=msgspec.Raw(seen_payload(asked)))
+
+
+def seen_payload(asked: Confirmation) -> bytes:
+    """The bytes that people vote on; 410 when they were erased, or never kept."""
+    if asked.payload is None:
+        raise HTTPException(HTTPStatus.GONE, FORGOTTEN)
+    return asked.payload
 
 
 def redeemed(asked: Confirmation, payload: bytes) -> records.Redeemed:

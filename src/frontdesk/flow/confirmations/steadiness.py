@@ -1,0 +1,43 @@
+"""Steadiness: whether the clock goes as time does. What is forgotten by one that jumped is gone for good."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from frontdesk.logs import get_logger
+
+SLACK = timedelta(minutes=10)
+"""So far may the clock be put right."""
+FIRST_SECONDS = 3600.0
+"""So long it is watched before it is trusted: a machine may start with a wrong clock."""
+AFTER_JUMP_SECONDS = 24 * 3600.0
+"""And so long after it jumped, until somebody has put it right."""
+
+Elapsed = Callable[[], float]
+"""Seconds since some moment, which no clock that is set changes."""
+
+log = get_logger(__name__)
+
+
+def since_boot() -> float:
+    """Counts on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Steadiness:
+    def __init__(self, elapsed: Elapsed = since_boot) -> None:
+        self._elapsed = elapsed
+        self._origin: datetime | None = None
+        self._trusted_at = 0.0
+
+    def holds(self, now: datetime) -> bool:
+        """Whether the clock, which shows now, has been steady for long enough."""
+        elapsed = self._elapsed()
+        origin = now - timedelta(seconds=elapsed)
+        if self._origin is None:
+            self._origin, self._trusted_at = origin, elapsed + FIRST_SECONDS
+        elif abs(origin - self._origin) > SLACK:
+            by = round((origin - self._origin).total_seconds())
+            log.warning("clock_jumped", seconds=by, nothing_forgotten_for=round(AFTER_JUMP_SECONDS))
+            self._origin, self._trusted_at = origin, elapsed + AFTER_JUMP_SECONDS
+        return elapsed >= self._trusted_at
