@@ -15,6 +15,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.app import reach
+from tests import counts
 from tests.acceptance.program import (
     FRONTDESK,
     PATIENCE_SECONDS,
@@ -26,7 +27,7 @@ from tests.acceptance.program import (
 )
 from tests.acceptance.terminals import CTRL_C, CTRL_D, Seat, seated
 
-TIMES = 20
+TIMES = counts.count(8, 40)
 POLL_SECONDS = 0.05
 AGENT = {"FRONTDESK_AGENT_DRIVER": "scripted", "FRONTDESK_SESSION_RESET_MODE": "none"}
 PROMPT = "> "

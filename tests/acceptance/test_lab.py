@@ -71,7 +71,7 @@ async def test_nothing_is_lost_or_doubled_when_a_node_on_sqlite_is_killed(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan()) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(10, 300)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(6, 300)))
         await check(laboratory, capsys, "SQLite, one node")
 
 
@@ -79,7 +79,7 @@ async def test_unknown_sends_are_marked_and_not_repeated_where_the_receiver_know
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan(idempotent=False)) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(6, 200)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(3, 200)))
         await check(laboratory, capsys, "SQLite, a receiver that cannot deduplicate")
 
 
@@ -87,7 +87,7 @@ async def test_program_as_installed_survives_kills(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan(program=True)) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(3, 100), steps=False))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(2, 100), steps=False))
         await check(laboratory, capsys, "SQLite, `frontdesk run`")
 
 
@@ -95,7 +95,7 @@ async def test_nothing_is_lost_or_doubled_when_nodes_on_postgres_are_killed(
     tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, schema_url, Plan(nodes=3)) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(10, 300)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(5, 300)))
         await check(laboratory, capsys, "PostgreSQL, three nodes")
 
 
