@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 LOCAL := $(VENV)/local
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
-# Tests wait more than they work: a few at a time, each file by one process, the long ones first.
+# Tests wait more than they work: a few at a time, each file by one process.
 JOBS ?= 3
 
 BROWSERS := chromium chromium-browser google-chrome
@@ -30,7 +30,7 @@ run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in th
 	$(BIN)/frontdesk run --chat $(ARGS)
 
 test: $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
-	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(STAMP) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -330,7 +330,7 @@ async def test_receiver_that_breaks_off_its_answer_has_ours() -> None:
 async def test_receiver_that_falls_silent_leaves_the_outcome_unknown(idempotent: bool) -> None:
     async with (
         loopback.receiver() as receiver,
-        callbacks(receiver.url, timeout_seconds=0.2, idempotent=idempotent) as channel,
+        callbacks(receiver.url, timeout_seconds=2, idempotent=idempotent) as channel,
     ):
         receiver.hangs = True
         assert isinstance(await channel.send(delivery()), deliveries.Unknown)
