@@ -883,7 +883,7 @@ class TestAudit:
             SyncClient(service.url).request("reboot", "Reboot it", {"number": 4})
             program.read_until(process, "submitted")
             process.send_signal(signal.SIGINT)
-            process.wait(program.PATIENCE_SECONDS)
+            assert process.wait(program.PATIENCE_SECONDS) == 130
 
     @pytest.mark.parametrize(
         ("statement", "row", "change"),

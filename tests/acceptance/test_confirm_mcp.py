@@ -146,6 +146,7 @@ def test_call_that_was_cancelled_is_not_answered(agent: Agent) -> None:
 
 
 def test_input_that_ends_ends_the_program_in_the_middle_of_a_wait(agent: Agent) -> None:
+    """Whoever started it ends its input, and looks at its exit code."""
     call = {"name": "request_confirmation", "arguments": WIPE | {"wait_seconds": 3000}}
     agent.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
 

@@ -261,7 +261,7 @@ async def test_answer_waits_for_the_draft_under_way_and_takes_its_place(store_ur
         on.agent.say(LONG)
         await on.editor.tried(1)
         on.agent.do(events.Text(text=MORE), events.Done())
-        async with aclosing(on.house.gateway.desk.follow(receipt.turn_id)) as happens:  # type: ignore[type-var]
+        async with aclosing(on.house.gateway.desk.follow(receipt.turn_id)) as happens:
             async for event in happens:
                 if isinstance(event, events.Done):
                     on.editor.open.set()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -486,7 +486,7 @@ async def test_answer_is_given_even_when_its_collection_cannot_be_noted() -> Non
 
 async def test_node_that_stops_ends_the_wait() -> None:
     class Stopping(RecordingDesk):
-        async def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+        async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
             yield events.Text(text="I")
 
     async with endpoint(Stopping()) as url:

@@ -45,8 +45,7 @@ class NearLog:
         return found[0].number if found else 0
 
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
-        rows = self._service.follow(after)
-        async with aclosing(rows):  # type: ignore[type-var]
+        async with aclosing(self._service.follow(after)) as rows:
             async for row in rows:
                 yield row
 

@@ -43,8 +43,7 @@ class Terminal:
 
     async def follow(self, turn_id: str) -> AsyncGenerator[Plain, None]:
         """What happens in a turn, and at the end what was said in it."""
-        steps = self._desk.follow(turn_id)
-        async with aclosing(steps):  # type: ignore[type-var]
+        async with aclosing(self._desk.follow(turn_id)) as steps:
             async for step in steps:
                 if isinstance(step, turns.Turn):
                     said = await self._desk.answers(turn_id)

@@ -25,6 +25,9 @@ COMMANDS = {
     "config": "Show and check the settings.",
 }
 
+INTERRUPTED = 130
+"""The exit code of a command that was stopped with Ctrl-C."""
+
 
 class Commands(click.Group):
     """Commands known by name; help about all of them loads none."""
@@ -48,6 +51,9 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except errors.FrontdeskError as error:
             raise click.ClickException(one_line(error)) from error
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            ctx.exit(INTERRUPTED)
 
     def main(self, *arguments: Any, **named: Any) -> Any:
         """The outermost door: what the system refuses is told in one line."""

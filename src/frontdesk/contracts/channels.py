@@ -1,6 +1,6 @@
 """The channel: brings messages from a platform and takes answers to it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -74,7 +74,7 @@ class Desk(Protocol):
         """
         ...
 
-    def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+    def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn.
 
         Either every event from the turn's first on, whenever this is called, or none: who joins late

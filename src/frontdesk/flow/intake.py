@@ -1,6 +1,6 @@
 """Intake: a message is checked, addressed and stored; only then does the platform hear that we have it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
 from frontdesk import errors
@@ -127,7 +127,7 @@ class Intake:
             return Busy.QUEUE
         return mode
 
-    async def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+    async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn."""
         bell = self._parts.store.bells.listen(Topic.FEED)
         try:

@@ -7,7 +7,7 @@ platform that the test plays.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -79,7 +79,7 @@ class RecordingDesk:
         self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
         return channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(incoming.source))
 
-    async def follow(self, turn_id: str) -> AsyncIterator[events.Event | turns.Turn]:
+    async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         incoming = self._message_of(turn_id)
         answer = self.answer(incoming)
         self.following.set()

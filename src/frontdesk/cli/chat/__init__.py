@@ -14,7 +14,7 @@ import click
 from frontdesk import config, errors
 from frontdesk.app import reach
 from frontdesk.app.terminal import CLI, Terminal, source_of
-from frontdesk.cli import output
+from frontdesk.cli import INTERRUPTED, output
 from frontdesk.cli.chat.conversation import DONE, Conversation
 from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
 from frontdesk.cli.chat.screen import Screen
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FROM_INPUT = "-"
 BACK = "frontdesk run --chat"
-NOT_ANSWERED, INTERRUPTED = 1, 130
+NOT_ANSWERED = 1
 
 
 @click.command()

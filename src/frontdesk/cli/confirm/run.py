@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Unpack
 import click
 
 from frontdesk import config, errors
-from frontdesk.cli import one_line, output
+from frontdesk.cli import INTERRUPTED, one_line, output
 from frontdesk.cli.confirm import programs, reaching
 from frontdesk.config import Config
 from frontdesk.confirm import Redeemed, SyncClient, Ticket, steps
@@ -24,7 +24,6 @@ from frontdesk.model.confirmations import (
 
 NOT_CONFIRMED = 125
 """What we end with when the command was not even started; programs that start others do so, too."""
-STOPPED = 130
 
 
 @click.command(
@@ -123,7 +122,7 @@ class Asking:
             raise
         except KeyboardInterrupt:
             _tell(f"Stopped. Nothing was run. {self._left(ticket) if ticket else ''}".rstrip())
-            sys.exit(STOPPED)
+            sys.exit(INTERRUPTED)
 
     def _collect(self, ticket: Ticket) -> Redeemed:
         url = self._patient.url

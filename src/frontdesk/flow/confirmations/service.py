@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -307,7 +307,7 @@ class Confirmations:
     async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
         return await self._kept.audit_newest(min(max(limit, 1), MOST_LISTED))
 
-    async def follow(self, after: int) -> AsyncIterator[audit.Row]:
+    async def follow(self, after: int) -> AsyncGenerator[audit.Row, None]:
         """What happens from there on, as it happens."""
         bell = self._store.bells.listen(Topic.CONFIRMATIONS)
         try:
