@@ -19,7 +19,6 @@ class ChatType(StrEnum):
     THREAD = "thread"
 
 
-ALWAYS_WRITTEN = ("chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
 WRITTEN_WHEN_SET = (
     "user_id_alt",
     "chat_id_alt",
@@ -34,6 +33,7 @@ NAMES = ("chat_name", "user_name", "chat_topic")
 TEXTS = (*NAMES, "user_id", "thread_id", *WRITTEN_WHEN_SET)
 CHECKED = ("chat_id", *TEXTS)
 TEXTS_OF = attrgetter(*CHECKED)
+OPTIONAL_OF = attrgetter(*WRITTEN_WHEN_SET)
 
 
 class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,15 +65,25 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
     """Which of our own accounts or endpoints on the platform received it; None for the only one."""
 
     def __post_init__(self) -> None:
-        force_setattr(self, "platform", Platform(self.platform))
-        force_setattr(self, "chat_type", _chat_type(self.chat_type))
-        force_setattr(self, "chat_id", "" if self.chat_id is None else str(self.chat_id))
-        for name, value in zip(CHECKED, TEXTS_OF(self), strict=True):
+        if type(self.platform) is not Platform:
+            force_setattr(self, "platform", Platform(self.platform))
+        if type(self.chat_type) is not ChatType:
+            force_setattr(self, "chat_type", _chat_type(self.chat_type))
+        if type(self.chat_id) is not str:
+            force_setattr(self, "chat_id", "" if self.chat_id is None else str(self.chat_id))
+        for value in TEXTS_OF(self):
             if value is not None and not (type(value) is str and value.isascii()):
+                self._clean()
+                break
+        if self.scope_id != self.guild_id:
+            scope = self.scope_id or self.guild_id
+            force_setattr(self, "scope_id", scope)
+            force_setattr(self, "guild_id", scope)
+
+    def _clean(self) -> None:
+        for name, value in zip(CHECKED, TEXTS_OF(self), strict=True):
+            if value is not None:
                 force_setattr(self, name, _text(name, value))
-        scope = self.scope_id or self.guild_id
-        force_setattr(self, "scope_id", scope)
-        force_setattr(self, "guild_id", scope)
 
     @classmethod
     def local_cli(cls) -> "SessionSource":
@@ -97,9 +107,20 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}, thread: {self.thread_id}" if self.thread_id else place
 
     def to_dict(self) -> dict[str, Any]:
-        always = {name: getattr(self, name) for name in ALWAYS_WRITTEN}
-        set_ones = {name: value for name in WRITTEN_WHEN_SET if (value := getattr(self, name))}
-        return {"platform": str(self.platform), **always, "chat_type": str(self.chat_type), **set_ones}
+        written = {
+            "platform": str(self.platform),
+            "chat_id": self.chat_id,
+            "chat_name": self.chat_name,
+            "chat_type": self.chat_type.value,
+            "user_id": self.user_id,
+            "user_name": self.user_name,
+            "thread_id": self.thread_id,
+            "chat_topic": self.chat_topic,
+        }
+        values = OPTIONAL_OF(self)
+        if any(values):
+            written |= {name: value for name, value in zip(WRITTEN_WHEN_SET, values, strict=True) if value}
+        return written
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "SessionSource":

@@ -20,6 +20,12 @@ def line_up(lane: str, due_at: datetime) -> Work[bool]:
     return found is not None and found[0] is not None
 
 
+def unlined(lane: str) -> Work[None]:
+    """Nothing was added to the lane after all."""
+    due_at = yield from next_due(lane)
+    yield from run("move_due", lane=lane, due_at=due_at)
+
+
 def claim(kind: lanes.Kind, node: int, limit: int, now: datetime) -> Work[list[lanes.Lease]]:
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
     found = yield from rows("claim_lanes", lease_micros=LEASE_MICROS, **values)

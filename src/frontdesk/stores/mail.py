@@ -12,7 +12,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.rows import from_micros, maybe_time, to_micros
-from frontdesk.stores.work import Row
+from frontdesk.stores.work import Row, Work, row
 
 UNREADABLE_ROW = "its row cannot be read"
 SENSELESS = (*UNREADABLE, ValueError, TypeError, OverflowError)
@@ -47,13 +47,21 @@ def event_of(turn: Turn) -> dict[str, Any]:
 
 
 def turn_row(turn: Turn, lane: str) -> dict[str, Any]:
-    body = TurnBody(
+    return {**turn_facts(turn, lane), "body": msgspec.json.encode(turn_body(turn))}
+
+
+def turn_body(turn: Turn) -> TurnBody:
+    return TurnBody(
         source=turn.source.to_dict(),
         text=turn.text,
         content=turn.content,
         history=turn.history,
         role=turn.role,
     )
+
+
+def turn_facts(turn: Turn, lane: str) -> dict[str, Any]:
+    """What queries look at."""
     return {
         "id": turn.id,
         "lane": lane,
@@ -61,8 +69,12 @@ def turn_row(turn: Turn, lane: str) -> dict[str, Any]:
         "session_key": turn.session_key,
         **event_of(turn),
         "received_at": to_micros(turn.received_at),
-        "body": msgspec.json.encode(body),
     }
+
+
+def find_turn(query: str, **values: Any) -> Work[Turn | None]:
+    found = yield from row(query, **values)
+    return read_turn(found) if found else None
 
 
 def read_turn(found: Row) -> Turn | None:

@@ -27,9 +27,10 @@ from frontdesk.model.turns import (
     Turn,
 )
 from frontdesk.stores import deliveries, sessions, transcripts
+from frontdesk.stores.arrivals import arrival, lane_of
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import claim, fence, free, hold, line_up, renew, tell
-from frontdesk.stores.mail import UNREADABLE_ROW, event_of, read_turn, turn_row
+from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, unlined
+from frontdesk.stores.mail import UNREADABLE_ROW, find_turn, read_turn
 from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
 from frontdesk.stores.work import Engine, Work, row, rows, run
 
@@ -45,8 +46,7 @@ class Turns:
         self._bells = bells
 
     async def accept(self, turn: Turn, admit: Admit) -> Accepted:
-        lane = lane_of(turn)
-        accepted = await self._engine.write(partial(_accept, turn, lane, turn_row(turn, lane), admit))
+        accepted = await self._engine.write(arrival(turn, admit))
         if not accepted.repeated:
             self._bells.ring(Topic.CONTROL if turn.kind is Kind.CONTROL else Topic.TURNS, far=False)
             self._bells.ring(Topic.FEED)
@@ -165,7 +165,7 @@ class Turns:
         return len(await self._engine.write(partial(rows, "prune_turns", **values), lazy=True))
 
     async def find(self, turn_id: str) -> Turn | None:
-        return await self._engine.read(partial(_one, "turn", turn_id=turn_id))
+        return await self._engine.read(partial(find_turn, "turn", turn_id=turn_id))
 
     async def open_turns(self, session_key: str, limit: int) -> list[Turn]:
         lane, control = lanes.turn_lane(session_key), lanes.control_lane(session_key)
@@ -184,52 +184,9 @@ class Turns:
         self._bells.ring(Topic.CONTROL if control else Topic.TURNS, far=False)
 
 
-def _one(query: str, **values: Any) -> Work[Turn | None]:
-    found = yield from row(query, **values)
-    return read_turn(found) if found else None
-
-
 def _many(query: str, **values: Any) -> Work[list[Turn]]:
     turns = map(read_turn, (yield from rows(query, **values)))
     return [turn for turn in turns if turn is not None]
-
-
-def _accept(turn: Turn, lane: str, values: dict[str, Any], admit: Admit) -> Work[Accepted]:
-    held = yield from line_up(lane, turn.received_at)
-    ((queued, known),) = yield from rows("before_turn", **values)
-    if known:
-        return (yield from _repeated(turn, lane))
-    running = (yield from _one("running_turn", lane=lane)) if held else None
-    admission = admit(running, queued)
-    inserted = yield from row("insert_turn", **values, steers=int(admission.steers))
-    if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
-        return (yield from _repeated(turn, lane))
-    if admission.interrupts and running:
-        yield from rows("request_stop", turn_id=running.id)
-    yield from deliveries.add(admission.notices)
-    yield from _tell(turn, State.QUEUED, turn.received_at)
-    return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
-
-
-def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
-    yield from _unlined(lane)
-    known = yield from _one("turn_of_event", **event_of(turn))
-    return Accepted(turn=known or turn, repeated=True)
-
-
-def _unlined(lane: str) -> Work[None]:
-    """Nothing was added after all."""
-    found = yield from row("next_queued", lane=lane)
-    yield from run("move_due", lane=lane, due_at=found[0] if found else None)
-
-
-def _numbered(turn: Turn, number: int) -> Turn:
-    return msgspec.structs.replace(turn, number=number)
-
-
-def lane_of(turn: Turn) -> str:
-    control = turn.kind is Kind.CONTROL
-    return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
 
 
 def _claim(
@@ -430,20 +387,20 @@ def _mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
 
 def _request_stop(lane: str, now: datetime) -> Work[Turn | None]:
     yield from rows("lock_lane", lane=lane)
-    running = yield from _one("running_turn", lane=lane)
+    running = yield from find_turn("running_turn", lane=lane)
     if running:
-        return (yield from _one("request_stop", turn_id=running.id))
-    retry = yield from _one("retry_in", lane=lane)
+        return (yield from find_turn("request_stop", turn_id=running.id))
+    retry = yield from find_turn("retry_in", lane=lane)
     if retry:
         yield from _settle(retry, Ending(state=State.INTERRUPTED, error=STOPPED), now)
-        yield from _unlined(lane)
+        yield from unlined(lane)
     return retry
 
 
 def _break_off(turn: Turn, ending: Ending, now: datetime) -> Work[Turn | None]:
     lane = lane_of(turn)
     yield from rows("lock_lane", lane=lane)
-    running = yield from _one("running_turn", lane=lane)
+    running = yield from find_turn("running_turn", lane=lane)
     if running is None or running.id != turn.id:
         return None
     yield from _end(running, msgspec.structs.replace(ending, session_id=running.session_id), now)

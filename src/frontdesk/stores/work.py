@@ -1,7 +1,7 @@
 """Units of work: generators that yield statements and receive rows."""
 
-from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -16,6 +16,28 @@ class Statement(NamedTuple):
 
 Work = Generator[Statement, list[Row], T]
 
+
+class Kin(Generic[T]):
+    """Work that an engine may do in one go with other work of its kind."""
+
+    __slots__ = ("alone", "item", "together")
+
+    def __init__(
+        self,
+        item: Row,
+        *,
+        alone: Callable[..., Work[T]],
+        together: Callable[[list[Any]], Work[list[T | None]]],
+    ) -> None:
+        self.item = item
+        self.alone = alone
+        self.together = together
+        """For each of the items what became of it; None when it has to be done alone, after the others."""
+
+    def __call__(self) -> Work[T]:
+        return self.alone(*self.item)
+
+
 DURABLE = Statement("durable", {})
 """From here on the work must not be lost: an engine that had run it lazily starts it again."""
 
@@ -23,9 +45,9 @@ DURABLE = Statement("durable", {})
 class Engine(Protocol):
     """Runs work in transactions."""
 
-    async def write(
+    def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Run and commit. Lazy work may be lost by a power cut, as long as it has not said DURABLE."""
         ...
 

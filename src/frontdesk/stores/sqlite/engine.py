@@ -1,7 +1,7 @@
 """The SQLite engine: one writer that commits in groups, a few readers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -45,11 +45,11 @@ class SqliteEngine:
         self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
 
-    async def write(
+    def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         self._posts.flush(without=supersedes)
-        return cast("T", await self._writer.run(start, lazy))
+        return self._writer.run(start, lazy)
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         await self._posts.stored()

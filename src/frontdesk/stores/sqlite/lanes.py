@@ -13,6 +13,9 @@ from frontdesk import errors
 from frontdesk.stores.sql import Query
 from frontdesk.stores.work import DURABLE, Statement, Work
 
+MOST_GATHERED = 512
+"""So many jobs are handed over while the event loop is still busy with more."""
+
 
 class Job:
     """Work that a coroutine waits for."""
@@ -125,11 +128,16 @@ class Lane:
         waiting.append(job)
         if len(waiting) == 1:
             job.loop.call_soon(self._hand_over, job.loop)
+        elif len(waiting) == MOST_GATHERED:
+            self._put_all(self._waiting.pop(job.loop))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._door:
-            for job in self._waiting.pop(loop, ()):
-                self._jobs.put(job)
+            self._put_all(self._waiting.pop(loop, ()))
+
+    def _put_all(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._jobs.put(job)
 
     def shut(self) -> None:
         """Take no more jobs."""

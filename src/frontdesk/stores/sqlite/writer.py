@@ -1,7 +1,10 @@
 """The one writer: runs jobs one after the other and commits them in groups."""
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import groupby
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import apsw
 
@@ -12,10 +15,13 @@ from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
 from frontdesk.stores.sqlite.files import Place, identify
 from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
+from frontdesk.stores.work import Kin, Work
 
 log = get_logger(__name__)
 
-GROUP_JOBS = 512
+Together = Callable[[list[Any]], Work[list[Any]]]
+
+GROUP_JOBS = 1_024
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 1_000
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -116,15 +122,28 @@ class Writer:
     def _run_together(self, group: list[Job]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
         try:
-            for job in group:
-                job.error = None
-                job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+            for together, jobs in groupby(group, key=_kind_of):
+                self._run_each(self._run_kin(together, list(jobs)))
         except LOSES_THE_GROUP:
             raise
         except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
             self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
             return False
         return True
+
+    def _run_each(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            job.error = None
+            job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+
+    def _run_kin(self, together: Together | None, jobs: list[Job]) -> list[Job]:
+        """Run jobs of one kind in one go; those that have to be run alone are given back."""
+        if together is None or len(jobs) == 1:
+            return jobs
+        work = together([job.start.item for job in jobs if isinstance(job.start, Kin)])
+        for job, result in zip(jobs, drive(self._cursor, self._queries, work), strict=True):
+            job.result, job.error = result, None
+        return [job for job in jobs if job.result is None]
 
     def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
         for job in group:
@@ -184,6 +203,10 @@ class Writer:
         except apsw.Error as error:
             self._sync_failed |= is_failed_sync(error)
             log.warning("checkpoint_failed", path=self._name, error=str(error))
+
+
+def _kind_of(job: Job) -> Together | None:
+    return job.start.together if isinstance(job.start, Kin) else None
 
 
 def _take(jobs: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:

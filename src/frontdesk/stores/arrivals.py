@@ -1,0 +1,96 @@
+"""Arrivals: messages become turns, each event of a platform's account once."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from frontdesk.contracts.store import Admit
+from frontdesk.model import feed, lanes
+from frontdesk.model.turns import Accepted, Admission, Kind, State, Turn
+from frontdesk.stores import deliveries
+from frontdesk.stores.lanes import line_up, tell, unlined
+from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
+from frontdesk.stores.work import Kin, Work, row, rows, run
+
+SHORT_CHARACTERS = 4_096
+"""Longer messages are taken in one by one: together they would want much memory."""
+
+Arrival = tuple[Turn, str, Admit]
+AT_REST = Admission()
+
+
+def arrival(turn: Turn, admit: Admit) -> Kin[Accepted]:
+    return Kin((turn, lane_of(turn), admit), alone=_accept, together=_accept_together)
+
+
+def lane_of(turn: Turn) -> str:
+    control = turn.kind is Kind.CONTROL
+    return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
+
+
+def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
+    values = turn_row(turn, lane)
+    held = yield from line_up(lane, turn.received_at)
+    ((queued, known),) = yield from rows("before_turn", **values)
+    if known:
+        return (yield from _repeated(turn, lane))
+    running = (yield from find_turn("running_turn", lane=lane)) if held else None
+    admission = admit(running, queued)
+    inserted = yield from row("insert_turn", **values, steers=int(admission.steers))
+    if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
+        return (yield from _repeated(turn, lane))
+    if admission.interrupts and running:
+        yield from rows("request_stop", turn_id=running.id)
+    yield from deliveries.add(admission.notices)
+    told = {"session_key": turn.session_key, "turn_id": turn.id, "state": str(State.QUEUED)}
+    yield from tell(feed.Kind.TURN, turn.received_at, **told)
+    return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
+
+
+def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
+    yield from unlined(lane)
+    known = yield from find_turn("turn_of_event", **event_of(turn))
+    return Accepted(turn=known or turn, repeated=True)
+
+
+def _numbered(turn: Turn, number: int) -> Turn:
+    return msgspec.structs.replace(turn, number=number)
+
+
+def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
+    """Take in new messages of conversations that are at rest, which most are when many come at once.
+
+    The database does this in few long steps. While it does, the event loop has the interpreter.
+    """
+    fitting = dict(_plain_ones(arrivals))
+    ((last, others),) = yield from rows("not_at_rest", turns=_json(fitting.values()))
+    for place in [list(fitting)[index] for index in msgspec.json.decode(others)]:
+        del fitting[place]
+    yield from run("add_turns", turns=_json(fitting.values()), last=last)
+    yield from run("line_up_turns", last=last, kind=str(lanes.Kind.TURN))
+    yield from run("tell_turns", last=last, kind=str(feed.Kind.TURN))
+    accepted: list[Accepted | None] = [None] * len(arrivals)
+    for number, place in enumerate(fitting, last + 1):
+        accepted[place] = Accepted(turn=_numbered(arrivals[place][0], number))
+    return accepted
+
+
+def _plain_ones(arrivals: Sequence[Arrival]) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Short messages, each the only one of its conversation and its event: their rows, by their places."""
+    in_lane = Counter([lane for _, lane, _ in arrivals])
+    with_event = Counter([turn.event_id for turn, _, _ in arrivals])
+    for place, (turn, lane, admit) in enumerate(arrivals):
+        single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
+        if single and _is_plain(turn) and admit(None, 0) == AT_REST:
+            yield place, {**turn_facts(turn, lane), "body": turn_body(turn)}
+
+
+def _is_plain(turn: Turn) -> bool:
+    short = turn.content is None and turn.history is None and len(turn.text) <= SHORT_CHARACTERS
+    return short and turn.kind is not Kind.CONTROL
+
+
+def _json(turns: Iterable[dict[str, Any]]) -> str:
+    return msgspec.json.encode(list(turns)).decode()

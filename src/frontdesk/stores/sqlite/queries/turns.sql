@@ -1,0 +1,36 @@
+-- Many messages taken in together.
+
+-- name: not_at_rest
+-- The newest turn's number, and which of these new turns are there already or have others before them.
+WITH new AS MATERIALIZED (
+    SELECT key, value ->> 'lane' AS lane, value ->> 'platform' AS platform, value ->> 'account' AS account,
+        value ->> 'event_id' AS event_id
+    FROM json_each(:turns)
+)
+SELECT COALESCE((SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'turns'), 0), json_group_array(new.key)
+FROM new WHERE EXISTS (SELECT 1 FROM lanes l WHERE l.name = new.lane AND l.holder IS NOT NULL)
+OR EXISTS (SELECT 1 FROM turns q WHERE q.lane = new.lane AND q.state = 'queued')
+OR EXISTS (
+    SELECT 1 FROM turns t
+    WHERE t.platform = new.platform AND t.account = new.account AND t.event_id = new.event_id
+);
+
+-- name: add_turns
+-- New turns, after the newest.
+INSERT INTO turns (
+    number, id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, body
+)
+SELECT :last + 1 + key, value ->> 'id', value ->> 'lane', value ->> 'kind', 'queued', value ->> 'session_key',
+    value ->> 'platform', value ->> 'account', value ->> 'event_id', value ->> 'received_at',
+    value ->> 'received_at', CAST(value -> 'body' AS BLOB)
+FROM json_each(:turns);
+
+-- name: line_up_turns
+-- Their lanes, which were free.
+INSERT INTO lanes (name, kind, due_at) SELECT t.lane, :kind, t.due_at FROM turns t WHERE t.number > :last
+ON CONFLICT (name) DO UPDATE SET due_at = excluded.due_at;
+
+-- name: tell_turns
+-- What the feed says of them.
+INSERT INTO feed (at, kind, session_key, turn_id, state)
+SELECT t.received_at, :kind, t.session_key, t.id, t.state FROM turns t WHERE t.number > :last;
