@@ -1,11 +1,13 @@
 """What tests of every kind share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests import counts, servers
+from tests.schemas import Schemas
 
 # A busy machine is no failure; the reduced run is the same run every time, the full one explores.
 hypothesis.settings.register_profile(
@@ -20,3 +22,18 @@ def postgres_url() -> Iterator[str]:
     # Nobody cuts the power: without fsync nothing is lost here, and the tests take a fraction of the time.
     with servers.running(fsync="off", max_connections="200") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def postgres_schemas(postgres_url: str) -> Schemas:
+    return Schemas(postgres_url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty store."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/state.db"
+    else:
+        with request.getfixturevalue("postgres_schemas").lent() as url:
+            yield url

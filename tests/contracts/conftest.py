@@ -1,18 +1,15 @@
 """The session service over every store."""
 
 import sqlite3
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from pathlib import Path
+from contextlib import AsyncExitStack, closing
 from typing import Any, Protocol
-from urllib.parse import parse_qs, urlsplit
 
-import asyncpg
 import pytest
 
 from frontdesk import Clock, GatewayConfig, SessionStore
 from frontdesk.testing import SettableClock
+from tests import schemas
 from tests.contracts.samples import LASTING
 
 HasActiveProcesses = Callable[[str], bool | Awaitable[bool]]
@@ -35,19 +32,6 @@ class EditStore(Protocol):
 @pytest.fixture
 def clock() -> SettableClock:
     return SettableClock()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/state.db"
-    return fresh_schema(request.getfixturevalue("postgres_url"))
-
-
-def fresh_schema(server_url: str) -> str:
-    separator = "&" if "?" in server_url else "?"
-    return f"{server_url}{separator}schema=t{uuid.uuid4().hex}"
 
 
 @pytest.fixture
@@ -85,21 +69,10 @@ def edit_store(store_url: str) -> EditStore:
             with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file, file:
                 file.execute(sql)
             return
-        async with postgres_schema(store_url) as connection:
+        async with schemas.connected(store_url) as connection:
             await connection.execute(postgresql or sql)
 
     return edit
-
-
-@asynccontextmanager
-async def postgres_schema(store_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to the schema that a PostgreSQL store lives in."""
-    schema = parse_qs(urlsplit(store_url).query)["schema"][-1]
-    connection = await asyncpg.connect(store_url.partition("?")[0], server_settings={"search_path": schema})
-    try:
-        yield connection
-    finally:
-        await connection.close()
 
 
 async def stored(store_url: str, sql: str) -> list[tuple[Any, ...]]:
@@ -107,5 +80,5 @@ async def stored(store_url: str, sql: str) -> list[tuple[Any, ...]]:
     if store_url.startswith("sqlite"):
         with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
             return file.execute(sql).fetchall()
-    async with postgres_schema(store_url) as connection:
+    async with schemas.connected(store_url) as connection:
         return list(map(tuple, await connection.fetch(sql)))

@@ -21,9 +21,8 @@ from frontdesk.model.audit import GENESIS, Entry, Kind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, Settings
 from frontdesk.model.rules import Effect
 from frontdesk.testing import SettableClock
-from tests import counts
+from tests import counts, schemas
 from tests.contracts.asking import AGENT, ANN, BOB, Asker, anybody, on_terms, request, ruling
-from tests.contracts.conftest import postgres_schema
 from tests.integration.confirming import ANN as APPROVER
 from tests.integration.confirming import TOKENS
 from tests.integration.confirming import opened as served
@@ -211,7 +210,7 @@ async def behind(store_url: str) -> AsyncIterator[Database]:
 
             yield Database(run_sqlite, is_sqlite=True)
         return
-    async with postgres_schema(store_url) as connection:
+    async with schemas.connected(store_url) as connection:
         yield Database(connection.fetch, is_sqlite=False)
 
 

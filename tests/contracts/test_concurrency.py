@@ -9,8 +9,8 @@ import pytest
 
 from frontdesk import EndReason, ResetMode, Session, SessionEntry, SessionStore, Usage, Viewer
 from frontdesk.testing import SettableClock
-from tests import counts
-from tests.contracts.conftest import OpenSessionStore, fresh_schema
+from tests import counts, schemas
+from tests.contracts.conftest import OpenSessionStore
 from tests.contracts.samples import agent_says, direct, in_group, user_says, with_policy
 
 Nodes = tuple[SessionStore, SessionStore]
@@ -20,7 +20,7 @@ IDLE = with_policy(mode=ResetMode.IDLE, idle_minutes=1)
 @pytest.fixture
 async def nodes(postgres_url: str, clock: SettableClock) -> AsyncIterator[Nodes]:
     """Two nodes on one PostgreSQL schema."""
-    url = fresh_schema(postgres_url)
+    url = schemas.fresh_schema(postgres_url)
     async with AsyncExitStack() as opened:
         opening = (SessionStore.open(url, IDLE, clock=clock) for _ in range(2))
         first, second = await asyncio.gather(*opening)

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 
 from frontdesk import ChatType, Platform, SessionEntry, SessionSource, SessionStore
-from tests.contracts.conftest import EditStore, OpenSessionStore, postgres_schema
+from tests import schemas
+from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import LASTING, direct, in_thread, user_says
 
 SECRETS = ("sk-very-secret", "hunter2hunter2", "bearer-abcdef")
@@ -28,7 +29,7 @@ def raw_bytes(store_url: str) -> Callable[[], Awaitable[bytes]]:
 
 
 async def all_rows(store_url: str) -> bytes:
-    async with postgres_schema(store_url) as connection:
+    async with schemas.connected(store_url) as connection:
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         cells = [
             cell

@@ -23,8 +23,9 @@ from frontdesk.stores.rows import to_micros
 from frontdesk.stores.sql import load_migrations
 from frontdesk.stores.sqlite.schema import APPLICATION_ID
 from frontdesk.testing import SettableClock
+from tests import schemas
 from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling
-from tests.contracts.conftest import postgres_schema, stored
+from tests.contracts.conftest import stored
 
 KEPT = 90
 LONG_AFTER = timedelta(days=KEPT, seconds=1)
@@ -315,8 +316,9 @@ async def at_version(store_url: str, version: int, *statements: str) -> None:
             file.pragma("application_id", APPLICATION_ID)
             file.pragma("user_version", version)
         return
-    async with postgres_schema(store_url) as connection:
-        await connection.execute(f'CREATE SCHEMA "{await connection.fetchval("SHOW search_path")}"')
+    async with schemas.connected(store_url) as connection:
+        schema = await connection.fetchval("SHOW search_path")
+        await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; CREATE SCHEMA "{schema}"')
         for script in (*load_migrations("postgres")[:version], *statements):
             await connection.execute(script)
         await connection.execute(f"UPDATE meta SET version = {version}")

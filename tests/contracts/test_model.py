@@ -30,8 +30,7 @@ from frontdesk import (
     Viewer,
 )
 from frontdesk.testing import SettableClock
-from tests import counts
-from tests.contracts.conftest import fresh_schema
+from tests import counts, schemas
 from tests.contracts.reference import Message, Reference, Session
 from tests.contracts.samples import (
     UNKNOWN_ID,
@@ -465,7 +464,9 @@ def test_service_does_what_the_model_does(kind: str, tmp_path: Path, request: py
     def machine() -> SessionMachine:
         if kind == "sqlite":
             return SessionMachine(f"sqlite:///{file}", steps, remove_file)
-        return SessionMachine(fresh_schema(request.getfixturevalue("postgres_url")), steps, lambda: None)
+        return SessionMachine(
+            schemas.fresh_schema(request.getfixturevalue("postgres_url")), steps, lambda: None
+        )
 
     chosen = settings(
         max_examples=counts.count(20, 500),

@@ -15,7 +15,8 @@ from frontdesk.flow.authorization import ANSWER, FULL, Authorization, owner_of_t
 from frontdesk.model import codes
 from frontdesk.model.access import Access, Grant, Role, Rule, Strangers, Verdict
 from frontdesk.testing import SettableClock
-from tests.contracts.conftest import EditStore, fresh_schema, postgres_schema
+from tests import schemas
+from tests.contracts.conftest import EditStore
 from tests.contracts.samples import direct, in_group, user_says
 
 OWNER = owner_of_terminal()
@@ -90,7 +91,7 @@ async def desk(open_desk: OpenDesk) -> Desk:
 @pytest.fixture
 async def nodes(postgres_url: str, clock: SettableClock) -> AsyncIterator[list[Desk]]:
     """Two nodes on one PostgreSQL schema."""
-    url = fresh_schema(postgres_url)
+    url = schemas.fresh_schema(postgres_url)
     open_store: Any = plugins.load_store(url)
     async with AsyncExitStack() as opened:
         stores = [await opened.enter_async_context(await open_store(url)) for _ in range(2)]
@@ -314,7 +315,7 @@ async def test_code_is_nowhere_in_the_store(open_desk: OpenDesk, store_url: str)
         with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
             dump = "\n".join(map(str, file.execute("SELECT * FROM pairings").fetchall()))
     else:
-        async with postgres_schema(store_url) as connection:
+        async with schemas.connected(store_url) as connection:
             dump = str(await connection.fetch("SELECT * FROM pairings"))
     assert "telegram:ann" in dump
     assert code not in dump
