@@ -15,9 +15,20 @@ lines: queue.Queue = queue.Queue()
 
 def read_lines():
     """Read in a thread of its own, so that a stop is heard in the middle of the work."""
-    for line in sys.stdin:
-        lines.put(json.loads(line))
+    try:
+        for line in sys.stdin:
+            lines.put(json.loads(line))
+    except ValueError:
+        pass  # whoever wrote it was killed in the middle of a line
     lines.put(None)
+
+
+def hear(seconds=None):
+    """The next line; None from the end of the input on, however often it is asked for."""
+    line = lines.get(timeout=seconds)
+    if line is None:
+        lines.put(None)
+    return line
 
 
 def say(kind, **fields):
@@ -28,13 +39,13 @@ def answer(text):
     match text.split():
         case ["remove", name]:
             say("approval", id="1", action="remove", description=f"Remove {name}?", details={"file": name})
-            decision = lines.get() or {}
+            decision = hear() or {}
             say("text", text=f"removed {name}" if decision.get("approved") else f"left {name} alone")
         case ["count", number]:
             for each in range(1, int(number) + 1):
                 say("text", text=f"{each} ")
                 try:
-                    if (lines.get(timeout=0.1) or {"type": "stop"})["type"] == "stop":
+                    if (hear(0.1) or {"type": "stop"})["type"] == "stop":
                         return
                 except queue.Empty:
                     pass
@@ -43,7 +54,7 @@ def answer(text):
 
 
 threading.Thread(target=read_lines, daemon=True).start()
-while (line := lines.get()) is not None:
+while (line := hear()) is not None:
     if line["type"] == "turn":
         content = line["input"]["content"]
         answer(content if isinstance(content, str) else "something that is not only text")

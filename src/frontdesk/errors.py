@@ -193,7 +193,7 @@ class UnknownSession(FrontdeskError):
 
 
 class SessionNotFound(UnknownSession):
-    """There is no session {session_id!r}."""
+    """There is no session {session_id!r}. Those there are: frontdesk sessions list --all"""
 
 
 class UnknownTurn(FrontdeskError):

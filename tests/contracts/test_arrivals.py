@@ -35,10 +35,12 @@ PARTS = [{"type": "text", "text": "part"}]
 TABLES = {
     "turns": "SELECT * FROM turns ORDER BY lane, number",
     "lanes": "SELECT * FROM lanes ORDER BY name",
-    "feed": "SELECT * FROM feed ORDER BY at, session_key, turn_id, state",
+    "feed": "SELECT f.* FROM feed f LEFT JOIN turns t ON t.id = f.turn_id ORDER BY t.lane, f.number",
     "deliveries": "SELECT * FROM deliveries ORDER BY id",
 }
 UNSTEADY = ("number", "leased_until")
+
+on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -149,7 +151,7 @@ def _rows(found: sqlite3.Cursor) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in UNSTEADY} for row in every]
 
 
-@settings(max_examples=counts.count(60, 3_000), deadline=None)
+@settings(max_examples=counts.count(30, 3_000), deadline=None)
 @given(rounds=ROUNDS)
 def test_messages_at_once_become_what_they_would_one_by_one(rounds: Rounds) -> None:
     with TemporaryDirectory() as folder:
@@ -197,20 +199,57 @@ async def test_same_event_for_several_chats_at_once_is_taken_in_once(store: Stor
     assert await store.turns.counts() == {"queued": 1}
 
 
-async def test_crowd_goes_the_short_way_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    together: list[Accepted] = []
+async def test_refused_message_refuses_no_other(store: Store) -> None:
+    full = [plain(0), *(msgspec.structs.replace(plain(0), id=f"t-0-{number}") for number in range(9))]
+    others = [plain(number) for number in range(1, 50)]
+    outcomes = await at_once(store, [*full, *others])
+    assert sum(isinstance(outcome, str) for outcome in outcomes) == len(full) - MOST_WAITING
+    assert await store.turns.counts() == {"queued": len(others) + MOST_WAITING}
+
+
+@pytest.fixture
+async def short_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of turns that were taken in together, as is done on SQLite."""
+    together: list[str] = []
     accept_together = arrivals._accept_together
 
     def spy(crowd: Sequence[arrivals.Arrival]) -> Any:
         done = yield from accept_together(crowd)
-        together.extend(outcome for outcome in done if outcome)
+        together.extend(outcome.turn.id for outcome in done if outcome)
         return done
 
     monkeypatch.setattr(arrivals, "_accept_together", spy)
-    url = f"sqlite:///{tmp_path}/state.db"
-    made: Store = await plugins.load_store(url)(url)
-    try:
-        await at_once(made, [plain(number) for number in range(100)])
-    finally:
-        await made.close()
-    assert len(together) >= 98  # the first may have gone ahead alone
+    return together
+
+
+@on_sqlite
+async def test_crowd_goes_the_short_way(store: Store, short_way: list[str]) -> None:
+    await at_once(store, [plain(number) for number in range(100)])
+    assert len(short_way) >= 98  # the first may have gone ahead alone
+
+
+@on_sqlite
+async def test_what_is_long_or_admitted_with_more_does_not_go_the_short_way(
+    store: Store, short_way: list[str]
+) -> None:
+    long = [turn_of(Message(f"l{number}", LONG, None, Kind.MESSAGE, False), f"long-{number}", NOW)
+            for number in range(10)]  # fmt: skip
+    steering = [plain(number) for number in range(10)]
+    await asyncio.gather(
+        *(store.turns.accept(turn, lambda _, __: Admission(steers=True)) for turn in steering),
+        *(take_in(store, turn) for turn in long),
+    )
+    assert short_way == []
+    node = await store.nodes.join("test", NOW)
+    claims = await store.turns.claim(node, lanes.Kind.TURN, 100, NOW, lambda _: [])
+    assert {claim.turn.id for claim in claims if claim.turn.steers} == {turn.id for turn in steering}
+
+
+@on_sqlite
+async def test_more_come_at_once_than_are_handed_over_at_once(store: Store) -> None:
+    crowd = [plain(number) for number in range(2_000)]
+    outcomes = await at_once(store, crowd)
+    assert {outcome.turn.id for outcome in outcomes if isinstance(outcome, Accepted)} == {
+        turn.id for turn in crowd
+    }
+    assert await store.turns.counts() == {"queued": len(crowd)}

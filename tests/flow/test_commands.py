@@ -218,6 +218,19 @@ class TestResume:
         await house.ask("again")
         assert (await current(house)).id == old.id
 
+    async def test_counts_everything_that_was_said_however_often_one_comes_back(self, house: House) -> None:
+        alpha, _ = await two_titled(house)
+        for _ in range(2):
+            assert "(2 messages)" in await house.ask("/resume Alpha")
+            assert "Messages: 2; 0 of 200 since you came back" in await house.ask("/status")
+            assert f'{alpha}, "Alpha", 2 messages' in await house.ask("/sessions")
+            assert f"to get back to it: /resume {alpha}" in await house.ask("/new")
+        await house.ask("/resume Alpha")
+        await house.ask("more")
+        assert "Messages: 4; 2 of 200 since you came back" in await house.ask("/status")
+        await house.ask("/undo 2")
+        assert "Messages: 0" in await house.ask("/status")
+
     async def test_works_in_a_chat_without_a_conversation(self, house: House) -> None:
         alpha, _ = await two_titled(house)
         other = house.source("ann", chat="another")

@@ -380,6 +380,7 @@ async def test_unusable_name_is_refused(header: str, name: str) -> None:
         (errors.NotAllowed(who="Ada", rule="not on the list"), 403, "not_allowed"),
         (errors.InvalidMessage(why="no"), 400, "invalid_request"),
         (errors.Unroutable(key="x"), 400, "unroutable"),
+        (errors.TooManyWaiting(waiting=100), 429, "too_many_waiting"),
         (errors.StoreFull(path="state.db"), 503, "not_stored"),
     ],
 )
@@ -389,7 +390,7 @@ async def test_refusal_of_the_desk_is_told(refusal: errors.FrontdeskError, statu
     async with endpoint(desk) as url:
         answer = await post(url, {"messages": HELLO, "stream": True})
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-    assert ("retry-after" in answer.headers) == (status == 503)
+    assert ("retry-after" in answer.headers) == (status in (429, 503))
     assert "state.db" not in answer.text
 
 

@@ -55,6 +55,22 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
         await driver.close()
 
 
+@pytest.mark.parametrize("text", ["count 50", "remove x", "hello"])
+@pytest.mark.parametrize("rest", ["", '{"type":"turn","mess'])
+async def test_example_ends_when_its_input_ends(text: str, rest: str) -> None:
+    turn = {"type": "turn", "messages": [], "input": {"content": text}}
+    pipe = asyncio.subprocess.PIPE
+    agent = await asyncio.create_subprocess_exec(sys.executable, str(EXAMPLE), stdin=pipe, stdout=pipe)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            said, _ = await agent.communicate(f"{json.dumps(turn)}\n{rest}".encode())
+    finally:
+        if agent.returncode is None:
+            agent.kill()
+    assert agent.returncode == 0
+    assert b'"done"' in said
+
+
 async def failure(driver: Driver, line: Line | None = None) -> events.Failed:
     """How a turn fails."""
     *_, last = await said(driver, assignment("hello"), line)

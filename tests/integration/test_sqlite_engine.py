@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from frontdesk import errors
+from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.posts import KEPT_SECONDS
@@ -53,6 +55,20 @@ async def test_reader_sees_what_was_posted_and_waits_for_the_writer(engine: Sqli
     door.set()
     assert await reading == [(0,)]
     await slow
+
+
+async def test_writer_goes_on_after_an_error_that_is_not_of_the_database(
+    engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(_: Path) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "identify", no_memory)
+        with pytest.raises(errors.StoreFailed, match="no room"):
+            await engine.write(note_lane)
+    await engine.write(note_lane)
+    assert await lanes_seen(engine) == [(0,)]
 
 
 async def test_reader_sees_what_another_write_took_along(engine: SqliteEngine) -> None:

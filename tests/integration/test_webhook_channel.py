@@ -166,6 +166,7 @@ async def test_body_over_the_limit_is_refused_by_the_server() -> None:
     [
         (errors.NotAllowed(who="Ada", rule="not on the list"), 403),
         (errors.UnsafeKey(key="x", why="too long"), 422),
+        (errors.TooManyWaiting(waiting=100), 429),
         (errors.StoreFull(path="state.db"), 503),
         (errors.StoreUnavailable(path="state.db", why="gone"), 503),
     ],
@@ -176,7 +177,7 @@ async def test_refusal_of_the_desk_is_told(refusal: errors.FrontdeskError, statu
     async with endpoint(desk) as service:
         answer = await service.post()
     assert answer.status_code == status
-    assert ("retry-after" in answer.headers) == (status == 503)
+    assert ("retry-after" in answer.headers) == (status in (429, 503))
     assert "state.db" not in answer.text
 
 

@@ -92,7 +92,10 @@ class Office:
         if active_minutes is not None:
             since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
         found = await self._sessions(inputs.check_limit(limit), since, all)
-        return [_plain_session(session) for session in found]
+        return [await self._facts(session) for session in found]
+
+    async def _facts(self, session: Session) -> Plain:
+        return _plain_session(session, await self._conversations.count_messages(session))
 
     async def _sessions(self, limit: int, since: datetime | None, ended: bool) -> list[Session]:
         if not ended:
@@ -104,7 +107,7 @@ class Office:
         """A session's facts and its messages, as they are stored."""
         session = await self._find(session_id)
         transcript = await self._conversations.load_transcript(session.id, as_stored=True)
-        return _plain_session(session) | {"transcript": transcript}
+        return await self._facts(session) | {"transcript": transcript}
 
     async def _find(self, session_id: str) -> Session:
         session = await self._conversations.find_session(session_id, self._viewer)
@@ -129,7 +132,7 @@ class Office:
         transcript = await self._conversations.load_transcript(
             session.id, include_ancestors=ancestors, as_stored=True
         )
-        for piece in exports.export(form, _plain_session(session), transcript):
+        for piece in exports.export(form, await self._facts(session), transcript):
             yield piece
 
     async def list_deliveries(self, limit: int = LIST_LIMIT) -> list[Plain]:
@@ -182,7 +185,7 @@ def _plain(record: msgspec.Struct) -> Plain:
     return data
 
 
-def _plain_session(session: Session) -> Plain:
+def _plain_session(session: Session, messages: int) -> Plain:
     entry = session.entry
     return {
         "id": session.id,
@@ -198,7 +201,7 @@ def _plain_session(session: Session) -> Plain:
         "resume_pending": entry.resume_pending,
         "parent_id": session.parent_id,
         "relation": str(session.relation) if session.relation else None,
-        "messages": entry.message_count,
+        "messages": messages,
         "input_tokens": entry.input_tokens,
         "output_tokens": entry.output_tokens,
         "cost_usd": entry.estimated_cost_usd,

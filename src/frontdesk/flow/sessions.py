@@ -387,6 +387,12 @@ class Sessions(Service):
         entry = await self.get_session(key)
         return entry.message_count if entry else 0
 
+    async def count_messages(self, session: Session) -> int:
+        """How many messages a session has, those from before it was resumed included."""
+        if not session.counted_from:
+            return session.entry.message_count
+        return await self._store.transcripts.count(session.id)
+
     async def reset_message_count(self, key: str) -> None:
         """A fresh message allowance from here on."""
         await self._change(key, lambda session: session, fresh_allowance=True)

@@ -168,7 +168,7 @@ class RunningTurn:
         """What stands before the first message: the hand-over, and what the other side brought along."""
         if session.started and self.turn.session_id != session.id:
             return []
-        brought = list(self.turn.history or ()) if session.entry.message_count == 0 else []
+        brought = list(self.turn.history or ()) if session.is_empty else []
         if not handover.is_due(session) or session.parent_id is None:
             return brought
         before = await self._parts.conversations.load_transcript(session.parent_id, as_stored=True)

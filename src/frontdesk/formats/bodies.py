@@ -23,7 +23,7 @@ def read_json(kind: type[Read], body: bytes) -> Read:
     except msgspec.ValidationError as error:
         raise errors.InvalidInput(what="The body", why=quoting.clean_text(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise errors.InvalidInput(what="The body", why="it is not valid JSON") from None
+        raise errors.InvalidInput(what="The body", why="it is not valid JSON of valid Unicode") from None
     except RecursionError:
         raise errors.InvalidInput(what="The body", why="it is nested too deeply") from None
 

@@ -262,6 +262,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: str | None = None
     relation: Relation | None = None
     model_turns: int = 0
+    counted_from: int = 0
+    """The place in the transcript from which messages count against the limit."""
     served: tuple[datetime, ...] = ()
     reset_told: bool = False
     """People were told of the reset that it began with."""
@@ -290,6 +292,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     def reopening(self) -> Reopening:
         """What opens it again, now that it has ended. One that another program ended, a command."""
         return REOPENING[self.reason] if self.reason else Reopening.BY_HAND
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said in it."""
+        return not self.entry.message_count and not self.counted_from
 
     @property
     def had_activity(self) -> bool:

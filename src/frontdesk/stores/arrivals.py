@@ -12,7 +12,7 @@ from frontdesk.model.turns import Accepted, Admission, Kind, State, Turn
 from frontdesk.stores import deliveries
 from frontdesk.stores.lanes import line_up, tell, unlined
 from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
-from frontdesk.stores.work import Kin, Work, row, rows, run
+from frontdesk.stores.work import Mergeable, Work, row, rows, run
 
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
@@ -21,8 +21,8 @@ Arrival = tuple[Turn, str, Admit]
 AT_REST = Admission()
 
 
-def arrival(turn: Turn, admit: Admit) -> Kin[Accepted]:
-    return Kin((turn, lane_of(turn), admit), alone=_accept, together=_accept_together)
+def arrival(turn: Turn, admit: Admit) -> Mergeable[Accepted]:
+    return Mergeable((turn, lane_of(turn), admit), alone=_accept, together=_accept_together)
 
 
 def lane_of(turn: Turn) -> str:
@@ -64,10 +64,11 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
 
     The database does this in few long steps. While it does, the event loop has the interpreter.
     """
-    fitting = dict(_plain_ones(arrivals))
+    fitting = dict(_short_ones(arrivals))
     ((last, others),) = yield from rows("not_at_rest", turns=_json(fitting.values()))
-    for place in [list(fitting)[index] for index in msgspec.json.decode(others)]:
-        del fitting[place]
+    places = list(fitting)
+    for index in msgspec.json.decode(others):
+        del fitting[places[index]]
     yield from run("add_turns", turns=_json(fitting.values()), last=last)
     yield from run("line_up_turns", last=last, kind=str(lanes.Kind.TURN))
     yield from run("tell_turns", last=last, kind=str(feed.Kind.TURN))
@@ -77,19 +78,19 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
     return accepted
 
 
-def _plain_ones(arrivals: Sequence[Arrival]) -> Iterable[tuple[int, dict[str, Any]]]:
+def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[tuple[int, dict[str, Any]]]:
     """Short messages, each the only one of its conversation and its event: their rows, by their places."""
     in_lane = Counter([lane for _, lane, _ in arrivals])
     with_event = Counter([turn.event_id for turn, _, _ in arrivals])
     for place, (turn, lane, admit) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
-        if single and _is_plain(turn) and admit(None, 0) == AT_REST:
+        if single and _is_short(turn) and admit(None, 0) == AT_REST:
             yield place, {**turn_facts(turn, lane), "body": turn_body(turn)}
 
 
-def _is_plain(turn: Turn) -> bool:
-    short = turn.content is None and turn.history is None and len(turn.text) <= SHORT_CHARACTERS
-    return short and turn.kind is not Kind.CONTROL
+def _is_short(turn: Turn) -> bool:
+    text_alone = turn.content is None and turn.history is None and turn.kind is not Kind.CONTROL
+    return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 
 def _json(turns: Iterable[dict[str, Any]]) -> str:

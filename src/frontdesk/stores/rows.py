@@ -165,7 +165,7 @@ def read_session(row: Row) -> Session | None:
 def _session(row: Row) -> Session:
     (
         session_id, session_key, owner, peer, platform, chat_type, created_at, updated_at, ended_at,
-        end_reason, parent_id, relation, title, _title_key, message_count, _counted_from, _next_position,
+        end_reason, parent_id, relation, title, _title_key, message_count, counted_from, _next_position,
         _revision, _redo_depth, _open_calls, input_tokens, output_tokens, cache_read_tokens,
         cache_write_tokens, last_prompt_tokens, estimated_cost_usd, cost_status, model_turns, was_auto_reset,
         auto_reset_reason, reset_had_activity, is_fresh_reset, expiry_finalized, suspended, resume_pending,
@@ -210,6 +210,7 @@ def _session(row: Row) -> Session:
         parent_id=parent_id,
         relation=RELATIONS.get(relation),
         model_turns=model_turns,
+        counted_from=counted_from,
         served=details.served,
         reset_told=details.reset_told,
         started=details.started,

@@ -242,8 +242,8 @@ def _change(move: moves.Change) -> Work[Session]:
     yield from run("update_session", **changed_row(move.session))
     if not move.fresh_allowance:
         return move.session
-    yield from run("fresh_allowance", session_id=move.session.id)
-    return move.session.changed(message_count=0)
+    ((counted_from,),) = yield from rows("fresh_allowance", session_id=move.session.id)
+    return replace(move.session.changed(message_count=0), counted_from=counted_from)
 
 
 def _start(

@@ -57,6 +57,12 @@ class Transcripts:
             bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
         return [each for each in read_bodies(bodies, session=session_id) if each is not None]
 
+    async def count(self, session_id: str) -> int:
+        ((count,),) = await self._engine.read(
+            partial(rows, "count_live", session_id=session_id, counted_from=0)
+        )
+        return int(count)
+
     async def _glance(self, session_id: str) -> list[bytes] | None:
         """The transcript, unless it is too long to be had at a glance."""
         limit = self._engine.glanced_rows

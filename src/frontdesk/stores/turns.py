@@ -227,8 +227,7 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
 
 def _defer(turn: Turn, due_at: datetime) -> Work[None]:
     """It was not begun after all."""
-    values = {"due_at": to_micros(due_at), "uncounted": 1, "error": turn.error}
-    yield from run("requeue_turn", turn_id=turn.id, **values)
+    yield from run("defer_turn", turn_id=turn.id, due_at=to_micros(due_at))
 
 
 def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:

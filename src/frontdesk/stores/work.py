@@ -17,7 +17,7 @@ class Statement(NamedTuple):
 Work = Generator[Statement, list[Row], T]
 
 
-class Kin(Generic[T]):
+class Mergeable(Generic[T]):
     """Work that an engine may do in one go with other work of its kind."""
 
     __slots__ = ("alone", "item", "together")

@@ -121,7 +121,9 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
         case errors.Unroutable():
             return _refusal(HTTPStatus.BAD_REQUEST, error, "unroutable")
         case errors.TooManyWaiting():
-            return _refusal(HTTPStatus.TOO_MANY_REQUESTS, error, "too_many_waiting")
+            return outbound.Failure(
+                status=HTTPStatus.TOO_MANY_REQUESTS, message=str(error), code="too_many_waiting", again=True
+            )
         case errors.NotAllowed():
             return _refusal(HTTPStatus.FORBIDDEN, error, "not_allowed")
         case errors.StoreError():

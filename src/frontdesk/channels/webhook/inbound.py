@@ -18,6 +18,7 @@ log = get_logger(__name__)
 
 MAX_ID_CHARACTERS = 500
 RETRY_AFTER_SECONDS = 5
+LATER = {"retry-after": str(RETRY_AFTER_SECONDS)}
 
 _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Id = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARACTERS)] | _Number
@@ -96,7 +97,7 @@ async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channel
     try:
         receipt = await desk.accept(incoming)
     except errors.TooManyWaiting as error:
-        return problem(HTTPStatus.TOO_MANY_REQUESTS, str(error))
+        return problem(HTTPStatus.TOO_MANY_REQUESTS, str(error), LATER)
     except errors.NotAllowed as error:
         return problem(HTTPStatus.FORBIDDEN, str(error))
     except (errors.Unroutable, errors.InvalidInput) as error:
@@ -127,8 +128,7 @@ def refuse_body(error: errors.InvalidInput) -> channels.Response:
 
 
 def try_later(detail: str) -> channels.Response:
-    headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
-    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{detail} Send it again.", headers)
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{detail} Send it again.", LATER)
 
 
 def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> channels.Response:

@@ -102,15 +102,20 @@ async def status(parts: Parts, request: Request) -> Reply:
 async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
     entry = session.entry
     title = f", {views.quoted(session.title)}" if session.title else ""
-    lines = [f"Conversation: {session.id}{title}", _messages(parts, request, entry), _tokens(entry)]
+    lines = [f"Conversation: {session.id}{title}", await _messages(parts, request, session), _tokens(entry)]
     if entry.model_override and "model" in entry.model_override:
         lines.append(f"Model: {views.quoted(entry.model_override['model'])}")
     return [*lines, *await _outlook(parts, request, entry)]
 
 
-def _messages(parts: Parts, request: Request, entry: SessionEntry) -> str:
-    most = parts.conversations.policy_for(entry, request.turn.source).max_messages
-    return f"Messages: {entry.message_count:,} of {most:,}" if most else f"Messages: {entry.message_count:,}"
+async def _messages(parts: Parts, request: Request, session: Session) -> str:
+    most = parts.conversations.policy_for(session.entry, request.turn.source).max_messages
+    every, counted = await parts.conversations.count_messages(session), session.entry.message_count
+    if not most:
+        return f"Messages: {every:,}"
+    if every == counted:
+        return f"Messages: {counted:,} of {most:,}"
+    return f"Messages: {every:,}; {counted:,} of {most:,} since you came back"
 
 
 def _tokens(entry: SessionEntry) -> str:

@@ -54,7 +54,7 @@ async def new(parts: Parts, request: Request) -> Reply:
 
 def _begun(fresh: SessionEntry, before: Session | None) -> str:
     text = f"This is a new conversation ({fresh.session_id})."
-    if before is None or not before.entry.message_count:
+    if before is None or before.is_empty:
         return text
     return f"{text} The one before is kept; to get back to it: {resume_with(before)}"
 
@@ -67,7 +67,7 @@ async def resume(parts: Parts, request: Request) -> Reply:
     current = await views.own_session(parts, request)
     number = views.number_in(wanted)
     if number and current and views.was_done_before(request, current.entry.updated_at):
-        return Reply(_resumed(current))  # the list has another order by now
+        return Reply(await _resumed(parts, current))  # the list has another order by now
     target = await _find(parts, viewer, wanted)
     if target is None:
         private = await _find(parts, request.viewer, wanted)
@@ -148,11 +148,11 @@ async def _go_to(parts: Parts, request: Request, current: Session | None, target
         return UNKNOWN.format(name=name_of(target))
     if current and current.id != target.id:
         await views.take_leave(parts, current.entry, EndReason.SWITCH)
-    return _resumed(target)
+    return await _resumed(parts, target)
 
 
-def _resumed(session: Session) -> str:
-    count = views.plural(session.entry.message_count, "message")
+async def _resumed(parts: Parts, session: Session) -> str:
+    count = views.plural(await parts.conversations.count_messages(session), "message")
     return f"You are back in {name_of(session)} ({count}). Just go on."
 
 
@@ -178,17 +178,17 @@ async def list_sessions(parts: Parts, request: Request) -> Reply:
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
     here = await parts.conversations.peek_session_id(request.key)
     shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
-    lines = [_line(parts, each, here) for each in shown if not views.is_forgotten(each)]
+    lines = [await _line(parts, each, here) for each in shown if not views.is_forgotten(each)]
     if not lines:
         return Reply("There are no conversations yet. Say something, and there is one.")
     return Reply("\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID")))
 
 
-def _line(parts: Parts, session: Session, here: str | None) -> str:
+async def _line(parts: Parts, session: Session, here: str | None) -> str:
     facts = [session.id]
     if session.title:
         facts.append(quoted(session.title))
-    facts.append(views.plural(session.entry.message_count, "message"))
+    facts.append(views.plural(await parts.conversations.count_messages(session), "message"))
     facts.append(views.ago(session.entry.updated_at, parts.clock.now()))
     return ", ".join(facts) + (" (you are here)" if session.id == here else "")
 

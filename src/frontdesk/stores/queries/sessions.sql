@@ -80,7 +80,7 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: fresh_allowance
 -- Count a session's messages from here on only.
-UPDATE sessions SET message_count = 0, counted_from = next_position WHERE id = :session_id;
+UPDATE sessions SET message_count = 0, counted_from = next_position WHERE id = :session_id RETURNING counted_from;
 
 -- name: point_route
 -- Make a session the current one of a key.

@@ -85,7 +85,7 @@ UPDATE messages SET hidden_by = NULL WHERE session_id = :session_id AND hidden_b
 RETURNING position, role, body;
 
 -- name: count_live
--- The messages that count against the limit.
+-- How many messages there are from a place on.
 SELECT COUNT(*) FROM messages
 WHERE session_id = :session_id AND position >= :counted_from AND hidden_by IS NULL AND role <> 'session_meta';
 

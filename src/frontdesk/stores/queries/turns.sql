@@ -60,6 +60,11 @@ UPDATE turns SET draft = :draft WHERE id = :turn_id;
 UPDATE turns SET state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, error = :error
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
 
+-- name: defer_turn
+-- It was taken, and not begun.
+UPDATE turns SET state = 'queued', due_at = :due_at, attempts = attempts - 1
+WHERE id = :turn_id AND state = 'running';
+
 -- name: requeue_lane
 -- The turns that ran in a lane whose holder is gone are to be run again. One that waited for people is not to blame.
 UPDATE turns SET state = 'queued', due_at = :now, put_backs = put_backs + CASE state WHEN 'waiting' THEN 1 ELSE 0 END

@@ -1,6 +1,6 @@
 """The one writer: runs jobs one after the other and commits them in groups."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from frontdesk import errors
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
@@ -15,7 +16,7 @@ from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
 from frontdesk.stores.sqlite.files import Place, identify
 from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
-from frontdesk.stores.work import Kin, Work
+from frontdesk.stores.work import Mergeable, Work
 
 log = get_logger(__name__)
 
@@ -76,11 +77,22 @@ class Writer:
         while going:
             group, going = _take(jobs)
             while group:
-                again = self._commit(group)
+                again = self._try_to_commit(group)
                 answer(job for job in group if job not in again)
                 group = again
             if self._log_pages >= CHECKPOINT_PAGES:
                 self._checkpoint()
+
+    def _try_to_commit(self, group: list[Job]) -> list[Job]:
+        """Whatever happens, everybody gets an answer, and the thread goes on."""
+        try:
+            return self._commit(group)
+        except Exception as error:
+            log.exception("writer_failed", path=self._name)
+            self._roll_back()
+            for job in group:
+                job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
+            return []
 
     def _commit(self, group: list[Job]) -> list[Job]:
         """Run a group and commit it. Jobs that must be run again, durably, are given back."""
@@ -123,7 +135,7 @@ class Writer:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
         try:
             for together, jobs in groupby(group, key=_kind_of):
-                self._run_each(self._run_kin(together, list(jobs)))
+                self._run_alike(together, list(jobs))
         except LOSES_THE_GROUP:
             raise
         except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
@@ -131,18 +143,20 @@ class Writer:
             return False
         return True
 
-    def _run_each(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            job.error = None
-            job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+    def _run_alike(self, together: Together | None, jobs: list[Job]) -> None:
+        if together is None:
+            for job in jobs:
+                job.error = None
+                job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+            return
+        for job in self._run_merged(together, jobs) if len(jobs) > 1 else jobs:
+            self._run(job, alone=False)
 
-    def _run_kin(self, together: Together | None, jobs: list[Job]) -> list[Job]:
+    def _run_merged(self, together: Together, jobs: list[Job]) -> list[Job]:
         """Run jobs of one kind in one go; those that have to be run alone are given back."""
-        if together is None or len(jobs) == 1:
-            return jobs
-        work = together([job.start.item for job in jobs if isinstance(job.start, Kin)])
+        work = together([job.start.item for job in jobs if isinstance(job.start, Mergeable)])
         for job, result in zip(jobs, drive(self._cursor, self._queries, work), strict=True):
-            job.result, job.error = result, None
+            job.result = result
         return [job for job in jobs if job.result is None]
 
     def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
@@ -206,7 +220,7 @@ class Writer:
 
 
 def _kind_of(job: Job) -> Together | None:
-    return job.start.together if isinstance(job.start, Kin) else None
+    return job.start.together if isinstance(job.start, Mergeable) else None
 
 
 def _take(jobs: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:

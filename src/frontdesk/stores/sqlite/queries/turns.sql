@@ -7,7 +7,10 @@ WITH new AS MATERIALIZED (
         value ->> 'event_id' AS event_id
     FROM json_each(:turns)
 )
-SELECT COALESCE((SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'turns'), 0), json_group_array(new.key)
+SELECT MAX(
+    COALESCE((SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'turns'), 0),
+    COALESCE((SELECT MAX(t.number) FROM turns t), 0)
+), json_group_array(new.key)
 FROM new WHERE EXISTS (SELECT 1 FROM lanes l WHERE l.name = new.lane AND l.holder IS NOT NULL)
 OR EXISTS (SELECT 1 FROM turns q WHERE q.lane = new.lane AND q.state = 'queued')
 OR EXISTS (
