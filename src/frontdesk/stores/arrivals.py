@@ -64,12 +64,12 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
 
     The database does this in few long steps. While it does, the event loop has the interpreter.
     """
-    fitting = dict(_short_ones(arrivals))
+    fitting, bodies = _rows_of(arrivals)
     ((last, others),) = yield from rows("not_at_rest", turns=_json(fitting.values()))
     places = list(fitting)
     for index in msgspec.json.decode(others):
         del fitting[places[index]]
-    yield from run("add_turns", turns=_json(fitting.values()), last=last)
+    yield from run("add_turns", turns=_json(fitting.values()), bodies=bodies, last=last)
     yield from run("line_up_turns", last=last, kind=str(lanes.Kind.TURN))
     yield from run("tell_turns", last=last, kind=str(feed.Kind.TURN))
     accepted: list[Accepted | None] = [None] * len(arrivals)
@@ -78,14 +78,26 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
     return accepted
 
 
-def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Short messages, each the only one of its conversation and its event: their rows, by their places."""
+def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], bytearray]:
+    """What fits, by its place, and the bodies end to end: JSON would have them written and read once more."""
+    fitting: dict[int, dict[str, Any]] = {}
+    bodies = bytearray()
+    for place in _short_ones(arrivals):
+        turn, lane, _ = arrivals[place]
+        body = msgspec.json.encode(turn_body(turn))
+        fitting[place] = {**turn_facts(turn, lane), "start": len(bodies) + 1, "size": len(body)}
+        bodies += body
+    return fitting, bodies
+
+
+def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
+    """The places of short messages, each the only one of its conversation and its event."""
     in_lane = Counter([lane for _, lane, _ in arrivals])
     with_event = Counter([turn.event_id for turn, _, _ in arrivals])
     for place, (turn, lane, admit) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
         if single and _is_short(turn) and admit(None, 0) == AT_REST:
-            yield place, {**turn_facts(turn, lane), "body": turn_body(turn)}
+            yield place
 
 
 def _is_short(turn: Turn) -> bool:

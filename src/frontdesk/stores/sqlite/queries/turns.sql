@@ -19,13 +19,13 @@ OR EXISTS (
 );
 
 -- name: add_turns
--- New turns, after the newest.
+-- New turns, after the newest; the body of each is a piece of all the bodies.
 INSERT INTO turns (
     number, id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, body
 )
 SELECT :last + 1 + key, value ->> 'id', value ->> 'lane', value ->> 'kind', 'queued', value ->> 'session_key',
     value ->> 'platform', value ->> 'account', value ->> 'event_id', value ->> 'received_at',
-    value ->> 'received_at', CAST(value -> 'body' AS BLOB)
+    value ->> 'received_at', substr(:bodies, value ->> 'start', value ->> 'size')
 FROM json_each(:turns);
 
 -- name: line_up_turns
