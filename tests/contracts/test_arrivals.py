@@ -151,7 +151,8 @@ def _rows(found: sqlite3.Cursor) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in UNSTEADY} for row in every]
 
 
-@settings(max_examples=counts.count(30, 3_000), deadline=None)
+@pytest.mark.timeout(counts.count(120, 1_200))
+@settings(max_examples=counts.count(30, 1_000), deadline=None)
 @given(rounds=ROUNDS)
 def test_messages_at_once_become_what_they_would_one_by_one(rounds: Rounds) -> None:
     with TemporaryDirectory() as folder:
