@@ -498,6 +498,7 @@ async def test_cancelled_twice_it_still_leaves_nothing(make: Make) -> None:
     while not task.done():
         task.cancel()
         await asyncio.sleep(0.01)
+    assert pids(heard)
     for pid in pids(heard):
         await is_gone(pid)
 

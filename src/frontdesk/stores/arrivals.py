@@ -10,7 +10,7 @@ from frontdesk.contracts.store import Admit
 from frontdesk.model import feed, lanes
 from frontdesk.model.turns import Accepted, Admission, Kind, State, Turn
 from frontdesk.stores import deliveries
-from frontdesk.stores.lanes import line_up, tell, unlined
+from frontdesk.stores.lanes import line_up, tell_turn, unlined
 from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
 from frontdesk.stores.work import Mergeable, Work, row, rows, run
 
@@ -44,8 +44,7 @@ def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     if admission.interrupts and running:
         yield from rows("request_stop", turn_id=running.id)
     yield from deliveries.add(admission.notices)
-    told = {"session_key": turn.session_key, "turn_id": turn.id, "state": str(State.QUEUED)}
-    yield from tell(feed.Kind.TURN, turn.received_at, **told)
+    yield from tell_turn(turn, State.QUEUED, turn.received_at)
     return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
 
 

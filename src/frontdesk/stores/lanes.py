@@ -5,6 +5,7 @@ from datetime import datetime
 
 from frontdesk import errors
 from frontdesk.model import feed, lanes
+from frontdesk.model.turns import State, Turn
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.work import Work, row, rows, run
 
@@ -77,3 +78,9 @@ def tell(
     values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
     told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
     yield from run("tell_feed", **values, **told)
+
+
+def tell_turn(turn: Turn, state: State, at: datetime, session_id: str | None = None) -> Work[None]:
+    """Write into the feed that a turn is in another state."""
+    values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
+    yield from tell(feed.Kind.TURN, at, turn_id=turn.id, state=str(state), **values)

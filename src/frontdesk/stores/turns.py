@@ -29,7 +29,7 @@ from frontdesk.model.turns import (
 from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import arrival, lane_of
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, unlined
+from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, tell_turn, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, find_turn, read_turn
 from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
 from frontdesk.stores.work import Engine, Work, row, rows, run
@@ -202,7 +202,7 @@ def _claim(
             yield from free(lease.lane)
             continue
         claims.append(Claim(turn=turn, lease=lease))
-        yield from _tell(turn, State.RUNNING, now)
+        yield from tell_turn(turn, State.RUNNING, now)
     return claims
 
 
@@ -286,7 +286,7 @@ def _record(
 def _mark_turn(claim: Claim, state: State, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
     if (yield from row("mark_turn", turn_id=claim.turn.id, state=str(state))):
-        yield from _tell(claim.turn, state, now)
+        yield from tell_turn(claim.turn, state, now)
 
 
 def _keep_draft(claim: Claim, message_id: str) -> Work[None]:
@@ -334,7 +334,7 @@ def _settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
         error=clean(ending.error),
     )
     if settled:
-        yield from _tell(turn, ending.state, now, ending.session_id)
+        yield from tell_turn(turn, ending.state, now, ending.session_id)
     return settled is not None
 
 
@@ -364,7 +364,7 @@ def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
     if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
         if again.session_id:
             yield from _leave_open(again.session_id, again, now)
-        yield from _tell(claim.turn, State.QUEUED, now)
+        yield from tell_turn(claim.turn, State.QUEUED, now)
     yield from free(claim.lease.lane)
 
 
@@ -431,17 +431,6 @@ def _recover(
 def _recover_turns(lane: str, now: datetime) -> Work[list[Turn]]:
     turns = yield from _many("requeue_lane", lane=lane, now=to_micros(now))
     for turn in turns:
-        yield from _tell(turn, State.QUEUED, now)
+        yield from tell_turn(turn, State.QUEUED, now)
         yield from _mark(turn.session_id, INTERRUPTED_REASON, now)
     return turns
-
-
-def _tell(turn: Turn, state: State, at: datetime, session_id: str | None = None) -> Work[None]:
-    yield from tell(
-        feed.Kind.TURN,
-        at,
-        session_key=turn.session_key,
-        session_id=session_id or turn.session_id,
-        turn_id=turn.id,
-        state=str(state),
-    )

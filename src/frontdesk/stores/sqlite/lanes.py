@@ -144,8 +144,8 @@ class Lane:
         with self._door:
             if not self._closed:
                 self._closed = True
-                for job in [job for jobs in self._waiting.values() for job in jobs]:
-                    self._jobs.put(job)
+                for jobs in self._waiting.values():
+                    self._put_all(jobs)
                 self._waiting.clear()
                 for _ in self._threads:
                     self._jobs.put(None)
