@@ -60,6 +60,7 @@ class Gateway:
             conversations=sessions,
             agent=Bounded(agent, bounds),
             channels=channels_by_name,
+            connected=sessions.config.connected_to(channel.name for channel in channels),
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
             hooks=Guarded("all", hooks or NoHooks(), HOOKS_SECONDS),
             snapshots=snapshots,

@@ -489,7 +489,12 @@ SETTINGS: tuple[Setting, ...] = (
     *_policy_settings("session_reset.by_type.<type>"),
     *_policy_settings("session_reset.by_platform.<platform>"),
     *_policy_settings("session_reset.by_chat.<chat>"),
-    _platform_setting("enabled", FLAG, "Whether the platform is connected."),
+    _platform_setting(
+        "enabled",
+        FLAG,
+        "Whether the platform counts as connected for programs that use the session layer alone. What the"
+        " gateway is connected to are its channels.",
+    ),
     _platform_setting("tools", FLAG, "Whether the agent has the platform's own tools."),
     _platform_setting("home_channel.chat_id", CHAT_ID, "The chat to which unprompted output goes."),
     _platform_setting("home_channel.name", TEXT, "What that chat is called; not set, it is Home."),

@@ -119,7 +119,14 @@ def _notes(context: SessionContext) -> str | None:
 
 def _platforms(context: SessionContext) -> str:
     others = [str(platform) for platform in context.connected_platforms if platform is not Platform.LOCAL]
-    return f"**Connected platforms:** {', '.join(['local (files on this machine)', *others])}"
+    return f"**Connected platforms:** {', '.join([*_local(context), *others])}"
+
+
+def _local(context: SessionContext) -> list[str]:
+    """Scheduled output can always go to files; without any, it is the terminal that is connected or not."""
+    if context.schedules:
+        return ["local (files on this machine)"]
+    return ["local (the terminal)"] if Platform.LOCAL in context.connected_platforms else []
 
 
 def _homes(context: SessionContext, redaction: Redaction) -> str | None:
@@ -140,9 +147,11 @@ def _remote_homes(context: SessionContext) -> dict[Platform, HomeChannel]:
     return {platform: home for platform, home in homes if platform is not Platform.LOCAL}
 
 
-def _delivery(context: SessionContext, redaction: Redaction) -> str:
+def _delivery(context: SessionContext, redaction: Redaction) -> str | None:
     homes = _remote_homes(context)
     hashed = any(map(redaction.covers, (context.source.platform, *homes)))
+    if not context.schedules:
+        return HASHED if hashed else None
     lines = [
         "**Delivery options for scheduled output:**",
         f"- origin: back to this chat ({_place(context.source, redaction)})",

@@ -21,6 +21,7 @@ from frontdesk.flow.live import Live
 from frontdesk.formats import splitting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
@@ -34,6 +35,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     conversations: Conversations
     agent: Agent
     channels: Mapping[tuple[str, str | None], Channel]
+    connected: GatewayConfig
+    """The configuration with the platforms that have a channel: what the agent is told of them."""
     authorization: Authorization
     hooks: Hooks
     snapshots: Snapshots | None

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from frontdesk.flow import context, handover, limits, notices
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
@@ -39,7 +41,7 @@ def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
 def system_prompt(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str:
     """The turn's instructions, never stored."""
     conversations, entry = parts.conversations, session.entry
-    place = context.build_session_context(turn.source, conversations.config, entry)
+    place = replace(context.build_session_context(turn.source, parts.connected, entry), schedules=False)
     block = context.build_session_context_prompt(place, redact_pii=parts.running.redact_pii)
     policy = conversations.policy_for(entry, turn.source)
     note = notices.reset_note(

@@ -16,7 +16,7 @@ from frontdesk.model.sources import SessionSource
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a session takes place and where output can go, with the real ids that routing needs.
 
-    ``platform_tools`` and ``home`` serve the prompt alone and are not part of the dict form.
+    ``platform_tools``, ``schedules`` and ``home`` serve the prompt alone and are not part of the dict form.
     """
 
     source: SessionSource
@@ -30,6 +30,8 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime | None = None
     platform_tools: bool = False
     """Whether the agent has the tools of the source's platform."""
+    schedules: bool = True
+    """Whether there is somebody who delivers scheduled output."""
     home: str = GatewayConfig().home
     """The folder frontdesk keeps its files in."""
 

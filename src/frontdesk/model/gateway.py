@@ -1,10 +1,11 @@
 """The configuration the session layer works with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.model.access import Access
@@ -76,6 +77,12 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The enabled platforms, in the order they were configured."""
         enabled = (name for name, platform in self.platforms.items() if platform.enabled)
         return [platform for platform in map(Platform.parse, enabled) if platform]
+
+    def connected_to(self, names: Iterable[str]) -> "GatewayConfig":
+        """The same configuration where these platforms are connected, and no others."""
+        found = {name: self.platforms.get(name) or PlatformConfig() for name in names}
+        connected = {name: replace(platform, enabled=True) for name, platform in found.items()}
+        return replace(self, platforms=connected)
 
     def get_home_channel(self, platform: str) -> HomeChannel | None:
         configured = self.platforms.get(platform)
