@@ -1,5 +1,6 @@
 """What tests of every kind share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ hypothesis.settings.register_profile(
     "frontdesk", deadline=None, max_examples=counts.count(50, 1000), derandomize=not counts.proving()
 )
 hypothesis.settings.load_profile("frontdesk")
+
+# Files have the same permissions whoever runs the tests.
+os.umask(0o022)
 
 
 @pytest.fixture(scope="session")

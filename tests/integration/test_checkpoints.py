@@ -7,7 +7,6 @@ import itertools
 import json
 import logging
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -26,7 +25,7 @@ from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.model.checkpoints import Change, ChangeKind, Checkpoint, Limits, Skip, SkipReason
 from frontdesk.snapshots import CheckpointManager
 from frontdesk.testing.clock import SettableClock
-from tests import counts
+from tests import counts, powerless
 from tests.integration import trees
 from tests.integration.trees import look
 
@@ -637,21 +636,8 @@ async def test_store_that_lost_contents_gets_them_again(
     assert look(work) == before
 
 
-@contextlib.contextmanager
-def powerless() -> Iterator[None]:
-    """As nobody, whom permissions stop."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(pwd.getpwnam("nobody").pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 async def test_read_only_folders_are_restored_by_their_owner() -> None:
-    with tempfile.TemporaryDirectory() as name, powerless_folder(Path(name)) as work:
+    with powerless_folder() as work:
         await restore_read_only(work)
         for path in (work / "sealed" / "inner", work / "sealed", work):
             path.chmod(0o755)
@@ -681,8 +667,8 @@ async def restore_read_only(work: Path) -> None:
 
 
 async def test_unreadable_file_is_left_out_and_blocks_its_own_restore() -> None:
-    with tempfile.TemporaryDirectory() as name, powerless_folder(Path(name)) as work:
-        manager = CheckpointManager(root=Path(name) / "checkpoints")
+    with powerless_folder() as work:
+        manager = CheckpointManager(root=work.parent / "checkpoints")
         (work / "secret").write_text("one")
         made = await checkpoint(manager, work)
         (work / "secret").chmod(0)
@@ -696,9 +682,9 @@ async def test_unreadable_file_is_left_out_and_blocks_its_own_restore() -> None:
 
 
 @contextlib.contextmanager
-def powerless_folder(folder: Path) -> Iterator[Path]:
-    folder.chmod(0o777)
-    with powerless():
+def powerless_folder() -> Iterator[Path]:
+    """A working directory of somebody whom permissions stop."""
+    with powerless.open_folder() as folder, powerless.powerless():
         (folder / "work").mkdir()
         yield folder / "work"
 

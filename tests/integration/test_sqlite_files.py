@@ -3,14 +3,11 @@
 import asyncio
 import contextlib
 import os
-import pwd
 import re
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -25,6 +22,7 @@ from frontdesk import SessionStore, Viewer, errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.model.moves import Move, Situation, Stay
 from frontdesk.stores.sqlite.files import filesystem_of
+from tests import powerless
 from tests.contracts.samples import LASTING, direct
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -333,34 +331,23 @@ async def test_files_are_for_their_user_alone(path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that everybody can reach."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    folder.chmod(0o777)
-    try:
+    with powerless.open_folder() as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
-@contextlib.contextmanager
-def unprivileged() -> Iterator[None]:
-    """As nobody, whom permissions stop."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(pwd.getpwnam("nobody").pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
+async def open_powerless(path: Path) -> None:
+    """Open the store as somebody whom permissions stop."""
+    open_store = plugins.load_store(url_of(path))
+    with powerless.powerless():
+        await open_store(url_of(path))
 
 
 async def test_read_only_file_is_refused(open_folder: Path) -> None:
     async with opened(open_folder / "state.db"):
         pass
     (open_folder / "state.db").chmod(0o444)
-    with unprivileged(), pytest.raises(errors.ReadOnlyStore):
-        await open_service(open_folder / "state.db")
+    with pytest.raises(errors.ReadOnlyStore):
+        await open_powerless(open_folder / "state.db")
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -373,8 +360,8 @@ async def test_read_only_folder_is_refused(open_folder: Path, exists: bool) -> N
     if not exists:
         path.unlink()
     path.parent.chmod(0o555)
-    with unprivileged(), pytest.raises(errors.ReadOnlyStore):
-        await open_service(path)
+    with pytest.raises(errors.ReadOnlyStore):
+        await open_powerless(path)
     path.parent.chmod(0o755)
 
 
