@@ -14,7 +14,10 @@ PROVE_SECONDS := 3600
 JOBS ?= 3
 
 BROWSERS := chromium chromium-browser google-chrome
-apt = $(1) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium
+apt = $(1) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2)
+# Install a package of Debian's, where apt-get may.
+debian = command -v apt-get >/dev/null && as=$$(test "$$(id -u)" = 0 || echo sudo -n) && $$as true 2>/dev/null \
+	&& { $(call apt,$$as,$(1)) || { $$as apt-get update -qq && $(call apt,$$as,$(1)); }; }
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_COMPILE_BYTECODE := 1
@@ -22,7 +25,7 @@ export UV_COMPILE_BYTECODE := 1
 export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format browser cover bench prove lock clean
+.PHONY: help run test check format browser clocks cover bench prove lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -45,12 +48,15 @@ format: $(DEV) ## format the source and apply safe lint fixes
 
 browser: ## install Chromium for the tests in a browser, where apt-get may; `make test` never does
 	@for name in $(BROWSERS); do command -v "$$name" && exit 0; done; \
-	if command -v apt-get >/dev/null && as=$$(test "$$(id -u)" = 0 || echo sudo -n) && $$as true 2>/dev/null \
-		&& { $(call apt,$$as) || { $$as apt-get update -qq && $(call apt,$$as); }; }; then \
+	if $(call debian,chromium); then \
 		command -v chromium; \
 	else \
 		echo 'Install one of these, and `make test` will use it: $(BROWSERS). Without one, its tests are skipped.'; \
 	fi
+
+clocks: ## install libfaketime for the tests that turn clocks, where apt-get may; `make test` never does
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null || $(call debian,libfaketime) \
+		|| echo 'Install libfaketime, and `make test` will use it. Without it, the tests that turn clocks are skipped.'
 
 cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase

@@ -18,7 +18,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ AT_ANY_TIME, STOPPED = 0.2, 0.1
 ORDERS = [f"{when}:{step}" for step, when in itertools.product(crashes.STEPS, crashes.When)]
 ACKNOWLEDGED = (200, 202)
 TRY_AGAIN = (500, 503)
+STALE = 401
+"""What was signed by a clock that is an hour off is refused."""
+FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+TURNS_HOURS = (-24.0, -1.0, -0.5, 0.0, 1.0, 24.0)
+BETWEEN_TURNS_SECONDS, KILLED_AFTER_TURN = 3.0, 0.3
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +75,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long the slow answers take."""
     drain_seconds: float = 0.5
     """How long a node that is asked to stop lets turns go on."""
+    clocks: bool = False
+    """The nodes' clocks can be turned."""
     program: bool = False
     """Start `frontdesk run` itself, which cannot be told where to die and tells nothing of its agent."""
 
@@ -141,6 +148,8 @@ class Node:
         self.lives: list[Life] = []
         self.deaths: Counter[int] = Counter()
         self.next_crash = ""
+        self.ahead = timedelta(0)
+        """How far its clock is ahead of ours."""
         self._folder = folder
         self._environment = environment
         self._program = plan.program
@@ -192,6 +201,16 @@ class Node:
                 writer.close()
                 return
             await asyncio.sleep(AGAIN_SECONDS)
+
+    def turn_clock(self, ahead: timedelta) -> None:
+        self.ahead = ahead
+        written = self.clock.with_suffix(".new")
+        written.write_text(f"{ahead.total_seconds():+.0f}")
+        written.replace(self.clock)
+
+    @property
+    def clock(self) -> Path:
+        return self._folder / "clock"
 
     async def stop(self) -> int | None:
         """Ask it to end; its exit code."""
@@ -262,23 +281,25 @@ class Lab:
     async def _insist(self, body: dict[str, str]) -> str:
         sent = msgspec.json.encode(body)
         while True:
-            status, answer = await self._post(random.choice(self.nodes).port, body["id"], sent)
+            status, answer = await self._post(random.choice(self.nodes), body["id"], sent)
             if status in ACKNOWLEDGED:
                 turn_id: str = msgspec.json.decode(answer)["turn_id"]
                 return turn_id
-            assert status is None or status in TRY_AGAIN, (status, answer)
+            expected = status is None or status in TRY_AGAIN or (self.plan.clocks and status == STALE)
+            assert expected, (status, answer)
             self.told["requests unanswered" if status is None else "requests refused"] += 1
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _post(self, port: int, event_id: str, body: bytes) -> tuple[int | None, bytes]:
+    async def _post(self, node: Node, event_id: str, body: bytes) -> tuple[int | None, bytes]:
         """Status and body of the answer; None when there was none."""
-        headers = webhooks.signed_headers(self._secret, event_id, datetime.now(UTC), body)
+        now = datetime.now(UTC) + node.ahead
+        headers = webhooks.signed_headers(self._secret, event_id, now, body)
         lines = [f"{name}: {value}" for name, value in headers.items()]
         head = ["POST /channels/webhook/lab HTTP/1.1", "host: 127.0.0.1", "connection: close"]
         request = "\r\n".join([*head, f"content-length: {len(body)}", *lines, "", ""]).encode() + body
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                answer = await _exchange(port, request)
+                answer = await _exchange(node.port, request)
         except (OSError, TimeoutError):
             return None, b""
         top, blank, rest = answer.partition(b"\r\n\r\n")
@@ -321,6 +342,21 @@ class Lab:
         code = await asyncio.wait_for(life.ended(), PATIENCE_SECONDS)
         assert code in (0, -signal.SIGKILL), (code, self.log())
         self.told["stops"] += 1
+
+    # Clocks.
+
+    async def turn_clocks(self, turns: int) -> None:
+        """Turn the clocks of nodes, each for itself, forth and back; some nodes are killed after it."""
+        while self.told["clocks turned"] < turns:
+            node = random.choice(self.nodes)
+            life = await node.life()
+            ahead = timedelta(hours=random.choice(TURNS_HOURS))
+            back = ahead < node.ahead
+            node.turn_clock(ahead)
+            self.told.update(["clocks turned", "clocks set back"] if back else ["clocks turned"])
+            if random.random() < KILLED_AFTER_TURN:
+                await self._kill(life)
+            await asyncio.sleep(BETWEEN_TURNS_SECONDS)
 
     # The end.
 
@@ -379,6 +415,14 @@ def _node(name: str, folder: Path, url: str, plan: Plan, callback_url: str, secr
     home.mkdir()
     environment = program.environment(home, LAB_SECRET=secret)
     node = Node(name, home, environment, plan)
+    if plan.clocks:
+        node.turn_clock(timedelta(0))
+        environment |= {
+            "LD_PRELOAD": str(FAKETIME[0]),
+            "FAKETIME_TIMESTAMP_FILE": str(node.clock),
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_CACHE_DURATION": "1",
+        }
     node.file.write_text(
         f"""
 home = "{home}"

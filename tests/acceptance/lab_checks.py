@@ -16,7 +16,8 @@ QUERIES = {
     " ORDER BY number",
     "deliveries": "SELECT id, state, kind, turn_id, body FROM deliveries ORDER BY number",
     "rows": "SELECT s.session_key, m.role, m.turn_id, m.body FROM messages m JOIN sessions s"
-    " ON s.id = m.session_id WHERE m.hidden_by IS NULL ORDER BY s.created_at, m.session_id, m.position",
+    " ON s.id = m.session_id WHERE m.hidden_by IS NULL"
+    " ORDER BY MIN(m.seq) OVER (PARTITION BY m.session_id), m.position",
     "busy_lanes": "SELECT name FROM lanes WHERE holder IS NOT NULL OR due_at IS NOT NULL",
     "open_calls": "SELECT id FROM sessions WHERE open_calls IS NOT NULL",
 }

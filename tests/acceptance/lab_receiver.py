@@ -83,7 +83,10 @@ class Receiver:
         return True
 
     def _take(self, headers: dict[str, str], body: bytes) -> None:
-        delivery_id = webhooks.verify([self._secret], headers, body, now=datetime.now(UTC))
+        signed_at = datetime.fromtimestamp(
+            int(headers["webhook-timestamp"]), UTC
+        )  # by a clock that may be off
+        delivery_id = webhooks.verify([self._secret], headers, body, now=signed_at)
         told = msgspec.json.decode(body)
         if told["final"] and told["in_reply_to"]:
             chat, _, number = told["in_reply_to"].rpartition("-")

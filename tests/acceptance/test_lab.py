@@ -160,6 +160,20 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
+async def test_nothing_stands_still_when_clocks_are_turned(
+    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By hours: whatever waits for a clock to catch up would never come to its end here."""
+    if not lab.FAKETIME:
+        pytest.skip("there is no libfaketime on this machine; `make clocks` installs it, or says how")
+    url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
+    plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5)
+    async with lab.laboratory(tmp_path, url, plan) as laboratory:
+        await laboratory.load(until=laboratory.turn_clocks(counts.count(4, 100)))
+        await check(laboratory, capsys, f"Clocks turned, {nodes} nodes")
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
 async def test_turn_that_kills_the_process_is_set_aside_alone(
     tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -186,3 +186,24 @@ async def test_programs_that_nobody_calls_are_counted(
     assert await asker.kept.backlog(clock.now()) == Backlog(owed=2, overdue=1)
     await callbacks.call_due()
     assert await asker.kept.backlog(clock.now()) == Backlog(owed=0, overdue=0)
+
+
+async def test_program_is_told_after_the_clock_was_set_back(
+    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    program.out = 1
+    await asker.vote(asked)
+    assert await callbacks.call_due() == 1
+    clock.advance(timedelta(hours=-1))
+    assert await callbacks.call_due() == 1
+    assert len(program.heard) == 1
+
+
+async def test_program_is_told_after_a_start_with_an_earlier_clock(
+    asker: Asker, program: Program, clock: SettableClock
+) -> None:
+    asked = await asker.ask(request(callback_url=URL))
+    await asker.vote(asked)
+    clock.advance(timedelta(hours=-1))
+    assert await Callbacks(asker.store, program.call, clock).call_due() == 1

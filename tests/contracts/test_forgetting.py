@@ -10,10 +10,10 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
-from frontdesk.flow import audits
-from frontdesk.flow.confirmations import steadiness, tidying
+from frontdesk.flow import audits, steadiness
+from frontdesk.flow.confirmations import tidying
 from frontdesk.flow.confirmations.service import Confirmations
-from frontdesk.flow.confirmations.steadiness import Elapsed
+from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.audit import Kind
 from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings

@@ -181,6 +181,10 @@ class Confirmations(Protocol):
         """It was not heard: claim it again at that time."""
         ...
 
+    async def hasten_callbacks(self, now: datetime, latest: datetime) -> None:
+        """Who was to be told later than that is to be told now."""
+        ...
+
     async def drop_callback(self, owed: Owed) -> None:
         """It was heard, or given up."""
         ...

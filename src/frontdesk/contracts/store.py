@@ -321,6 +321,11 @@ class Turns(Protocol):
         """Take back what a node held that is gone; the turns that are to be run again."""
         ...
 
+    async def hasten(self, now: datetime) -> None:
+        """Turns and deliveries that wait for a later moment are due now: by the clock that it was taken from,
+        it may be hours away."""
+        ...
+
     async def renew(self, leases: Sequence[lanes.Lease]) -> None:
         """Somebody is at it. What was claimed and never known to be is not renewed, and runs out."""
         ...

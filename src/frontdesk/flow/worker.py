@@ -12,6 +12,7 @@ from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.steadiness import Setbacks, Steadiness
 from frontdesk.flow.turns import RunningTurn, set_aside_notices
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, lanes, turns
@@ -36,6 +37,8 @@ class Worker:
         self._running: dict[str, RunningTurn] = {}
         self._sending: dict[str, deliveries.Claim] = {}
         self._sender = Sender(parts)
+        self._setbacks = Setbacks()
+        self._steadiness = Steadiness()
         self._closing = asyncio.Event()
         self._draining = False
         self._turns = self._crew_of(Topic.TURNS, lanes.Kind.TURN, parts.running.turns_at_once)
@@ -209,6 +212,8 @@ class Worker:
         await self._let_go()
         store, now = self._parts.store, self._parts.clock.now()
         gone = await store.nodes.gone(self._node)
+        if self._setbacks.happened(now) or gone:  # theirs may have been another time
+            await store.turns.hasten(now)
         for node in gone:
             recovered = await store.turns.recover(node, self._parts.repeatable, now)
             log.info("node_recovered", node=node, turns=len(recovered))
@@ -225,8 +230,11 @@ class Worker:
             log.warning("lease_overdue", node=node)
 
     async def _prune(self) -> None:
-        """Forget what nobody asks for any more, some at a time, so that nobody waits for it."""
+        """Forget what nobody asks for any more, some at a time, so that nobody waits for it. Nothing is
+        forgotten by a clock that was not steady for a while."""
         store, running, now = self._parts.store, self._parts.running, self._parts.clock.now()
+        if not self._steadiness.holds(now):
+            return
         await store.feed.prune(now - FEED_KEPT)
         kept = now - timedelta(days=running.keep_days)
         unwanted = now - timedelta(seconds=running.delivery_max_age_seconds)

@@ -153,6 +153,11 @@ class Turns:
             self._bells.ring(topic, far=False)
         return recovered
 
+    async def hasten(self, now: datetime) -> None:
+        await self._engine.write(partial(_hasten, now), lazy=True)
+        for topic in (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES):
+            self._bells.ring(topic, far=False)
+
     async def renew(self, leases: Sequence[lanes.Lease]) -> None:
         await self._engine.write(partial(renew, leases), lazy=True)
 
@@ -434,3 +439,10 @@ def _recover_turns(lane: str, now: datetime) -> Work[list[Turn]]:
         yield from tell_turn(turn, State.QUEUED, now)
         yield from _mark(turn.session_id, INTERRUPTED_REASON, now)
     return turns
+
+
+def _hasten(now: datetime) -> Work[None]:
+    for kind in (lanes.Kind.TURN, lanes.Kind.CONTROL, lanes.Kind.CHAT):
+        yield from run("hasten_lanes", kind=str(kind), now=to_micros(now))
+    yield from run("hasten_turns", now=to_micros(now))
+    yield from run("hasten_deliveries", now=to_micros(now))

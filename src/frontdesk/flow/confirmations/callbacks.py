@@ -10,6 +10,7 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Owed
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import rounds
+from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation
 
@@ -31,6 +32,7 @@ class Callbacks:
         self._store = store
         self._call = call
         self._clock = clock or SystemClock()
+        self._setbacks = Setbacks()
 
     async def run(self) -> None:
         """Call whom it is time to call, until cancelled."""
@@ -44,6 +46,8 @@ class Callbacks:
     async def call_due(self) -> int:
         """How many it was time for."""
         now = self._clock.now()
+        if self._setbacks.happened(now):
+            await self._store.confirmations.hasten_callbacks(now, now + CLAIM)
         owed = await self._store.confirmations.claim_callbacks(now, now + CLAIM, AT_ONCE)
         await asyncio.gather(*map(self._tell, owed))
         return len(owed)

@@ -15,8 +15,8 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import forms, rounds
-from frontdesk.flow.confirmations.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.flow.confirmations.tidying import Tidying
+from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, confirmations, rules

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from frontdesk.contracts.confirmations import Confirmations
-from frontdesk.flow.confirmations.steadiness import Steadiness
+from frontdesk.flow.steadiness import Steadiness
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import KEY_SECONDS
 

@@ -158,6 +158,10 @@ class Confirmations:
         values = {"confirmation_id": owed.confirmation.id, "url": owed.url, "due_at": to_micros(due_at)}
         await self._engine.write(partial(run, "move_callback", **values), lazy=True)
 
+    async def hasten_callbacks(self, now: datetime, latest: datetime) -> None:
+        values = {"now": to_micros(now), "latest": to_micros(latest)}
+        await self._engine.write(partial(run, "hasten_callbacks", **values), lazy=True)
+
     async def drop_callback(self, owed: Owed) -> None:
         values = {"confirmation_id": owed.confirmation.id, "url": owed.url}
         await self._engine.write(partial(run, "drop_callback", **values))

@@ -300,6 +300,11 @@ WHERE (confirmation_id, url) IN (
 UPDATE confirmation_callbacks SET due_at = :due_at WHERE confirmation_id = :confirmation_id AND url = :url
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
+-- name: hasten_callbacks
+-- Programs that were to be told later are to be told now.
+UPDATE confirmation_callbacks SET due_at = :now WHERE due_at > :latest
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
 -- name: drop_callback
 -- It was heard, or given up.
 DELETE FROM confirmation_callbacks WHERE confirmation_id = :confirmation_id AND url = :url

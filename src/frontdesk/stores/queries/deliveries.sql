@@ -23,6 +23,10 @@ UPDATE deliveries SET
     platform_message_id = COALESCE(:platform_message_id, platform_message_id)
 WHERE id = :delivery_id RETURNING turn_id, session_id, session_key;
 
+-- name: hasten_deliveries
+-- What was to be sent later is to be sent now.
+UPDATE deliveries SET due_at = :now WHERE state = 'pending' AND due_at > :now;
+
 -- name: next_pending
 -- When the first delivery that waits in a lane is due.
 SELECT due_at FROM deliveries WHERE lane = :lane AND state = 'pending' ORDER BY number LIMIT 1;

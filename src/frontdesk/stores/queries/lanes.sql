@@ -42,6 +42,10 @@ UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = :due_at, token = t
 -- A free lane's first item is due at another time.
 UPDATE lanes SET due_at = :due_at WHERE name = :lane AND holder IS NULL;
 
+-- name: hasten_lanes
+-- What was due later is due now.
+UPDATE lanes SET due_at = :now WHERE kind = :kind AND due_at > :now /*pg RETURNING 1, pg_current_xact_id() AS xid */;
+
 -- name: renew_lease
 -- Its holder is at it.
 UPDATE lanes SET leased_until = micros() + :lease_micros

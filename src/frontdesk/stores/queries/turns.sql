@@ -71,6 +71,10 @@ UPDATE turns SET state = 'queued', due_at = :now, put_backs = put_backs + CASE s
 WHERE lane = :lane AND state IN ('running', 'waiting')
 RETURNING *;
 
+-- name: hasten_turns
+-- What was to be run later is to be run now.
+UPDATE turns SET due_at = :now WHERE state = 'queued' AND due_at > :now;
+
 -- name: request_stop
 -- A running turn is to stop.
 UPDATE turns SET stop_requested = 1 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING *;

@@ -1,4 +1,5 @@
-"""Steadiness: whether the clock goes as time does. What is forgotten by one that jumped is gone for good."""
+"""Steadiness: whether the clock goes as time does. What is forgotten by one that jumped is gone for good, and
+what waits for a moment of one that was set back would wait for all that time once more."""
 
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ FIRST_SECONDS = 3600.0
 """So long it is watched before it is trusted: a machine may start with a wrong clock."""
 AFTER_JUMP_SECONDS = 24 * 3600.0
 """And so long after it jumped, until somebody has put it right."""
+SET_BACK = timedelta(seconds=1)
+"""By more than this a clock is set back; by less it is put right all the time."""
 
 Elapsed = Callable[[], float]
 """Seconds since some moment, which no clock that is set changes."""
@@ -41,3 +44,19 @@ class Steadiness:
             log.warning("clock_jumped", seconds=by, nothing_forgotten_for=round(AFTER_JUMP_SECONDS))
             self._origin, self._trusted_at = origin, elapsed + AFTER_JUMP_SECONDS
         return elapsed >= self._trusted_at
+
+
+class Setbacks:
+    def __init__(self, elapsed: Elapsed = since_boot) -> None:
+        self._elapsed = elapsed
+        self._origin: datetime | None = None
+
+    def happened(self, now: datetime) -> bool:
+        """Whether the clock, which shows now, was set back since the last look. Before the first look nobody
+        knows: it may have been, while nothing ran."""
+        origin = now - timedelta(seconds=self._elapsed())
+        before, self._origin = self._origin, origin
+        if before is not None and before - origin > SET_BACK:
+            log.warning("clock_set_back", seconds=round((before - origin).total_seconds()))
+            return True
+        return before is None

@@ -1,0 +1,93 @@
+"""A clock that is set back costs nobody more than a moment, through a whole gateway."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import pytest
+
+from frontdesk.agents import scripted
+from frontdesk.model import deliveries, turns
+from frontdesk.model.running import Running
+from frontdesk.testing import SettableClock
+from tests.flow.harness import Notebook, open_house, poll
+
+HOUR = timedelta(hours=1)
+ONE_AT_A_TIME = Running(turns_at_once=1, drain_seconds=1.0)
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+async def test_messages_that_wait_are_answered_after_the_clock_was_set_back(
+    store_url: str, clock: SettableClock
+) -> None:
+    async with open_house(store_url, clock=clock, running=ONE_AT_A_TIME) as house:
+        await house.until((await house.say("!sleep 1")).turn_id, turns.State.RUNNING)
+        await house.say("second")
+        await house.say("another chat", user="bob")
+        clock.advance(-HOUR)
+        await house.say("third")
+        assert set(await house.notebook.wait_for(4)) >= {"echo: second", "echo: third", "echo: another chat"}
+        assert [text for text in house.notebook.replies if text in ("echo: second", "echo: third")] == [
+            "echo: second",
+            "echo: third",
+        ]
+
+
+async def test_answer_that_waits_to_be_sent_again_is_sent_after_the_clock_was_set_back(
+    store_url: str, clock: SettableClock
+) -> None:
+    notebook = Notebook()
+    notebook.outcomes = [deliveries.NotSent(why="busy", retry_after_seconds=200.0)]
+    async with open_house(store_url, clock=clock, notebook=notebook) as house:
+        receipt = await house.say("hello")
+
+        async def refused() -> bool | None:
+            (said,) = await house.store.deliveries.of_turn(receipt.turn_id) or (None,)
+            return bool(said and said.error) or None
+
+        await poll(refused)
+        clock.advance(-HOUR)
+        assert await notebook.wait_for(1) == ["echo: hello"]
+
+
+async def test_what_waits_is_done_after_a_restart_with_an_earlier_clock(
+    store_url: str, clock: SettableClock
+) -> None:
+    """Nobody was there when the clock was set back."""
+    notebook = Notebook()
+    notebook.outcomes = [deliveries.NotSent(why="busy", retry_after_seconds=200.0)]
+    async with AsyncExitStack() as opened:
+        running = Running(turns_at_once=1, drain_seconds=0.0)
+        first = await opened.enter_async_context(
+            open_house(store_url, clock=clock, running=running, notebook=notebook)
+        )
+        receipt = await first.say("hello")
+        await first.finished(receipt.turn_id)
+        await first.until((await first.say("!sleep 30", user="bob")).turn_id, turns.State.RUNNING)
+        await first.say("waits", user="cyd")
+        await asyncio.wait_for(opened.aclose(), 20)
+    clock.advance(-HOUR)
+    agent = scripted.Driver(scripted.Options())
+    async with open_house(store_url, clock=clock, notebook=notebook, agent=agent):
+        assert set(await notebook.wait_for(2)) == {"echo: hello", "echo: waits"}
+
+
+async def test_clock_that_goes_on_hastens_nothing(store_url: str, clock: SettableClock) -> None:
+    notebook = Notebook()
+    notebook.outcomes = [deliveries.NotSent(why="busy", retry_after_seconds=200.0)] * 2
+    async with open_house(store_url, clock=clock, notebook=notebook) as house:
+        await house.say("hello")
+        await house.say("hello", user="bob")
+        await poll(lambda: _done(len(notebook.outcomes) == 0))
+        clock.advance(seconds=100)
+        assert await house.ask("again", user="cyd") == "echo: again"
+        await notebook.wait_for(1)
+        assert notebook.replies == ["echo: again"]
+
+
+async def _done(happened: bool) -> bool | None:
+    return happened or None
