@@ -249,7 +249,7 @@ class TestResume:
         await house.ask("hello", source=room(house, "ann"))
         for wanted in ("Alpha", alpha, "1"):
             said = await house.ask(f"/resume {wanted}", source=room(house, "ann"))
-            assert "private chat" in said
+            assert "direct chat" in said
         assert "Alpha" not in await house.ask("/resume", source=room(house, "ann"))
         shared = await current(house, "ann", chat="room", chat_type="group", thread_id="7")
         assert shared.id != alpha
@@ -850,7 +850,7 @@ async def run_again(house: House, turn_id: str, text: str) -> Reply | Rerun:
     found = registry.parse(text)
     assert found
     parts = house.gateway.parts
-    viewer = await parts.conversations.viewer_for(turn.source)
+    viewer = await parts.conversations.shown_in(turn.source)
     request = Request(turn=again(turn, text), argument=found[1], viewer=viewer)
     return await found[0].handle(parts, request)
 

@@ -33,13 +33,18 @@ class Finding(Service):
         """A session by its id, when the viewer may see it."""
         inputs.check_kind("viewer", viewer, Viewer)
         session = await self._store.sessions.find(keys.check_session_id(session_id))
-        return session if session and viewer.sees(session.owner) else None
+        return session if session and viewer.shows(session) else None
 
     async def find_title(self, title: str, viewer: Viewer) -> Session | None:
         """The newest generation of the viewer's conversation with that title."""
         inputs.check_kind("viewer", viewer, Viewer)
         session = await self._store.sessions.find_title(viewer, titles.clean_title(title))
-        return await self._store.sessions.tip(session.id) if session else None
+        return await self._tip(session, viewer) if session else None
+
+    async def _tip(self, session: Session, viewer: Viewer) -> Session | None:
+        """The newest generation, when the viewer may see that one, too: it may have been taken elsewhere."""
+        tip = await self._store.sessions.tip(session.id)
+        return tip if tip and viewer.shows(tip) else None
 
     async def list_own_sessions(
         self, viewer: Viewer, *, limit: int = LIST_LIMIT, titled: bool = False
@@ -52,7 +57,7 @@ class Finding(Service):
     async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:
         """The newest session that continues this one after compressions."""
         session = await self.find_session(session_id, viewer)
-        return await self._store.sessions.tip(session.id) if session else None
+        return await self._tip(session, viewer) if session else None
 
     async def search(
         self,

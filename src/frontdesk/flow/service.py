@@ -82,6 +82,15 @@ class Service:
         principal = people.Principal.of(source, aliases)
         return viewer.with_owners(await self._store.people.linked(principal.id)) if principal else viewer
 
+    async def shown_in(self, source: SessionSource) -> people.Viewer:
+        """What may be shown in the chat that a message came from: what its sender may see, and of that only
+        what belongs to the chat when others read it."""
+        viewer = await self.viewer_for(source)
+        if not source.others_read:
+            return viewer
+        where = self._address(source, await self._aliases(source))
+        return people.Viewer(frozenset({where.key}) if where.shared else viewer.owners, chat=where.key)
+
     async def is_busy(self, key: str) -> bool:
         """Whether background work runs for the key; a callback that fails counts as yes."""
         keys.check_key(key)

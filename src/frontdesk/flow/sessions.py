@@ -242,14 +242,19 @@ class Sessions(Service):
 
         return _entry(await self._settle(key, decide))
 
-    async def switch_session(self, key: str, session_id: str) -> SessionEntry | None:
-        """Make an earlier session the key's current one; None when key or session are unknown."""
+    async def switch_session(
+        self, key: str, session_id: str, viewer: people.Viewer | None = None
+    ) -> SessionEntry | None:
+        """Make an earlier session the key's current one; None when key or session are unknown, or not shown
+        to the viewer by then."""
         now = self._clock.now()
         keys.check_session_id(session_id)
 
         def decide(situation: Situation) -> Move:
             current, other = situation.current, situation.other
             if current is None or other is None or other.reopening is Reopening.NEVER:
+                return moves.Stay()
+            if viewer is not None and not viewer.shows(other):  # taken to another chat meanwhile
                 return moves.Stay()
             if current.id == other.id and current.status is Status.OPEN:
                 return moves.Stay()

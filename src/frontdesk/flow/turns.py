@@ -93,7 +93,7 @@ class RunningTurn:
 
     async def _obey(self, command: Command, argument: str) -> None:
         parts, source = self._parts, self.turn.source
-        viewer = await parts.conversations.viewer_for(source)
+        viewer = await parts.conversations.shown_in(source)
         request = Request(turn=self.turn, argument=argument, viewer=viewer)
         try:
             reply = await command.handle(parts, request)

@@ -6,6 +6,7 @@ import msgspec
 
 from frontdesk.model import keys
 from frontdesk.model.platforms import Platform
+from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource
 
 
@@ -43,6 +44,8 @@ class Viewer(msgspec.Struct, frozen=True):
 
     owners: frozenset[str]
     administrator: bool = False
+    chat: str | None = None
+    """The key of the one conversation whose sessions are shown, where others read along; None for all."""
 
     @classmethod
     def everything(cls) -> "Viewer":
@@ -51,10 +54,14 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def with_owners(self, owners: frozenset[str]) -> "Viewer":
         """The same view, of what belongs to these as well."""
-        return Viewer(self.owners | owners, administrator=self.administrator)
+        return Viewer(self.owners | owners, administrator=self.administrator, chat=self.chat)
 
     def sees(self, owner: str) -> bool:
         return self.administrator or owner in self.owners
+
+    def shows(self, session: Session) -> bool:
+        """Whether the session may be shown to the viewer, in the chat where they look."""
+        return self.sees(session.owner) and self.chat in (None, session.entry.session_key)
 
 
 def owner_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> str:

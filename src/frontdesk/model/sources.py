@@ -95,6 +95,11 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.user_id_alt or self.user_id
 
     @property
+    def others_read(self) -> bool:
+        """Whether more people than the sender read what is said in the chat."""
+        return self.chat_type is not ChatType.DM
+
+    @property
     def description(self) -> str:
         """A short text for people: where this is."""
         if self.platform is Platform.LOCAL:

@@ -165,7 +165,7 @@ def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work
     match = dialect.match(search.terms)
     scoped = match if viewer.administrator else dialect.match(search.terms, viewer.owners)
     limit = filters["limit"]
-    filtered = _is_filtered(search)
+    filtered = _is_filtered(viewer, search)
     share = 1.0 if viewer.administrator and not filtered else (yield from _share(filters, newest))
     if share >= LEAST_SHARE or not filtered:
         among = match if share >= LEAST_SHARE else scoped
@@ -191,6 +191,7 @@ def _filters(viewer: Viewer, search: Search) -> dict[str, Any]:
     return {
         "everything": int(viewer.administrator),
         "owners": sorted(viewer.owners),
+        "chat": viewer.chat,
         "role": None if search.role is None else str(search.role),
         "platform": search.platform,
         "since": to_micros(search.since) if search.since else -EVER,
@@ -199,8 +200,9 @@ def _filters(viewer: Viewer, search: Search) -> dict[str, Any]:
     }
 
 
-def _is_filtered(search: Search) -> bool:
-    return any(each is not None for each in (search.role, search.platform, search.since, search.until))
+def _is_filtered(viewer: Viewer, search: Search) -> bool:
+    asked = (viewer.chat, search.role, search.platform, search.since, search.until)
+    return any(each is not None for each in asked)
 
 
 def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> list[Hit]:

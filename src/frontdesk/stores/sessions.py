@@ -315,7 +315,8 @@ def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
 def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]:
     if viewer.administrator:
         return (yield from _many("list_all", limit=limit, titled=int(titled)))
-    return (yield from _many("list_owned", owners=sorted(viewer.owners), limit=limit, titled=int(titled)))
+    values = {"owners": sorted(viewer.owners), "chat": viewer.chat, "titled": int(titled)}
+    return (yield from _many("list_owned", **values, limit=limit))
 
 
 def _count(at_most: int) -> Work[int]:
@@ -373,7 +374,7 @@ def _make_room(session: Session, title: str) -> Work[None]:
 def _find_title(viewer: Viewer, title: str) -> Work[Session | None]:
     for owner in sorted(viewer.owners):
         found = yield from _one("titled", owner=owner, title_key=title_key(title))
-        if found:
+        if found and viewer.shows(found):
             return found
     return None
 

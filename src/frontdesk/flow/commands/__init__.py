@@ -17,11 +17,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn
     argument: str
     viewer: Viewer
-    """What the caller may see."""
+    """What may be shown to the caller where they ask."""
 
     @property
     def key(self) -> str:
         return self.turn.session_key
+
+    @property
+    def others_read(self) -> bool:
+        """Whether what is answered is read by more people than the caller."""
+        return self.turn.source.others_read
 
     @property
     def administrator(self) -> bool:

@@ -11,6 +11,7 @@ LABEL = "by hand"
 
 OFF = "Checkpoints are switched off here. Whoever runs me can switch them on: checkpoints.enabled"
 UNCHANGED = "Nothing has changed since the last checkpoint, so that one stands."
+OF_ANOTHER_CHAT = "made elsewhere"
 NONE_YET = "There are no checkpoints yet. /checkpoint makes one."
 UNKNOWN = "There is no checkpoint {name}. /rollback lists them."
 
@@ -51,26 +52,35 @@ async def rollback(parts: Parts, request: Request) -> Reply:
     kept = await snapshots.list_checkpoints(directory)
     wanted, path = views.words_of(request)
     if not wanted:
-        return Reply(_listed(parts, kept))
+        return Reply(await _listed(parts, request, kept))
     target = _find(kept, wanted)
     if target is None:
         return Reply(UNKNOWN.format(name=views.quoted(wanted)))
     return Reply(await _restore(snapshots, directory, target, path or None))
 
 
-def _listed(parts: Parts, kept: list[Checkpoint]) -> str:
+async def _listed(parts: Parts, request: Request, kept: list[Checkpoint]) -> str:
     if not kept:
         return NONE_YET
-    now = parts.clock.now()
-    lines = [
-        f"{each.number}. {views.quoted(each.label)}, {views.ago(each.created_at, now)},"
-        f" {views.plural(each.files, 'file')}"
-        for each in kept[:MOST_LISTED]
-    ]
+    lines = [await _line(parts, request, each) for each in kept[:MOST_LISTED]]
     example = (
         f"To go back to one: /rollback {kept[0].number}, or one file of it: /rollback {kept[0].number} PATH"
     )
     return "\n".join(("The checkpoints, the newest first:", *lines, example))
+
+
+async def _line(parts: Parts, request: Request, kept: Checkpoint) -> str:
+    label = views.quoted(kept.label) if await _shows_label(parts, request, kept) else OF_ANOTHER_CHAT
+    made = views.ago(kept.created_at, parts.clock.now())
+    return f"{kept.number}. {label}, {made}, {views.plural(kept.files, 'file')}"
+
+
+async def _shows_label(parts: Parts, request: Request, kept: Checkpoint) -> bool:
+    """Whether the label may be read by everybody here: it was given in some conversation."""
+    if not request.others_read:
+        return True
+    session = kept.session_id and await parts.conversations.find_session(kept.session_id, request.viewer)
+    return bool(session)
 
 
 def _find(kept: list[Checkpoint], wanted: str) -> Checkpoint | None:

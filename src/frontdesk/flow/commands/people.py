@@ -26,6 +26,7 @@ async def pair(parts: Parts, request: Request) -> Reply:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
     if not code:
+        views.require_privacy(request, "those who wait are")
         return Reply(_pending(await parts.authorization.pending(verdict)))
     grant = await parts.authorization.approve(code, verdict)
     name = f" ({views.quoted(grant.name)})" if grant.name else ""

@@ -18,26 +18,26 @@ USAGE = (
 
 
 async def search(parts: Parts, request: Request) -> Reply:
-    words, viewer = _asked(parts, request)
+    words, viewer = _asked(request)
     if not words:
         return Reply(USAGE)
     hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
     found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
     lines = [_line(parts, hit, tip) for hit, tip in found if tip and not views.is_forgotten(tip)]
     if not lines:
-        return Reply(
-            f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
-        )
+        nothing = f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
+        return Reply(views.with_offer(request, nothing))
     more = "\n(There is more: add a word.)" if len(lines) > MOST_SHOWN else ""
-    return Reply("\n".join(lines[:MOST_SHOWN]) + f"{more}\nTo go on with one of yours: /resume ID")
+    found_here = "\n".join(lines[:MOST_SHOWN]) + f"{more}\nTo go on with one of yours: /resume ID"
+    return Reply(views.with_offer(request, found_here))
 
 
-def _asked(parts: Parts, request: Request) -> tuple[str, Viewer]:
+def _asked(request: Request) -> tuple[str, Viewer]:
     """The words, and where they are looked for."""
     first, rest = views.words_of(request)
     if first == EVERYBODY:
         return rest, views.everybody(request)
-    return request.argument, views.seen_here(parts, request)
+    return request.argument, request.viewer
 
 
 def _line(parts: Parts, hit: Hit, session: Session) -> str:

@@ -20,11 +20,13 @@ EVERYBODY = "--all"
 
 UNKNOWN = "You have no conversation {name}. /resume lists those with a title, /sessions all of them."
 FORGOTTEN = "That conversation was forgotten and cannot be resumed. /sessions lists the others."
-PRIVATE = (
-    "That conversation is yours alone, and here others would read it. Write /resume to me in a private chat."
+UNKNOWN_HERE = (
+    "This chat has no conversation {name}. /resume lists those with a title, /sessions all of them."
 )
 ELSEWHERE = "That conversation is at work in another chat of yours. Write /stop there first."
 NO_TITLES = "None of your conversations has a title. /title TEXT names this one, /sessions lists all of them."
+TITLE_UNUSABLE = "The title {name} cannot be used here. Choose another one."
+NONE_YET = "There are no conversations yet. Say something, and there is one."
 ASK_FORGET = (
     "This ends conversation {name} for good: it can never be resumed, loses its title, and no longer shows in"
     " /sessions and /search. Its text stays in the database until whoever runs me erases it."
@@ -61,24 +63,29 @@ def _begun(fresh: SessionEntry, before: Session | None) -> str:
 
 async def resume(parts: Parts, request: Request) -> Reply:
     wanted = views.argument_of(request)
-    viewer = views.seen_here(parts, request)
     if not wanted:
-        return Reply(await _numbered_list(parts, request, viewer))
+        return Reply(views.with_offer(request, await _numbered_list(parts, request)))
     current = await views.own_session(parts, request)
     number = views.number_in(wanted)
     if number and current and views.was_done_before(request, current.entry.updated_at):
         return Reply(await _resumed(parts, current))  # the list has another order by now
-    target = await _find(parts, viewer, wanted)
+    target = await _find(parts, request.viewer, wanted)
     if target is None:
-        private = await _find(parts, request.viewer, wanted)
-        return Reply(PRIVATE if private else UNKNOWN.format(name=quoted(wanted)))
+        return Reply(_unknown(request, quoted(wanted)))
     if views.is_forgotten(target):
         return Reply(FORGOTTEN)
     return Reply(await _go_to(parts, request, current, target))
 
 
-async def _numbered_list(parts: Parts, request: Request, viewer: Viewer) -> str:
-    listed = await _numbered(parts, viewer)
+def _unknown(request: Request, name: str) -> str:
+    """The same where others read along, whether the caller has such a conversation in private or not."""
+    if request.others_read:
+        return views.with_offer(request, UNKNOWN_HERE.format(name=name))
+    return UNKNOWN.format(name=name)
+
+
+async def _numbered_list(parts: Parts, request: Request) -> str:
+    listed = await _numbered(parts, request.viewer)
     if not listed:
         return NO_TITLES
     here = await parts.conversations.peek_session_id(request.key)
@@ -105,8 +112,7 @@ async def _numbered(parts: Parts, viewer: Viewer) -> list[Session]:
 async def _newest(parts: Parts, session: Session, viewer: Viewer) -> Session | None:
     if session.reason is not EndReason.COMPRESSED:
         return session
-    tip = await parts.conversations.follow_lineage(session.id, viewer)
-    return tip if tip and viewer.sees(tip.owner) else None
+    return await parts.conversations.follow_lineage(session.id, viewer)
 
 
 async def _find(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
@@ -115,8 +121,7 @@ async def _find(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
     listed = await _numbered(parts, viewer) if number else []
     if number and number <= len(listed):
         return listed[number - 1]
-    found = await _by_id(parts, viewer, wanted) or await _by_title(parts, viewer, wanted)
-    return found if found and viewer.sees(found.owner) else None
+    return await _by_id(parts, viewer, wanted) or await _by_title(parts, viewer, wanted)
 
 
 async def _by_id(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
@@ -144,8 +149,8 @@ async def _go_to(parts: Parts, request: Request, current: Session | None, target
         await conversations.reset_session(key)
     elif await conversations.get_session(key) is None:
         await conversations.get_or_create_session(request.turn.source)
-    if await conversations.switch_session(key, target.id) is None:
-        return UNKNOWN.format(name=name_of(target))
+    if await conversations.switch_session(key, target.id, request.viewer) is None:
+        return _unknown(request, name_of(target))
     if current and current.id != target.id:
         await views.take_leave(parts, current.entry, EndReason.SWITCH)
     return await _resumed(parts, target)
@@ -172,16 +177,16 @@ async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -
 
 
 async def list_sessions(parts: Parts, request: Request) -> Reply:
-    viewer = views.seen_here(parts, request)
-    if views.argument_of(request) == EVERYBODY:
-        viewer = views.everybody(request)
+    everybody = views.argument_of(request) == EVERYBODY
+    viewer = views.everybody(request) if everybody else request.viewer
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
     here = await parts.conversations.peek_session_id(request.key)
     shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
     lines = [await _line(parts, each, here) for each in shown if not views.is_forgotten(each)]
     if not lines:
-        return Reply("There are no conversations yet. Say something, and there is one.")
-    return Reply("\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID")))
+        return Reply(views.with_offer(request, NONE_YET))
+    listed = "\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID"))
+    return Reply(views.with_offer(request, listed))
 
 
 async def _line(parts: Parts, session: Session, here: str | None) -> str:
@@ -199,7 +204,13 @@ async def title(parts: Parts, request: Request, session: Session) -> Reply:
         named = f"is called {quoted(session.title)}" if session.title else "has no title"
         return Reply(f"This conversation {named}. To name it: /title TEXT")
     named = titles.clean_title(wanted)
-    await parts.conversations.set_title(session.id, named, views.seen_here(parts, request))
+    try:
+        await parts.conversations.set_title(session.id, named, request.viewer)
+    except errors.TitleTaken:
+        if await parts.conversations.find_title(named, request.viewer):
+            raise
+        # By a conversation that is not shown here: nothing is said of it.
+        return Reply(TITLE_UNUSABLE.format(name=quoted(named)), refused=True)
     return Reply(f"This conversation is called {quoted(named)} now. /resume finds it by that.")
 
 
@@ -229,7 +240,7 @@ async def forget(parts: Parts, request: Request) -> Reply:
     conversations = parts.conversations
     if session.status is Status.ENDED:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
-    await conversations.set_title(session.id, None, views.seen_here(parts, request))
+    await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
     await views.take_leave(parts, session.entry, EndReason.FORGOTTEN)
     return Reply(FORGOT)

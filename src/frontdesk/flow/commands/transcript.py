@@ -130,8 +130,7 @@ async def compress(parts: Parts, request: Request, session: Session) -> Reply:
     if after is None:
         return Reply(views.NO_SESSION)
     if session.title:
-        viewer = views.seen_here(parts, request)
-        await parts.conversations.set_title(after.session_id, session.title, viewer)
+        await parts.conversations.set_title(after.session_id, session.title, request.viewer)
     await views.take_leave(parts, session.entry, EndReason.COMPRESSED)
     gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
     return Reply(COMPRESSED.format(gone=gone, kept=rest))
@@ -151,13 +150,26 @@ def _summary(transcript: Sequence[Plain]) -> str | None:
     return str(last["content"]) if last.get("kind") == SUMMARY else None
 
 
-async def export(parts: Parts, _: Request, session: Session) -> Reply:
-    transcript = await parts.conversations.load_transcript(session.id, include_ancestors=True)
+async def export(parts: Parts, request: Request, session: Session) -> Reply:
+    transcript = await _with_ancestors(parts, request, session)
     blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
     if not blocks:
         return Reply(f"{NOTHING_SAID} There is nothing to export.")
     begun = f"Session {session.id}, begun {session.entry.created_at:%Y-%m-%d}"
     return Reply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
+
+
+async def _with_ancestors(parts: Parts, request: Request, session: Session) -> list[Plain]:
+    """What was said in it and in those that were compressed into it, as far as that is shown here."""
+    if not request.others_read:
+        return await parts.conversations.load_transcript(session.id, include_ancestors=True)
+    said: list[Plain] = []
+    each: Session | None = session
+    while each:
+        said = await parts.conversations.load_transcript(each.id) + said
+        before = each.parent_id if each.relation is Relation.COMPRESSED else None
+        each = await parts.conversations.find_session(before, request.viewer) if before else None
+    return said
 
 
 def _newest(blocks: list[str]) -> list[str]:

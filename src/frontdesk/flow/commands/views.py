@@ -12,13 +12,16 @@ from frontdesk.logs import get_logger
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Reopening, Session, SessionEntry, Status
-from frontdesk.model.sources import ChatType
 
 MAX_ARGUMENT_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 120
 MAX_NUMBER_DIGITS = 6
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
+ONLY_THIS_CHAT = (
+    "Others read this chat, so I show only what belongs to it."
+    " For a private conversation of yours, write to me in a direct chat."
+)
 NO_SESSION = "There is no conversation of yours here yet. Say something, and there is one."
 
 log = get_logger(__name__)
@@ -26,19 +29,12 @@ log = get_logger(__name__)
 SessionHandler = Callable[[Parts, Request, Session], Awaitable[Reply | Rerun]]
 
 
-def seen_here(parts: Parts, request: Request) -> Viewer:
-    """What may be shown where the caller asks: in a shared conversation, what belongs to it alone."""
-    if parts.conversations.is_shared(request.turn.source):
-        return Viewer(frozenset({request.key}))
-    return request.viewer
-
-
 async def own_session(parts: Parts, request: Request) -> Session | None:
     """The conversation's session, when the caller may see it and a message would go on in it."""
     entry = await parts.conversations.get_session(request.key)
     if entry is None:
         return None
-    session = await parts.conversations.find_session(entry.session_id, seen_here(parts, request))
+    session = await parts.conversations.find_session(entry.session_id, request.viewer)
     return session if session and goes_on(session) else None
 
 
@@ -128,6 +124,16 @@ def require_administrator(request: Request, what: str) -> None:
 def everybody(request: Request) -> Viewer:
     """The view of an administrator who asks for everybody's conversations, in private."""
     require_administrator(request, "sees everybody's conversations")
-    if request.turn.source.chat_type is not ChatType.DM:
-        raise errors.NotAllowed(who="You", rule="everybody's conversations are shown in private chats alone")
+    require_privacy(request, "everybody's conversations are")
     return Viewer.everything()
+
+
+def require_privacy(request: Request, what: str) -> None:
+    """Refuse what is nobody's business but the caller's where others read along."""
+    if request.others_read:
+        raise errors.NotAllowed(who="You", rule=f"{what} shown in private chats alone")
+
+
+def with_offer(request: Request, text: str) -> str:
+    """What is shown, and where others read along, where to ask for the rest."""
+    return f"{text}\n{ONLY_THIS_CHAT}" if request.others_read else text

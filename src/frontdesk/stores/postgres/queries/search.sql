@@ -85,6 +85,7 @@ JOIN messages m ON m.seq = wanted.seq
 JOIN sessions s ON s.id = m.session_id
 WHERE m.hidden_by IS NULL
     AND (CAST(:everything AS bigint) = 1 OR s.owner = ANY(CAST(:owners AS text[])))
+    AND (CAST(:chat AS text) IS NULL OR s.session_key = :chat)
     AND CASE WHEN CAST(:role AS text) IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
     AND (CAST(:platform AS text) IS NULL OR s.platform = :platform)
     AND m.created_at >= :since AND m.created_at < :until
@@ -98,6 +99,7 @@ JOIN messages m ON m.seq = w.seq
 JOIN sessions s ON s.id = m.session_id
 WHERE w.words @@ CAST(CAST(:among AS text) AS tsquery) AND m.hidden_by IS NULL
     AND (CAST(:everything AS bigint) = 1 OR s.owner = ANY(CAST(:owners AS text[])))
+    AND (CAST(:chat AS text) IS NULL OR s.session_key = :chat)
     AND CASE WHEN CAST(:role AS text) IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
     AND (CAST(:platform AS text) IS NULL OR s.platform = :platform)
     AND m.created_at >= :since AND m.created_at < :until

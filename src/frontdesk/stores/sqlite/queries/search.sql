@@ -58,6 +58,7 @@ CROSS JOIN messages m ON m.seq = wanted.value
 JOIN sessions s ON s.id = m.session_id
 WHERE m.hidden_by IS NULL
     AND (:everything OR s.owner IN (SELECT value FROM json_each(:owners)))
+    AND (:chat IS NULL OR s.session_key = :chat)
     AND CASE WHEN :role IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
     AND (:platform IS NULL OR s.platform = :platform)
     AND m.created_at >= :since AND m.created_at < :until
@@ -71,6 +72,7 @@ CROSS JOIN messages m ON m.seq = words.rowid
 JOIN sessions s ON s.id = m.session_id
 WHERE words MATCH :among AND m.hidden_by IS NULL
     AND (:everything OR s.owner IN (SELECT value FROM json_each(:owners)))
+    AND (:chat IS NULL OR s.session_key = :chat)
     AND CASE WHEN :role IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
     AND (:platform IS NULL OR s.platform = :platform)
     AND m.created_at >= :since AND m.created_at < :until
