@@ -20,7 +20,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn may take; None is no bound. The time in which a person decides counts nowhere."""
 
-    turn_seconds: float | None = 3600.0
+    turn_seconds: float | None = 1800.0
     idle_seconds: float | None = 600.0
     """Between two events."""
     max_events: int | None = 100_000
