@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from frontdesk import CheckpointManager, EndReason, GatewayConfig, ResetMode, SessionResetPolicy
+from frontdesk.agents import scripted
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.hooks import open_hooks
 from frontdesk.hooks.chain import Guarded
@@ -294,6 +295,112 @@ async def test_spiral_is_warned_of_and_then_ends_the_session(store_url: str, spi
         assert "**Tool calls:**" in await house.ask(f"!show system; {spiral}")
         await rotated(house, first)
         assert "tool calls kept failing or repeating" in (await house.notebook.wait_for(1, "notice"))[0]
+
+
+# between an agent's steps
+
+
+STEP = "!tokens {price} 0 {cost}; !tool look {{}}"
+BUDGETS = [
+    ({"max_tokens": 100}, STEP.format(price=60, cost=0), "reached its 100 token limit"),
+    ({"max_cost_usd": 1.0}, STEP.format(price=60, cost=0.6), "reached its $1.00 cost limit"),
+]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(("limit", "step", "why"), BUDGETS)
+async def test_budget_is_overshot_by_one_step_at_most_and_the_turn_says_why(
+    store_url: str, limit: dict[str, Any], step: str, why: str, stops: bool
+) -> None:
+    agent = scripted.Driver(scripted.Options(stops=stops))
+    config = limited(spiral_repeats=0, **limit)
+    async with open_house(store_url, config=config, agent=agent, notebook=reliable()) as house:
+        receipt = await house.say("; ".join(["!say at work", *[step] * 9, "!say never"]))
+        turn = await house.finished(receipt.turn_id)
+        assert turn.state is State.INTERRUPTED
+        first = await house.store.sessions.find(turn.session_id or "")
+        assert first
+        assert first.entry.input_tokens == 120
+        (said,) = await house.notebook.wait_for(1)
+        assert said == f"at work\n\nI stopped here: this conversation {why}."
+        assert (await rotated(house, first)).parent_id == first.id
+        rows = await house.sessions.load_transcript(first.id, as_stored=True)
+        assert [row["role"] for row in rows] == ["user", "assistant", "tool"]
+        assert len(await house.notebook.wait_for(1, "notice")) == 1
+
+
+async def test_answer_that_uses_up_the_budget_is_whole(store_url: str) -> None:
+    async with open_house(store_url, config=limited(max_tokens=100)) as house:
+        assert await house.ask("!tool look; !say the ans; !tokens 200 0; !say wer") == "the answer"
+
+
+async def test_agent_that_goes_on_without_tools_is_stopped_when_it_uses_more(store_url: str) -> None:
+    async with open_house(store_url, config=limited(max_tokens=100)) as house:
+        first = await spent(house, "; ".join(["!tokens 90 0; !say more"] * 9))
+        assert first.entry.input_tokens == 270
+
+
+@pytest.mark.parametrize("call", ['!tool look {"path": "a"}', "!toolerror look"])
+async def test_spiral_is_broken_off_within_its_turn(store_url: str, call: str) -> None:
+    config = limited(spiral_repeats=3, spiral_window=3)
+    async with open_house(store_url, config=config) as house:
+        receipt = await house.say("; ".join([call] * 40))
+        turn = await house.finished(receipt.turn_id)
+        rows = await house.sessions.load_transcript(turn.session_id or "")
+        assert sum(row["role"] == "tool" for row in rows) == 6
+        told = (await house.notebook.wait_for(1, "notice"))[0]
+        assert told.startswith("I stopped here: ")
+        assert "tool calls kept failing or repeating" in told
+
+
+@pytest.mark.parametrize("stops", [True, False])
+async def test_silent_agent_is_stopped_when_the_sessions_time_is_over(store_url: str, stops: bool) -> None:
+    clock, agent = SettableClock(), scripted.Driver(scripted.Options(stops=stops))
+    async with open_house(
+        store_url, config=limited(max_session_minutes=1), clock=clock, agent=agent
+    ) as house:
+        await house.ask("hello")
+        first = await current(house)
+        clock.advance(seconds=59.5)
+        receipt = await house.say("!tokens 7 0; !say half; !hang")
+        turn = await house.finished(receipt.turn_id)
+        assert (turn.state, turn.session_id) == (State.INTERRUPTED, first.id)
+        said = (await house.notebook.wait_for(2))[1]
+        assert said == "half\n\nI stopped here: this conversation reached its 1m time limit."
+        assert (await rotated(house, first)).entry.auto_reset_reason is EndReason.TIME_LIMIT
+        ended = await house.store.sessions.find(first.id)
+        assert ended
+        assert ended.entry.input_tokens == 7
+
+
+async def test_background_work_lets_a_turn_go_on_beyond_its_limits(store_url: str) -> None:
+    config = limited(max_tokens=100)
+    async with open_house(store_url, config=config, has_active_processes_fn=lambda _key: True) as house:
+        step = STEP.format(price=60, cost=0)
+        assert await house.ask("; ".join([step] * 4 + ["!say done"])) == "done"
+
+
+@pytest.mark.parametrize("ending", ["!fail", "!hang"])
+async def test_limit_reached_by_a_turn_without_answer_rotates_with_a_checkpoint(
+    store_url: str, tmp_path: Path, ending: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("kept")
+    snapshots = CheckpointManager(20, tmp_path / "checkpoints")
+    running = Running(checkpoints=True, working_dir=str(work), drain_seconds=1.0)
+    async with open_house(
+        store_url, config=limited(max_tokens=100), running=running, snapshots=snapshots
+    ) as house:
+        receipt = await house.say(f"!tokens 200 0; !tool look; {ending}")
+        await house.rows(3)
+        await house.say("/stop")
+        turn = await house.finished(receipt.turn_id)
+        first = await house.store.sessions.find(turn.session_id or "")
+        assert first
+        assert (await rotated(house, first)).checkpointed
+        (made,) = await snapshots.list_checkpoints(work)
+        assert (made.label, made.turn_id) == (f"marathon-{first.id}", turn.id)
 
 
 # what people and agents are told

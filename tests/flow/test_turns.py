@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,53 @@ async def test_stopped_turn_keeps_its_text_and_frees_the_lane(house: House) -> N
     assert turn.state is turns.State.INTERRUPTED
     assert [row["content"] for row in await house.transcript()][-1] == "half"
     assert await house.ask("hello") == "echo: hello"
+
+
+async def test_turn_that_is_stopped_before_it_said_anything_gets_its_last_word(house: House) -> None:
+    receipt = await house.say("!hang")
+    await house.until(receipt.turn_id, turns.State.RUNNING)
+    await house.ask("/stop")
+    (said,) = await house.store.deliveries.of_turn(receipt.turn_id)
+    assert (said.final, said.event_id) == (True, "e1")
+    assert said.text == "Stopped before there was an answer."
+
+
+async def test_turn_that_is_stopped_between_two_attempts_gets_its_last_word(house: House) -> None:
+    receipt = await house.say("!call look; !fail retryable")
+    await house.rows(2)
+    await house.until(receipt.turn_id, turns.State.QUEUED)
+    await house.ask("/stop")
+    said = await house.store.deliveries.of_turn(receipt.turn_id)
+    assert [each.final for each in said] == [True]
+    assert (await stored(house))[-1]["role"] == "tool"
+
+
+async def test_turn_that_is_broken_off_gets_its_last_word_and_its_calls_are_closed(house: House) -> None:
+    receipt = await house.say("!call look; !hang")
+    await house.rows(2)
+    running = await house.until(receipt.turn_id, turns.State.RUNNING)
+    parts = house.gateway.parts
+    ending = turns.Ending(state=turns.State.INTERRUPTED, deliveries=parts.last_word(running, "over"))
+    assert await house.store.turns.break_off(running, ending, parts.clock.now())
+    assert [each.text for each in await house.store.deliveries.of_turn(receipt.turn_id)] == ["over"]
+    assert (await stored(house))[-1]["role"] == "tool"
+
+
+async def stored(house: House) -> list[dict[str, Any]]:
+    session_id = await house.sessions.peek_session_id(await house.key())
+    return await house.sessions.load_transcript(session_id or "", as_stored=True)
+
+
+@pytest.mark.parametrize("ending", ["!hang", "!fail", "!tokens 1 1"])
+async def test_tool_call_is_closed_with_its_turn_in_what_is_stored(house: House, ending: str) -> None:
+    receipt = await house.say(f"!say looking; !call look; {ending}")
+    await house.rows(2)
+    await house.say("/stop")
+    await house.finished(receipt.turn_id)
+    assert [row["role"] for row in await stored(house)] == ["user", "assistant", "tool"]
+    entry = await house.sessions.get_session(await house.key())
+    assert entry is not None
+    assert entry.message_count == 3
 
 
 async def test_turn_that_takes_too_long_fails(store_url: str) -> None:

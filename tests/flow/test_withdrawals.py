@@ -52,8 +52,8 @@ async def test_decision_after_a_stop_is_told_that_it_was_withdrawn(house: House,
 async def test_chat_that_was_asked_is_told_that_it_is_asked_no_longer(house: House) -> None:
     _, asked = await waiting(house)
     await house.ask("/stop")
-    notices = await house.notebook.wait_for(2, "notice")
-    assert f"{asked.id} (remove_file) was withdrawn" in notices[-1]
+    notices = await house.notebook.wait_for(3, "notice")
+    assert f"{asked.id} (remove_file) was withdrawn" in notices[1]
 
 
 async def test_home_channel_is_told_that_it_is_asked_no_longer(store_url: str) -> None:

@@ -29,8 +29,8 @@ Rename = Callable[[Session, Mapping[str, str]], tuple[str, str, str]]
 """The key, owner and peer of a session under another table of aliases."""
 Admit = Callable[[Turn | None, int], Admission]
 """What becomes of a message, given the turn that runs in its conversation and how many wait."""
-SetAside = Callable[[Turn], Sequence[Delivery]]
-"""What people are told when a turn is set aside."""
+TellTurn = Callable[[Turn], Sequence[Delivery]]
+"""What people are told of a turn that ends without an answer."""
 TellReset = Callable[[Session], Sequence[Delivery]]
 """What people are told of the new session."""
 Repeatable = Callable[[Delivery], bool]
@@ -242,7 +242,7 @@ class Turns(Protocol):
         kind: lanes.Kind,
         limit: int,
         now: datetime,
-        set_aside: SetAside,
+        set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
     ) -> list[Claim]:
@@ -303,8 +303,11 @@ class Turns(Protocol):
         """Run it again. One that has ended has: then only the lane is let go of."""
         ...
 
-    async def request_stop(self, session_key: str, now: datetime) -> Turn | None:
-        """The running turn of a conversation is to stop, one that waits to be run again ends; which one."""
+    async def request_stop(
+        self, session_key: str, now: datetime, tell: TellTurn | None = None
+    ) -> Turn | None:
+        """The running turn of a conversation is to stop, one that waits to be run again ends; which one.
+        ``tell`` is asked about the one that ends here."""
         ...
 
     async def break_off(self, turn: Turn, ending: Ending, now: datetime) -> Turn | None:

@@ -26,13 +26,17 @@ class Draft:
         self.summary: str | None = None
         self.rows: list[Plain] = []
         """What was written, or handed out to be written."""
-        self.counted = 0
-        """How many of them count as messages, with the results that close their tool calls."""
+        self._counted = 0
 
     @property
     def answer(self) -> str:
         """What is to be delivered: what was said last."""
         return self._text.strip() or self._last_text
+
+    @property
+    def counted(self) -> int:
+        """How many rows count as messages, with the results that close tool calls, at the turn's end too."""
+        return self._counted + len(self._open_calls)
 
     @property
     def usage(self) -> Usage | None:
@@ -89,7 +93,7 @@ class Draft:
         row = messages.pack(message, self._turn_id, self._position)
         self._position += 1
         self.rows.append(message)
-        self.counted += row.counts + (len(self._open_calls) if row.closes_calls else 0)
+        self._counted += row.counts + (len(self._open_calls) if row.closes_calls else 0)
         self._open_calls = messages.open_calls(self._open_calls, row)
         return row
 

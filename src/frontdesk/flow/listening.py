@@ -8,11 +8,13 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
+from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafts import Draft
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import events
+from frontdesk.model.policies import EndReason
 from frontdesk.model.turns import Claim, Turn
 
 CLEANUP_SECONDS = 10.0
@@ -23,7 +25,11 @@ log = get_logger(__name__)
 
 
 class Stopped(Exception):
-    """Somebody wanted the turn to stop."""
+    """Somebody wanted the turn to stop, or a limit did."""
+
+    def __init__(self, limit: EndReason | None = None) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 class Breath:
@@ -49,17 +55,19 @@ class Listening:
         self._task: asyncio.Task[events.Failed | None] | None = None
         self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
+        self._limit: EndReason | None = None
         self._lost = False
         self._asking = False
         self._place = Place()
         self._steered: set[str] = set()
         self._unwritten: list[Turn] = []
 
-    def stop(self) -> None:
-        """Tell the agent to stop; take the turn from it when it cannot or does not."""
+    def stop(self, limit: EndReason | None = None) -> None:
+        """Tell the agent to stop, when a limit asks for it because of that; take the turn from it when it
+        cannot or does not."""
         if self._stopping:
             return
-        self._stopping = True
+        self._stopping, self._limit = True, limit
         self._line.send(events.Stop())
         able = self._parts.agent.abilities.stops and not self._asking
         delay = self._parts.running.stop_seconds if able else 0.0
@@ -81,18 +89,19 @@ class Listening:
                 self._steered.add(turn.id)
                 self._unwritten.append(turn)
 
-    async def hear(self, assignment: events.Assignment, draft: Draft, place: Place) -> events.Failed | None:
-        """Listen until the agent has finished; Stopped when it was not to finish.
+    async def hear(
+        self, assignment: events.Assignment, draft: Draft, place: Place, allowance: Allowance
+    ) -> events.Failed | None:
+        """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.
 
         The agent has let go when this ends, unless it had to be left behind.
         """
         if self._stopping:
             raise Stopped
         self._place = place
-        self._task = asyncio.create_task(self._listen(assignment, draft))
+        self._task = asyncio.create_task(self._listen(assignment, draft, allowance))
         try:
-            ends: set[asyncio.Future[Any]] = {self._task, self._given_up}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await self._wait({self._task, self._given_up}, allowance)
         finally:
             self._task.cancel()
             if not self._given_up.done():
@@ -100,10 +109,22 @@ class Listening:
         if self._lost:
             raise errors.LeaseLost(lane=self._claim.lease.lane)
         if self._stopping:
-            raise Stopped
+            raise Stopped(self._limit)
         return self._task.result()
 
-    async def _listen(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
+    async def _wait(self, ends: set[asyncio.Future[Any]], allowance: Allowance) -> None:
+        """Wait for one of the ends. When the session's time is over the agent is told, however silent."""
+        seconds, first = allowance.seconds_left, asyncio.FIRST_COMPLETED
+        done, _ = await asyncio.wait(ends, timeout=seconds, return_when=first)
+        if done:
+            return
+        if await allowance.ends_in_time():
+            self.stop(EndReason.TIME_LIMIT)
+        await asyncio.wait(ends, return_when=first)
+
+    async def _listen(
+        self, assignment: events.Assignment, draft: Draft, allowance: Allowance
+    ) -> events.Failed | None:
         self._parts.live.begin(self._claim.turn.id, assignment.attempt)
         breath = Breath()
         stream = self._parts.agent.run(assignment, self._line)
@@ -113,11 +134,18 @@ class Listening:
                 if isinstance(event, events.Failed):
                     return event
                 await self._write(event, assignment.session_id, draft)
-                if isinstance(event, events.Done):
+                if isinstance(event, events.Done) or await self._ends_after(event, allowance):
                     break
                 await breath.draw()
         await self._write(events.Done(), assignment.session_id, draft)
         return None
+
+    async def _ends_after(self, event: events.Event, allowance: Allowance) -> bool:
+        """Whether a limit ends the turn here. An agent that can is told to stop, and heard until it has."""
+        if self._stopping or not (limit := await allowance.overrun_after(event)):
+            return False
+        self.stop(limit)
+        return not self._parts.agent.abilities.stops
 
     async def _write(self, event: events.Event, session_id: str, draft: Draft) -> None:
         if isinstance(event, events.Approval):

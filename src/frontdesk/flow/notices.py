@@ -38,6 +38,9 @@ NOTE_CHECKPOINT = "The working directory was checkpointed when it ended."
 NOTE_HANDED_OVER = "A hand-over from it stands at the beginning of this session."
 NOTE_SEARCH = "Its transcript is kept and can be searched."
 
+STOPPED = "Stopped before there was an answer."
+CUT_SHORT = "I stopped here: this conversation {ending}."
+
 NOTICE = "New session: {reason}."
 PRESERVED = "Your conversation so far is preserved. To get back to it: {resume}"
 PRESERVED_WITH_CHECKPOINT = (
@@ -91,6 +94,11 @@ def reset_notice(
     return "\n".join(line for line in lines if line)
 
 
+def cut_short(reason: EndReason, policy: SessionResetPolicy) -> str:
+    """What people are told of a turn that a limit has stopped."""
+    return CUT_SHORT.format(ending=_filled(ENDINGS[reason], policy))
+
+
 def format_duration(minutes: int) -> str:
     """Whole hours and the minutes beyond them: ``24h``, ``1h 30m``, ``45m``."""
     hours, rest = divmod(minutes, MINUTES_PER_HOUR)
@@ -106,11 +114,16 @@ def format_cost(dollars: float) -> str:
 
 
 def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str | None:
-    """The text of the entry's reason. Only settings are filled in, nothing that people chose."""
+    """The text of the entry's reason."""
     reason = entry.auto_reset_reason
     if not entry.was_auto_reset or reason is None or reason not in texts:
         return None
-    return texts[reason].format(
+    return _filled(texts[reason], policy)
+
+
+def _filled(text: str, policy: SessionResetPolicy) -> str:
+    """Only settings are filled in, nothing that people chose."""
+    return text.format(
         idle=format_duration(policy.idle_minutes), hour=f"{policy.at_hour}:00", **_limit_names(policy)
     )
 

@@ -24,10 +24,12 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Turn
+from frontdesk.model.turns import Kind, Turn
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()
+UNHEARD = frozenset({Kind.EXPIRY, Kind.OBSERVED})
+"""Nobody waits for an answer to these."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
         """Something that the gateway itself has to say."""
         return self.answers(turn, text, kind=deliveries.Kind.NOTICE, final=final, **fields)
+
+    def last_word(self, turn: Turn, text: str) -> tuple[Delivery, ...]:
+        """What is said of a turn that was not answered, where somebody waits for an answer."""
+        return () if turn.kind in UNHEARD else self.notices(turn, text, final=True)
 
 
 def new_id(letter: str) -> str:

@@ -1,20 +1,18 @@
 """After a turn: a session that has reached a limit is checkpointed and followed by a new one."""
 
 import asyncio
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from frontdesk.flow import endings, handover, limits, notices
-from frontdesk.flow.drafts import Draft
+from frontdesk.flow import endings, handover, notices
+from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
-from frontdesk.model import moves, spirals
+from frontdesk.model import moves
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.messages import Plain
 from frontdesk.model.moves import Move, Situation
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session, SessionEntry
+from frontdesk.model.sessions import Session
 from frontdesk.model.turns import Claim, Turn
 
 LABEL = "marathon-{session_id}"
@@ -77,39 +75,18 @@ class Rotation:
 
 
 async def rotation_due(
-    parts: Parts, claim: Claim, session: Session, transcript: Sequence[Plain], draft: Draft
+    parts: Parts, claim: Claim, session: Session, allowance: Allowance, stopped: EndReason | None
 ) -> Rotation | None:
-    """The rotation that is to follow a turn; what cannot be told does not stop the reply."""
+    """The rotation that is to follow a turn, which a limit may have stopped; what cannot be told does not
+    stop the reply."""
     try:
-        reason = _reason(parts, claim.turn, session, [*transcript, *draft.rows], draft)
+        reason = stopped or allowance.reason()
         if reason is None or await parts.conversations.is_busy(claim.turn.session_key):
             return None
     except Exception:
         log.exception("rotation_failed", turn=claim.turn.id)
         return None
     return Rotation(parts, claim, session, reason)
-
-
-def _reason(
-    parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain], draft: Draft
-) -> EndReason | None:
-    policy = parts.conversations.policy_for(session.entry, turn.source)
-    after = session.as_limited(_after(session.entry, draft))
-    return limits.rotation_reason(after, policy, spirals.look(transcript, policy), now=parts.clock.now())
-
-
-def _after(entry: SessionEntry, draft: Draft) -> SessionEntry:
-    """The session's counters once the turn is written."""
-    usage = draft.usage
-    counted = replace(entry, message_count=entry.message_count + draft.counted)
-    if usage is None:
-        return counted
-    return replace(
-        counted,
-        input_tokens=entry.input_tokens + usage.input_tokens,
-        output_tokens=entry.output_tokens + usage.output_tokens,
-        estimated_cost_usd=entry.estimated_cost_usd + usage.cost_usd,
-    )
 
 
 def reset_notices(parts: Parts, turn: Turn, session: Session) -> tuple[Delivery, ...]:

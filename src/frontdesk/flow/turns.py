@@ -1,12 +1,12 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow import endings, handover, prompts
+from frontdesk.flow import endings, handover, notices, prompts
+from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
@@ -20,6 +20,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Plain
+from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Claim, Ending, Kind, State, Turn
 
@@ -35,8 +36,6 @@ SET_ASIDE = (
     " your next message starts a new one."
 )
 SHUT_DOWN = "restart_timeout"
-UNHEARD = frozenset({Kind.EXPIRY, Kind.OBSERVED})
-"""Nobody waits for an answer to these."""
 
 log = get_logger(__name__)
 
@@ -110,22 +109,27 @@ class RunningTurn:
 
     async def _answer(self, content: prompts.Content) -> None:
         session, assignment, draft = await self._begin(await self._resolve(), content)
+        allowance = Allowance(self._parts, self.turn, session, assignment.messages, draft)
         try:
-            failure = await self._hear(assignment, draft)
-        except Stopped:
-            await self._interrupt(session, draft)
+            failure = await self._hear(assignment, draft, allowance)
+        except Stopped as stopped:
+            ending = self._stopped(draft, allowance, stopped.limit)
+            await self._conclude(session, draft, allowance, ending, stopped.limit)
             return
-        if failure:
-            await self._fail(session, draft, failure)
-        else:
-            await self._complete(session, draft, assignment.messages)
+        if failure and self._may_be_tried_again(failure):
+            await self._try_again(session, draft, failure)
+            return
+        ending = self._failed(draft, failure) if failure else self._completed(session, draft)
+        await self._conclude(session, draft, allowance, ending)
 
-    async def _hear(self, assignment: events.Assignment, draft: Draft) -> events.Failed | None:
+    async def _hear(
+        self, assignment: events.Assignment, draft: Draft, allowance: Allowance
+    ) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
         drafting = Drafting(self._parts, self.claim, draft, assignment.session_id)
         try:
             async with drafting:
-                return await self._listening.hear(assignment, draft, self._place)
+                return await self._listening.hear(assignment, draft, self._place, allowance)
         finally:
             self.claim = replace(self.claim, turn=replace(self.turn, draft=drafting.message_id))
 
@@ -190,21 +194,75 @@ class RunningTurn:
             working_dir=parts.running.working_dir,
         )
 
-    async def _complete(self, session: Session, draft: Draft, transcript: Sequence[Plain]) -> None:
-        parts, turn = self._parts, self.turn
-        deliveries = parts.answers(turn, draft.answer, session_id=session.id)
-        if not draft.answer:
-            deliveries = parts.notices(turn, UNANSWERED, final=True, session_id=session.id)
-        rows = (*draft.close(), *draft.summarize())
-        rotation = await rotation_due(parts, self.claim, session, transcript, draft)
-        ending = Ending(
+    def _completed(self, session: Session, draft: Draft) -> Ending:
+        said = self._parts.answers(self.turn, draft.answer) if draft.answer else self._tell(UNANSWERED)
+        return Ending(
             state=State.DONE,
-            messages=rows,
-            deliveries=deliveries,
+            messages=(*draft.close(), *draft.summarize()),
+            deliveries=said,
             clears_mark=session.entry.resume_pending,
+        )
+
+    def _stopped(self, draft: Draft, allowance: Allowance, limit: EndReason | None) -> Ending:
+        """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
+        why = notices.cut_short(limit, allowance.policy) if limit else None
+        if limit:
+            log.info("turn_cut_short", turn=self.turn.id, reason=str(limit))
+        text = self._with_reason(draft.answer, why)
+        said = self._parts.answers(self.turn, text) if draft.answer else self._tell(why or notices.STOPPED)
+        rows = tuple(draft.close(finish_reason="stopped"))
+        return Ending(state=State.INTERRUPTED, messages=rows, deliveries=said, error=why)
+
+    def _with_reason(self, answer: str, why: str | None) -> str:
+        """The answer with the gateway's words after it, which whoever follows the turn hears, too."""
+        if not answer or not why:
+            return answer
+        self._parts.live.tell(self.turn.id, events.Text(text=f"\n\n{why}"))
+        return f"{answer}\n\n{why}"
+
+    def _failed(self, draft: Draft, failure: events.Failed) -> Ending:
+        text = FAILED.format(why=quoting.clean_text(failure.message))
+        return Ending(
+            state=State.FAILED,
+            messages=tuple(draft.close(finish_reason="error")),
+            deliveries=self._tell(text),
+            error=_what_failed(failure),
+        )
+
+    def _tell(self, text: str) -> tuple[Delivery, ...]:
+        return self._parts.notices(self.turn, text, final=True)
+
+    def _may_be_tried_again(self, failure: events.Failed) -> bool:
+        why = _what_failed(failure)
+        log.warning("turn_failed", turn=self.turn.id, attempt=self.turn.attempts, why=why)
+        return failure.retryable and self.turn.tries < MAX_ATTEMPTS
+
+    async def _try_again(self, session: Session, draft: Draft, failure: events.Failed) -> None:
+        delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))
+        due_at = self._parts.clock.now() + delay
+        why = _what_failed(failure)
+        await self._requeue(Again(due_at=due_at, error=why, session_id=session.id, usage=draft.usage))
+
+    async def _conclude(
+        self,
+        session: Session,
+        draft: Draft,
+        allowance: Allowance,
+        ending: Ending,
+        limit: EndReason | None = None,
+    ) -> None:
+        """End it in its session, which another one follows when a limit is reached, however it ended."""
+        rotation = await rotation_due(self._parts, self.claim, session, allowance, limit)
+        entry = session.entry
+        ending = replace(
+            ending,
+            session_id=session.id,
+            deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
+            usage=draft.usage,
+            consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
             holds_lane=rotation is not None,
         )
-        await self._finish(self._in(session, draft, ending))
+        await self._finish(ending)
         if rotation:
             await self._rotate(rotation)
 
@@ -217,42 +275,6 @@ class RunningTurn:
         except Exception:
             log.exception("rotation_failed", turn=self.turn.id)
             await self._parts.store.turns.release(self.claim)
-
-    async def _interrupt(self, session: Session, draft: Draft) -> None:
-        """Stopped: what was said so far stays in the transcript, and reaches the chat."""
-        answer = draft.answer
-        deliveries = self._parts.answers(self.turn, answer, session_id=session.id) if answer else ()
-        rows = tuple(draft.close(finish_reason="stopped"))
-        ending = Ending(state=State.INTERRUPTED, messages=rows, deliveries=deliveries)
-        await self._finish(self._in(session, draft, ending))
-
-    async def _fail(self, session: Session, draft: Draft, failure: events.Failed) -> None:
-        parts, turn = self._parts, self.turn
-        why = quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
-        log.warning("turn_failed", turn=turn.id, attempt=turn.attempts, why=why)
-        if failure.retryable and turn.tries < MAX_ATTEMPTS:
-            delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (turn.tries - 1))
-            again = Again(due_at=parts.clock.now() + delay, error=why)
-            await self._requeue(replace(again, session_id=session.id, usage=draft.usage))
-            return
-        text = FAILED.format(why=quoting.clean_text(failure.message))
-        ending = Ending(
-            state=State.FAILED,
-            messages=tuple(draft.close(finish_reason="error")),
-            deliveries=parts.notices(turn, text, final=True, session_id=session.id),
-            error=why,
-        )
-        await self._finish(self._in(session, draft, ending))
-
-    def _in(self, session: Session, draft: Draft, ending: Ending) -> Ending:
-        """The ending as it is written into the session."""
-        entry = session.entry
-        return replace(
-            ending,
-            session_id=session.id,
-            usage=draft.usage,
-            consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
-        )
 
     async def _finish(self, ending: Ending) -> None:
         """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
@@ -267,7 +289,7 @@ class RunningTurn:
 
     async def give_up(self, error: Exception) -> None:
         """The gateway itself failed: say so."""
-        notice = last_word(self._parts, self.turn, FAILED.format(why=OUR_FAULT))
+        notice = self._parts.last_word(self.turn, FAILED.format(why=OUR_FAULT))
         await self._finish(Ending(state=State.FAILED, deliveries=notice, error=type(error).__name__))
 
     @property
@@ -287,10 +309,9 @@ class RunningTurn:
         await self._requeue(again)
 
 
-def last_word(parts: Parts, turn: Turn, text: str) -> tuple[Delivery, ...]:
-    """What is said of a turn that was not answered, where somebody waits for an answer."""
-    return () if turn.kind in UNHEARD else parts.notices(turn, text, final=True)
+def _what_failed(failure: events.Failed) -> str:
+    return quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
 
 
 def set_aside_notices(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
-    return last_word(parts, turn, SET_ASIDE)
+    return parts.last_word(turn, SET_ASIDE)

@@ -59,14 +59,18 @@ class Turn(msgspec.Struct):
     """Whether the agent said or did anything."""
 
 
+def tail_rows(policy: SessionResetPolicy) -> int:
+    """How many of the last rows are read."""
+    return TAIL_FACTOR * max(policy.spiral_repeats, policy.spiral_window)
+
+
 def look(messages: Sequence[Mapping[str, Any]], policy: SessionResetPolicy) -> Spiral | None:
     """The spiral at the end of a transcript, or None; only its last rows are read.
 
     A message that is not answered yet is no turn: before a turn this is what the previous one ended in, after
     it what it ended in itself.
     """
-    tail = TAIL_FACTOR * max(policy.spiral_repeats, policy.spiral_window)
-    turns = _turns(messages[-tail:])
+    turns = _turns(messages[-tail_rows(policy) :])
     found = [spiral for spiral in (_repeats(turns, policy), _errors(turns, policy)) if spiral]
     return next((spiral for spiral in found if spiral.stage is Stage.ROTATE), found[0] if found else None)
 

@@ -92,9 +92,15 @@ class Transcripts:
 
 
 def append(
-    session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
+    session_id: str,
+    messages: Sequence[Message],
+    now: datetime,
+    usage: Usage | None = None,
+    *,
+    ends: bool = False,
 ) -> Work[int]:
-    """Add the messages that are new; tool calls which can no longer be answered are closed before them."""
+    """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
+    the end of a turn all that are open."""
     head = yield from _head(session_id)
     if head is None:
         raise errors.UnknownSession(session_id=session_id)
@@ -102,6 +108,8 @@ def append(
     if any(message.is_marked for message in messages):
         fresh = yield from _fresh(session_id, head.session_key, messages)
     added, calls = _with_closings(fresh, head.open_calls)
+    if ends:
+        added, calls = [*added, *map(interrupted, calls)], ()
     if added or (usage is not None and not messages):
         yield from _advance(session_id, head, added, calls, now, usage)
     yield from _insert(session_id, head, added, now)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Admit, Decide, NewId, SetAside, TellReset
+from frontdesk.contracts.store import Admit, Decide, NewId, TellReset, TellTurn
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Message
@@ -61,7 +61,7 @@ class Turns:
         kind: lanes.Kind,
         limit: int,
         now: datetime,
-        set_aside: SetAside,
+        set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
     ) -> list[Claim]:
@@ -129,9 +129,14 @@ class Turns:
         await self._engine.write(partial(_requeue, claim, again, now))
         self._ring_for(claim)
 
-    async def request_stop(self, session_key: str, now: datetime) -> Turn | None:
-        stopped = await self._engine.write(partial(_request_stop, lanes.turn_lane(session_key), now))
+    async def request_stop(
+        self, session_key: str, now: datetime, tell: TellTurn | None = None
+    ) -> Turn | None:
+        stopped = await self._engine.write(partial(_request_stop, lanes.turn_lane(session_key), now, tell))
         self._bells.ring(Topic.SIGNALS)
+        if stopped and stopped.state is State.QUEUED:
+            self._bells.ring(Topic.FEED)
+            self._bells.ring(Topic.DELIVERIES, far=False)
         return stopped
 
     async def break_off(self, turn: Turn, ending: Ending, now: datetime) -> Turn | None:
@@ -139,6 +144,8 @@ class Turns:
         broken = await self._engine.write(partial(_break_off, turn, ending, now))
         self._bells.ring(Topic.SIGNALS)
         self._bells.ring(Topic.TURNS)
+        self._bells.ring(Topic.FEED)
+        self._bells.ring(Topic.DELIVERIES, far=False)
         return broken
 
     async def signals(self, node: int) -> list[Signals]:
@@ -195,7 +202,7 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
 
 
 def _claim(
-    node: int, kind: lanes.Kind, limit: int, now: datetime, set_aside: SetAside, beside: Sequence[Turn]
+    node: int, kind: lanes.Kind, limit: int, now: datetime, set_aside: TellTurn, beside: Sequence[Turn]
 ) -> Work[list[Claim]]:
     claims: list[Claim] = []
     for lease in (yield from claim(kind, node, limit, now)):
@@ -211,7 +218,7 @@ def _claim(
     return claims
 
 
-def _take_first(lane: str, now: datetime, set_aside: SetAside) -> Work[Turn | None]:
+def _take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | None]:
     """The first turn of a lane; those that were begun too often are set aside on the way."""
     while found := (yield from row("claim_first", lane=lane, now=to_micros(now))):
         turn = read_turn(found)
@@ -317,8 +324,7 @@ def _end(turn: Turn, ending: Ending, now: datetime) -> Work[None]:
 
 
 def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
-    if ending.messages or ending.usage:
-        yield from transcripts.append(session_id, ending.messages, now, ending.usage)
+    yield from transcripts.append(session_id, ending.messages, now, ending.usage, ends=True)
     if not ending.clears_mark and not ending.consumes_reset:
         return
     session = yield from _session(session_id)
@@ -389,14 +395,16 @@ def _mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
         yield from run("update_session", **changed_row(marked))
 
 
-def _request_stop(lane: str, now: datetime) -> Work[Turn | None]:
+def _request_stop(lane: str, now: datetime, tell: TellTurn | None) -> Work[Turn | None]:
     yield from rows("lock_lane", lane=lane)
     running = yield from find_turn("running_turn", lane=lane)
     if running:
         return (yield from find_turn("request_stop", turn_id=running.id))
     retry = yield from find_turn("retry_in", lane=lane)
     if retry:
-        yield from _settle(retry, Ending(state=State.INTERRUPTED, error=STOPPED), now)
+        said = tuple(tell(retry)) if tell else ()
+        ending = Ending(state=State.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED)
+        yield from _end(retry, ending, now)
         yield from unlined(lane)
     return retry
 

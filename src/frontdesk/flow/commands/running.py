@@ -1,14 +1,16 @@
 """Commands about what is going on: stop, status, usage."""
 
 import asyncio
+from functools import partial
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.flow import limits
+from frontdesk.flow import limits, notices
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
 from frontdesk.flow.notices import format_cost
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import Gauge, gauges
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Ending, Kind, State, Turn
@@ -28,7 +30,7 @@ log = get_logger(__name__)
 
 
 async def stop(parts: Parts, request: Request) -> Reply:
-    turn = await parts.store.turns.request_stop(request.key, parts.clock.now())
+    turn = await parts.store.turns.request_stop(request.key, parts.clock.now(), partial(_tell, parts))
     if turn is None:
         return Reply(" ".join((await _let_go(parts, request), await _waiting(parts, request))).strip())
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
@@ -38,6 +40,10 @@ async def stop(parts: Parts, request: Request) -> Reply:
     await parts.gate.withdraw(turn)
     text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
     return Reply(f"{text} {await _waiting(parts, request)}".strip())
+
+
+def _tell(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
+    return parts.last_word(turn, notices.STOPPED)
 
 
 async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
@@ -62,13 +68,10 @@ async def _is_under_way(parts: Parts, turn_id: str) -> bool:
 
 
 async def _break_off(parts: Parts, turn: Turn) -> None:
-    ending = Ending(state=State.INTERRUPTED, error=BROKEN_OFF)
+    ending = Ending(state=State.INTERRUPTED, deliveries=_tell(parts, turn), error=BROKEN_OFF)
     broken = await parts.store.turns.break_off(turn, ending, parts.clock.now())
-    if broken is None:
-        return
-    log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
-    if broken.session_id:
-        await parts.conversations.close_tool_calls(broken.session_id)
+    if broken:
+        log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
 
 
 async def _let_go(parts: Parts, request: Request) -> str:
