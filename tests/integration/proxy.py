@@ -37,7 +37,8 @@ class Proxy:
     """Passes everything on, and remembers the commands that ended transactions.
 
     `plan` says for each transaction, and for each statement outside of one, what is to happen to it. While
-    `refusing` is set, nobody gets through.
+    `refusing` is set, nobody gets through; while `hearing` is not, no answer is taken from the server, as by
+    a client that stands still.
     """
 
     def __init__(self, url: str) -> None:
@@ -47,6 +48,8 @@ class Proxy:
         self.cuts = 0
         self.hanging = asyncio.Event()
         self.refusing = False
+        self.hearing = asyncio.Event()
+        self.hearing.set()
 
     def plan_once(self, trouble: Trouble) -> None:
         plan = iter([trouble])
@@ -88,6 +91,7 @@ class _Passage:
 
     async def _pass_answers(self) -> None:
         while answer := await self._from_server.read(CHUNK_BYTES):
+            await self._proxy.hearing.wait()
             if self._muted:
                 self._answered.set()
             else:

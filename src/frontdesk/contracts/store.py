@@ -407,6 +407,11 @@ class Nodes(Protocol):
         """Take part; the node's number, under which it holds lanes."""
         ...
 
+    @property
+    def standing(self) -> int | None:
+        """Another number each time that the others may have taken this node for gone; None while they may."""
+        ...
+
     async def gone(self, node: int) -> list[int]:
         """The other nodes that hold lanes and are certainly gone."""
         ...

@@ -15,6 +15,15 @@ class Presence(Protocol):
 
     async def is_gone(self, number: int) -> bool: ...
 
+    async def relieve(self) -> None:
+        """End what others have begun and stand still in."""
+        ...
+
+    @property
+    def standing(self) -> int | None:
+        """As in the contract."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -26,6 +35,13 @@ class Alone:
 
     async def is_gone(self, number: int) -> bool:  # noqa: ARG002
         return True
+
+    async def relieve(self) -> None:
+        pass
+
+    @property
+    def standing(self) -> int:
+        return 0
 
     async def close(self) -> None:
         pass
@@ -43,8 +59,13 @@ class Nodes:
         await self._presence.appear(number)
         return number
 
+    @property
+    def standing(self) -> int | None:
+        return self._presence.standing
+
     async def gone(self, node: int) -> list[int]:
         """The other nodes that hold lanes and are gone."""
+        await self._presence.relieve()
         holders = await self._engine.read(partial(rows, "holders"))
         others = [number for number, _ in holders if number != node]
         return [number for number in others if await self._presence.is_gone(number)]

@@ -9,16 +9,17 @@ from typing import Any, Self, TypeVar
 from frontdesk import errors
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import Address
-from frontdesk.stores.postgres.links import Links
+from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Links
 from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
 from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.work import Row, Work, rows
+from frontdesk.stores.work import Row, Statement, Work, rows
 
 T = TypeVar("T")
 
 FINISH_SECONDS = 60.0
+STALLED = {"milliseconds": IDLE_TRANSACTION_MILLISECONDS}
 
 
 class PostgresEngine:
@@ -50,7 +51,7 @@ class PostgresEngine:
         supersedes: str | None = None,  # noqa: ARG002 - nothing is kept back here
     ) -> T:
         with self._at_work():
-            return await persist(partial(self._write, start, lazy))
+            return await persist(partial(self._write, start, lazy), self._end_stalled)
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
         await self.write(start, lazy=True)
@@ -64,7 +65,12 @@ class PostgresEngine:
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         with self._at_work():
-            return await persist(partial(self._read, start))
+            return await persist(partial(self._read, start), self._end_stalled)
+
+    async def end_stalled(self) -> None:
+        """End what nodes that stand still have begun and the server itself does not end."""
+        with self._at_work():
+            await self._end_stalled()
 
     async def close(self) -> None:
         """Let running work finish; take no more."""
@@ -73,10 +79,10 @@ class PostgresEngine:
             await asyncio.wait_for(self._idle.wait(), FINISH_SECONDS)
         await self._links.close()
 
-    async def _write(self, start: Callable[[], Work[T]], lazy: bool) -> T:
+    async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
         async with self._links.lent() as link:
             writing = Writing(self._desk, link)
-            value = await writing.run(start())
+            value = await writing.run(start(), cuts)
             failure = await writing.commit(lazy)
         if failure is not None and not await self._took_place(writing):
             raise failure
@@ -86,9 +92,13 @@ class PostgresEngine:
         """Whether a transaction was committed; one that wrote nothing has nothing to lose."""
         return writing.xid is None or await self._outcomes.was_committed(writing.xid, writing.life)
 
-    async def _read(self, start: Callable[[], Work[T]]) -> T:
+    async def _read(self, start: Callable[[], Work[T]], _cuts: int) -> T:
         async with self._links.lent() as link:
             return await self._reading.run(link, start)
+
+    async def _end_stalled(self) -> None:
+        async with self._links.lent() as link:
+            await self._desk.ask(link, Statement("end_stalled", STALLED))
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

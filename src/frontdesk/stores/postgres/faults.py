@@ -26,10 +26,11 @@ UNAVAILABLE = (
     "28",  # authentication
     "3D000",  # no such database
     "53",  # out of connections or memory
-    "55P03",  # waited too long for a lock
     "57014",  # cancelled, by a timeout
     "57P",  # the server stops, starts or cut the connection
 )
+
+LOCKED = "55P03"
 
 ADVICE = {
     "28000": "check the user and the password in the address",
@@ -43,6 +44,10 @@ class Conflict(errors.StoreFailed):
     """Other work in {path} kept coming first ({why}); the write was not kept."""
 
 
+class Locked(errors.StoreUnavailable):
+    """Others have had something in {path} for too long ({why}); nothing was changed. Try again."""
+
+
 def translate(error: Exception, path: str) -> errors.StoreError:
     state = getattr(error, "sqlstate", None) or ""
     why = _explain(error, state)
@@ -51,6 +56,8 @@ def translate(error: Exception, path: str) -> errors.StoreError:
             return errors.UnknownStore(url=path, hint=f" ({why})")
         case _ if state in CONFLICTS or isinstance(error, OUTDATED):
             return Conflict(path=path, why=why)
+        case _ if state == LOCKED:
+            return Locked(path=path, why=why)
         case _ if state == DISK_FULL:
             return errors.StoreFull(path=path)
         case _ if state.startswith(REFUSED):

@@ -19,8 +19,12 @@ ACQUIRE_SECONDS = 30.0
 COMMAND_SECONDS = 60.0
 ROLLBACK_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
-LOCK_MILLISECONDS = 30_000
-IDLE_TRANSACTION_MILLISECONDS = 30_000
+LOCK_MILLISECONDS = 700
+IDLE_TRANSACTION_MILLISECONDS = 1_000
+UNREAD_MILLISECONDS = 1_500
+"""A client that stands still loses its locks after so long: while it says nothing in a transaction, and while
+it takes no more of an answer, which only TCP can tell. What it had asked for when it stopped may still get a
+lock, but does not wait for long: together less than the two seconds that others may have to wait for it."""
 LIFE_ATTEMPTS = 3
 
 Lent = PoolConnectionProxy
@@ -38,9 +42,11 @@ class Link(asyncpg.Connection):
         return ""
 
 
-async def connect(address: Address, command_seconds: float = COMMAND_SECONDS) -> Link:
+async def connect(
+    address: Address, command_seconds: float = COMMAND_SECONDS, unread_milliseconds: int = UNREAD_MILLISECONDS
+) -> Link:
     """A connection of its own, to be closed with `disconnect`."""
-    options = _options(address) | {"command_timeout": command_seconds}
+    options = _options(address, unread_milliseconds) | {"command_timeout": command_seconds}
     try:
         with translated(address.name):
             link = await asyncpg.connect(address.dsn, **options)
@@ -58,7 +64,7 @@ async def disconnect(link: Link) -> None:
         await link.close(timeout=CLOSE_SECONDS)
 
 
-def _options(address: Address) -> dict[str, Any]:
+def _options(address: Address, unread_milliseconds: int = UNREAD_MILLISECONDS) -> dict[str, Any]:
     return {
         "connection_class": Link,
         "timeout": CONNECT_SECONDS,
@@ -69,6 +75,7 @@ def _options(address: Address) -> dict[str, Any]:
             "search_path": f'"{address.schema}", pg_temp',
             "idle_in_transaction_session_timeout": str(IDLE_TRANSACTION_MILLISECONDS),
             "lock_timeout": str(LOCK_MILLISECONDS),
+            "tcp_user_timeout": str(unread_milliseconds),
             "jit": "off",
         },
     }

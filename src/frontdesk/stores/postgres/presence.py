@@ -35,6 +35,8 @@ class PostgresPresence:
         self._number: int | None = None
         self._link: Link | None = None
         self._lost = asyncio.Event()
+        self._times = 0
+        self.standing: int | None = None
         self._missed: dict[int, float] = {}
         self._rung: set[Topic] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,6 +58,9 @@ class PostgresPresence:
         since = self._missed.setdefault(number, time.monotonic())
         return time.monotonic() - since >= GRACE_SECONDS
 
+    async def relieve(self) -> None:
+        await self._engine.end_stalled()
+
     async def close(self) -> None:
         self._bells.carry = None
         for task in list(self._tasks):
@@ -65,15 +70,29 @@ class PostgresPresence:
             await disconnect(self._link)
 
     async def _connect(self) -> None:
+        """The server keeps the connection however long we take nothing from it: nobody waits for its lock,
+        and a node that stands still keeps its lanes for as long as it believes itself."""
         self._lost.clear()
-        link = await connect(self._address)
+        link = await connect(self._address, unread_milliseconds=0)
+        try:
+            await self._show(link)
+        except BaseException:
+            link.terminate()
+            raise
         link.add_termination_listener(self._on_lost)
+        if link.is_closed():
+            self._on_lost(link)
+            return
+        self._link = link
+        self._times += 1
+        self.standing = self._times
+
+    async def _show(self, link: Link) -> None:
         with translated(self._address.name):
             await link.add_listener(self._channel, self._on_notified)
             await link.execute(
                 "SELECT pg_advisory_lock_shared(hashtext($1), $2)", self._channel, self._number
             )
-        self._link = link
 
     async def _stay(self) -> None:
         """Connect again whenever the connection is lost. Meanwhile others may take our lanes, and the tokens
@@ -89,6 +108,7 @@ class PostgresPresence:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     def _on_lost(self, _link: object) -> None:
+        self.standing = None
         self._missed.clear()
         self._lost.set()
 

@@ -11,16 +11,25 @@ from frontdesk.stores.sql import Query, load_migrations
 APPLICATION = "frontdesk"
 OLDEST_SERVER = 13
 MIGRATION_SECONDS = 600.0
+ATTEMPTS = 3
 
 
 async def prepare(address: Address, queries: dict[str, Query]) -> None:
-    """Create the schema or bring it up to date; refuse one that is not ours or newer than this program."""
-    link = await connect(address, MIGRATION_SECONDS)
-    try:
-        with translated(address.name):
-            await _Preparation(link, address, queries).run()
-    finally:
-        await disconnect(link)
+    """Create the schema or bring it up to date; refuse one that is not ours or newer than this program.
+
+    Whoever is cut off meanwhile, because it stood still for too long, begins again.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        link = await connect(address, MIGRATION_SECONDS)
+        try:
+            with translated(address.name):
+                await _Preparation(link, address, queries).run()
+            return
+        except errors.StoreUnavailable:
+            if not left:
+                raise
+        finally:
+            await disconnect(link)
 
 
 class _Preparation:
@@ -32,6 +41,8 @@ class _Preparation:
         self._migrations = load_migrations("postgres")
 
     async def run(self) -> None:
+        # Nodes that still run hold locks for as long as their work takes; the whole has a bound of its own.
+        await self._link.execute("SET lock_timeout TO 0")
         await self._check_server()
         if await self._version() < len(self._migrations):
             async with self._link.transaction(isolation="read_committed"):
@@ -66,8 +77,6 @@ class _Preparation:
         return version
 
     async def _migrate(self) -> None:
-        # Nodes that still run hold locks for as long as their work takes; the whole has a bound of its own.
-        await self._link.execute("SET LOCAL lock_timeout TO 0")
         await self._ask("lock_schema", self._schema)
         if not await self._link.fetchval(self._queries["has_schema"].sql, self._schema):
             await self._link.execute(f'CREATE SCHEMA "{self._schema}"')

@@ -10,7 +10,7 @@ import asyncpg
 
 from frontdesk import errors
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.postgres.links import Lent, cut, life_of
+from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Lent, cut, life_of
 from frontdesk.stores.sql import Query
 from frontdesk.stores.work import DURABLE, Row, Statement, Work
 
@@ -18,11 +18,22 @@ T = TypeVar("T")
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+IDLE_LONGER = "SET LOCAL idle_in_transaction_session_timeout TO {milliseconds}"
+LONGEST_IDLE_MILLISECONDS = 30_000
 COMMIT = "COMMIT"
 COMMIT_LAZILY = "SET LOCAL synchronous_commit TO off; COMMIT"
 
 _OURS_ALONE = re.compile(r"/\*pg\s+(.*?)\s*\*/", re.DOTALL)
 _NUMBERED = "pg_current_xact_id() AS xid"
+
+
+def begin(cuts: int) -> str:
+    """Begin to write. Work that was cut off before may be silent for longer between its statements: else what
+    takes us long to work out would be cut off again and again."""
+    if not cuts:
+        return BEGIN
+    longer = min(IDLE_TRANSACTION_MILLISECONDS * 4 ** min(cuts, 8), LONGEST_IDLE_MILLISECONDS)
+    return f"{BEGIN}; {IDLE_LONGER.format(milliseconds=longer)}"
 
 
 def adapt(text: str) -> str:
@@ -89,8 +100,8 @@ class Writing:
         self.life = life_of(link)
         self.xid: int | None = None
 
-    async def run(self, work: Work[T]) -> T:
-        await self._desk.execute(self._link, BEGIN)
+    async def run(self, work: Work[T], cuts: int) -> T:
+        await self._desk.execute(self._link, begin(cuts))
         return await drive(work, self._answer)
 
     async def commit(self, lazy: bool) -> errors.StoreError | None:

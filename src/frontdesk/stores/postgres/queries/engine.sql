@@ -48,6 +48,14 @@ INSERT INTO lives (token, recovered_to) SELECT token, CAST(:recovered_to AS bigi
 -- The number of this transaction; null when it has written nothing.
 SELECT pg_current_xact_id_if_assigned();
 
+-- name: end_stalled
+-- End the connections of ours whose client stands still between the parts of a request: the server itself waits for
+-- the rest of it for ever, and keeps the locks.
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'frontdesk' AND datname = current_database() AND usename = current_user
+    AND state = 'active' AND wait_event = 'ClientRead'
+    AND state_change < clock_timestamp() - CAST(:milliseconds AS integer) * interval '1 millisecond';
+
 -- name: outcome
 -- What became of a transaction of a life: after a crash, numbers that recovery did not find may be given again.
 SELECT CASE
