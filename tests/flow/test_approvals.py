@@ -401,3 +401,10 @@ async def test_waiting_turn_is_let_go_when_the_gateway_closes(store_url: str) ->
         assert (await second.gateway.parts.confirmations.find(asked.id)).status is Status.PENDING
         turn = await second.until(receipt.turn_id, turns.State.WAITING)
         assert turn.tries == 1
+
+
+async def test_question_is_an_answer_to_the_message_that_it_is_about(house: House) -> None:
+    await house.say("!approve remove_file", event_id="the-message")
+    await pending(house)
+    await house.notebook.wait_for(1, "notice")
+    assert [each.event_id for each in house.notebook.sent] == ["the-message"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from frontdesk import (
     SessionSource,
     errors,
 )
+from frontdesk.agents import command
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.flow.commands import Reply, Request, Rerun, registry
 from frontdesk.flow.commands import transcript as transcript_commands
@@ -464,6 +466,14 @@ class TestCompress:
         assert (await current(house)).id == before
 
 
+TELLS_MODEL = """\
+import json, sys
+model = json.loads(sys.stdin.readline())["model"]
+print(json.dumps({"type": "text", "text": json.dumps(model)}))
+print(json.dumps({"type": "done"}), flush=True)
+"""
+
+
 class TestModel:
     async def test_chooses_shows_and_goes_back(self, house: House) -> None:
         assert "default model" in await house.ask("/model")
@@ -472,6 +482,21 @@ class TestModel:
         assert '"vendor/small-1:free"' in await house.ask("/model")
         assert "default" in await house.ask("/model DEFAULT")
         assert await house.ask("!show model") == "model: {}"
+
+    async def test_agent_that_takes_none_is_not_said_to(self, store_url: str) -> None:
+        agent = command.Driver(command.Options(command=(sys.executable, "-c", "pass")))
+        async with open_house(store_url, agent=agent) as house:
+            assert "cannot be given another model" in await house.ask("/model large")
+            assert await house.sessions.get_session(await house.key()) is None
+            assert "no other can be chosen" in await house.ask("/model")
+
+    async def test_program_that_says_so_is_told_the_model(self, store_url: str) -> None:
+        program = (sys.executable, "-c", TELLS_MODEL)
+        agent = command.Driver(command.Options(command=program, models=True))
+        async with open_house(store_url, agent=agent) as house:
+            assert await house.ask("hello") == "null"
+            assert "from now on" in await house.ask("/model large")
+            assert await house.ask("hello") == '{"model": "large"}'
 
     @pytest.mark.parametrize("name", ["two words", "x" * 101, "a\nb", "key=secret", "-x"])
     async def test_other_names_are_refused(self, house: House, name: str) -> None:
@@ -690,6 +715,12 @@ class TestCheckpoints:
         said = await staffed.ask("/rollback 1", user="root")
         assert (file.read_text(), other.exists()) == ("old", False)
         assert "To undo this: /rollback 2" in said
+        snapshots = staffed.gateway.parts.snapshots
+        assert snapshots
+        safety = (await snapshots.list_checkpoints(tmp_path / "work"))[0]
+        turn = await staffed.store.turns.find(safety.turn_id or "")
+        assert turn
+        assert turn.text == "/rollback 1"
         await staffed.ask("/rollback 2 a.txt", user="root")
         assert (file.read_text(), other.exists()) == ("new", False)
 
@@ -763,9 +794,9 @@ class TestHelp:
     async def test_lists_every_command_while_a_turn_hangs(self, house: House) -> None:
         await hang(house)
         said = await house.ask("/help")
-        for command in registry.COMMANDS:
-            assert f"\n/{command.name}" in said
-            assert command.help in said
+        for each in registry.COMMANDS:
+            assert f"\n/{each.name}" in said
+            assert each.help in said
 
     @pytest.mark.parametrize("wanted", ["new", "/NEW", "reset"])
     async def test_explains_one(self, house: House, wanted: str) -> None:

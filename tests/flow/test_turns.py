@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
 from frontdesk.agents import command, scripted
-from frontdesk.contracts.agents import Line
+from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
 from tests.flow.harness import House, Notebook, open_house
@@ -96,6 +96,40 @@ async def test_stopped_turn_keeps_its_text_and_frees_the_lane(house: House) -> N
     assert turn.state is turns.State.INTERRUPTED
     assert [row["content"] for row in await house.transcript()][-1] == "half"
     assert await house.ask("hello") == "echo: hello"
+
+
+class Streaming(scripted.Driver):
+    """Tells what it used once a call to its model is over, as endpoints do."""
+
+    abilities = Abilities(counts=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens"),
+    [
+        ("!say half of it; !hang", (100, 4)),
+        ("!tool look; !hang", (100, 0)),
+        ("!tokens 7 3; !call look; !hang", (7, 3)),
+        ("!say one; !tokens 7 3; !tool look; !say two; !hang", (107, 4)),
+    ],
+)
+async def test_what_a_stopped_call_to_the_model_used_is_counted(
+    store_url: str, said: str, tokens: tuple[int, int]
+) -> None:
+    async with open_house(store_url, agent=Streaming(scripted.Options())) as house:
+        await house.ask("hello")
+        key = await house.key()
+        await house.sessions.update_session(key, last_prompt_tokens=100)
+        receipt = await house.say(said)
+        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.rows(3)
+        async for happened in house.gateway.desk.follow(receipt.turn_id):
+            if isinstance(happened, events.Text | events.Result | events.Calls):
+                break
+        await house.ask("/stop")
+        entry = await house.sessions.get_session(key)
+        assert entry is not None
+        assert (entry.input_tokens, entry.output_tokens) == tokens
 
 
 async def test_turn_that_is_stopped_before_it_said_anything_gets_its_last_word(house: House) -> None:

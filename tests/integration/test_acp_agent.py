@@ -550,8 +550,13 @@ async def test_what_a_turn_used_is_told(start: Start) -> None:
 async def test_session_can_choose_a_model_that_the_agent_offers(shared: acp.Driver) -> None:
     conversation = Conversation(shared)
     assert (await conversation.report(model={"model": "large"}))["model"] == "large"
-    assert (await conversation.report(model={"model": "unheard of"}))["model"] == "large"
     assert (await conversation.report())["model"] == "small"
+
+
+async def test_turn_fails_when_the_agent_does_not_offer_the_chosen_model(shared: acp.Driver) -> None:
+    *_, failed = await Conversation(shared).say("report", model={"model": "unheard of"})
+    assert isinstance(failed, events.Failed)
+    assert 'it does not offer the model "unheard of"' in failed.message
 
 
 async def test_picture_is_handed_on_when_the_agent_takes_pictures(shared: acp.Driver) -> None:

@@ -134,7 +134,7 @@ say("tool_call", id="3", name="look")
 say("tool_result", id="1", content="seen")
 say("tool_result", id="2", content=[{"type": "text", "text": "seen"}], is_error=True, new_field=1)
 say("usage", input_tokens=10, output_tokens=20, cost_usd=0.5)
-say("usage", input_tokens=1)
+say("usage", input_tokens=1, cache_read_tokens=2, cache_write_tokens=3, last_prompt_tokens=4)
 say("summary", text="b")
 say("done")
 """)
@@ -145,8 +145,10 @@ say("done")
         events.Calls(calls=(events.Call(id="3", name="look", arguments="{}"),)),
         events.Result(id="1", content="seen"),
         events.Result(id="2", content=[{"type": "text", "text": "seen"}], is_error=True),
-        events.Used(usage=Usage(input_tokens=10, output_tokens=20, cost_usd=0.5)),
-        events.Used(usage=Usage(input_tokens=1)),
+        events.Used(usage=Usage(input_tokens=10, output_tokens=20, cost_usd=0.5, cost_status="reported")),
+        events.Used(
+            usage=Usage(input_tokens=1, cache_read_tokens=2, cache_write_tokens=3, last_prompt_tokens=4)
+        ),
         events.Summary(text="b"),
         events.Done(),
     ]

@@ -18,6 +18,10 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Takes a Steer signal. Otherwise the message waits for its own turn."""
     stops: bool = False
     """Comes to an end by itself after a Stop signal. Otherwise its iterator is closed at once."""
+    models: bool = False
+    """Heeds the model that a session has chosen, or fails where it cannot. Otherwise none can be chosen."""
+    counts: bool = False
+    """Tells what each call to a model used once it is over. What one that was cut short used is estimated."""
 
 
 class Line:

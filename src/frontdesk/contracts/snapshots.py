@@ -27,8 +27,17 @@ class Snapshots(Protocol):
         """What has changed since the checkpoint."""
         ...
 
-    async def restore(self, directory: Directory, checkpoint_id: str, path: str | None = None) -> Restored:
-        """Make the directory, or one path in it, what it was, after a checkpoint of what it is."""
+    async def restore(
+        self,
+        directory: Directory,
+        checkpoint_id: str,
+        path: str | None = None,
+        *,
+        session_id: str | None = None,
+        turn_id: str | None = None,
+    ) -> Restored:
+        """Make the directory, or one path in it, what it was, after a checkpoint of what it is, which belongs
+        to the session and the turn."""
         ...
 
     async def prune(self, directory: Directory) -> int:

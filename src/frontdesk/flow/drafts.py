@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from frontdesk.formats import tokens
 from frontdesk.model import events, messages
 from frontdesk.model.messages import Message, Plain
 from frontdesk.model.sessions import USAGE_COUNTERS, Usage
@@ -23,6 +24,7 @@ class Draft:
         self._last_text = ""
         self._usage: Usage | None = None
         self._open_calls: tuple[str, ...] = ()
+        self._uncounted: list[str] | None = []
         self.summary: str | None = None
         self.rows: list[Plain] = []
         """What was written, or handed out to be written."""
@@ -48,6 +50,11 @@ class Draft:
 
     def take(self, event: events.Event) -> list[Message]:
         """The rows that are to be written because of an event."""
+        rows = self._rows_of(event)
+        self._follow_model(event)
+        return rows
+
+    def _rows_of(self, event: events.Event) -> list[Message]:
         match event:
             case events.Text():
                 self._pieces.append(event.text)
@@ -62,6 +69,27 @@ class Draft:
             case events.Summary():
                 self.summary = event.text
         return []
+
+    def _follow_model(self, event: events.Event) -> None:
+        """Keep what the model has said and nobody has counted; None while it is not asked for anything."""
+        match event:
+            case events.Text():
+                self._uncounted = self._uncounted or []
+                self._uncounted.append(event.text)
+            case events.Used() | events.Calls():
+                self._uncounted = None
+            case events.Result() if not self._open_calls:
+                self._uncounted = []
+
+    def count_rest(self, prompt_tokens: int, *, silence: bool) -> None:
+        """Count what a call to the model has used that was cut short: the prompt, and what was said so far.
+        ``silence``: also when nothing was."""
+        if self._uncounted is None or not (self._uncounted or silence):
+            return
+        prompt = (self._usage and self._usage.last_prompt_tokens) or prompt_tokens
+        said = tokens.likely_tokens("".join(self._uncounted))
+        self._usage = added(self._usage, Usage(input_tokens=prompt, output_tokens=said))
+        self._uncounted = None
 
     def heard(self, message: Plain) -> Message:
         """The row of a message that was steered into the turn."""

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from frontdesk.flow import context, handover, limits, notices
 from frontdesk.flow.parts import Parts
-from frontdesk.formats import quoting
+from frontdesk.formats import quoting, tokens
 from frontdesk.logs import get_logger
-from frontdesk.model import spirals
+from frontdesk.model import events, messages, spirals
 from frontdesk.model.messages import Plain, Role
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import SessionSource
@@ -51,6 +51,13 @@ def system_prompt(parts: Parts, turn: Turn, session: Session, transcript: Sequen
     return limits.ephemeral_prompt(
         whole, parts.running.extra_prompt, _warning(parts, turn, session, transcript)
     )
+
+
+def prompt_tokens(assignment: events.Assignment, session: Session) -> int:
+    """About how many tokens the agent's model reads: as many as the last time, else by its length."""
+    known = session.entry.last_prompt_tokens
+    texts = (assignment.system, *map(messages.text_of, assignment.messages))
+    return known or sum(map(tokens.likely_tokens, texts))
 
 
 def _warning(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str | None:

@@ -1,6 +1,8 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -48,6 +50,7 @@ class RunningTurn:
         self._listening = Listening(parts, claim)
         self._session_id = claim.turn.session_id
         self._draft: Draft | None = None
+        self._prompt_tokens: Callable[[], int] = int
         self._place = Place()
         self.claim = claim
 
@@ -113,9 +116,12 @@ class RunningTurn:
         try:
             failure = await self._hear(assignment, draft, allowance)
         except Stopped as stopped:
+            self._count_rest(silence=True)
             ending = self._stopped(draft, allowance, stopped.limit)
             await self._conclude(session, draft, allowance, ending, stopped.limit)
             return
+        if failure:
+            self._count_rest(silence=False)
         if failure and self._may_be_tried_again(failure):
             await self._try_again(session, draft, failure)
             return
@@ -150,7 +156,9 @@ class RunningTurn:
         log.info("turn_began", turn=self.turn.id, session=session.id, attempt=self.turn.attempts)
         counted = session.changed(message_count=begun.message_count)
         self._draft = Draft(self.turn.id, begun.position)
-        return counted, await self._assign(counted, message), self._draft
+        assignment = await self._assign(counted, message)
+        self._prompt_tokens = partial(prompts.prompt_tokens, assignment, session)
+        return counted, assignment, self._draft
 
     async def _write_message(self, session: Session, message: Plain) -> Begun:
         """Write the message into the transcript; what a session's first turn brings along is before it."""
@@ -292,6 +300,11 @@ class RunningTurn:
         notice = self._parts.last_word(self.turn, FAILED.format(why=OUR_FAULT))
         await self._finish(Ending(state=State.FAILED, deliveries=notice, error=type(error).__name__))
 
+    def _count_rest(self, *, silence: bool) -> None:
+        """Count what a call to the model used that nobody will tell, where the agent would have told it."""
+        if self._draft and self._parts.agent.abilities.counts:
+            self._draft.count_rest(self._prompt_tokens(), silence=silence)
+
     @property
     def _is_at_work(self) -> bool:
         """Whether something of it is in its session."""
@@ -299,6 +312,7 @@ class RunningTurn:
 
     async def put_back(self, *, mark: bool = True, counts: bool = False) -> None:
         """It goes on later, by whoever has room then. The attempt counts when the turn may be to blame."""
+        self._count_rest(silence=True)
         again = Again(
             due_at=self._parts.clock.now() + timedelta(seconds=FIRST_RETRY_SECONDS if counts else 0.0),
             counts=counts,

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.agents.local import fitting
+from frontdesk.formats import tokens
 
 Plain = dict[str, Any]
 ROWS = st.lists(
@@ -14,11 +15,11 @@ ROWS = st.lists(
     ),
     max_size=12,
 )
-ESTIMATES = st.sampled_from([fitting.likely_tokens, fitting.most_tokens])
+ESTIMATES = st.sampled_from([tokens.likely_tokens, fitting.most_tokens])
 
 
 def fitted(rows: list[Plain], room_tokens: int = 500, system: str = "Be brief.") -> list[Plain]:
-    return fitting.fit(rows, system, room_tokens, fitting.likely_tokens)
+    return fitting.fit(rows, system, room_tokens, tokens.likely_tokens)
 
 
 @given(
@@ -34,7 +35,7 @@ def test_conversation_fits_and_ends_with_the_question(
 
 @given(text=st.text())
 def test_estimates_are_in_order(text: str) -> None:
-    assert 0 <= fitting.likely_tokens(text) <= max(fitting.most_tokens(text), 1)
+    assert 0 <= tokens.likely_tokens(text) <= max(fitting.most_tokens(text), 1)
 
 
 def test_newest_messages_are_kept() -> None:

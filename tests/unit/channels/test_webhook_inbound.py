@@ -195,3 +195,16 @@ def changed(body: bytes, chance: random.Random) -> bytes:
         )
         changing[start:end] = piece
     return bytes(changing)
+
+
+@pytest.mark.parametrize(
+    "attachments", [[{"url": "https://example.org/a.pdf"}], ["a.pdf"], {"a": 1}, "a.pdf"]
+)
+def test_message_with_files_is_refused_with_what_to_do(attachments: Any) -> None:
+    with pytest.raises(errors.InvalidInput, match="`attachments`: files cannot be taken yet"):
+        read_fields(attachments=attachments)
+
+
+@pytest.mark.parametrize("attachments", [[], None])
+def test_message_that_says_it_has_no_files_is_taken(attachments: Any) -> None:
+    assert read_fields(attachments=attachments).text == "Hello"

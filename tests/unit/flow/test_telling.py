@@ -18,6 +18,7 @@ from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, 
 from frontdesk.model.deliveries import Claim, Delivery, Settlement
 from frontdesk.model.lanes import Lease
 from frontdesk.model.running import Running
+from frontdesk.model.turns import Turn
 from frontdesk.testing.clock import SettableClock
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -178,10 +179,28 @@ def test_next_home_is_found_after_one_that_collects() -> None:
     assert homes.after(second, asked) == []
 
 
+def asking(source: SessionSource) -> Turn:
+    """A turn that asks."""
+    return Turn(
+        id="t_1",
+        session_key="agent:main:matrix:dm:ann",
+        source=source,
+        text="hi",
+        event_id="e1",
+        received_at=NOON,
+    )
+
+
+def test_question_in_the_chat_says_which_message_it_belongs_to() -> None:
+    turn = asking(SessionSource(platform=Platform.MATRIX, chat_id="ann"))
+    assert [each.event_id for each in teller().in_chat(turn, confirmation())] == ["e1"]
+    assert [each.event_id for each in teller(SHOP)(confirmation())] == [None]
+
+
 def test_home_that_collects_is_told_once() -> None:
     homes = teller(OFFICE, collects=True)
     assert len(homes(confirmation())) == 1
-    assert homes.in_chat(place(OFFICE), confirmation()) == ()
+    assert homes.in_chat(asking(place(OFFICE)), confirmation()) == ()
 
 
 def test_home_that_collects_hands_on_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +257,7 @@ async def test_notice_that_failed_in_the_chat_is_no_matter_where_home_was_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     asked, homes = confirmation(), teller(SHOP)
-    (notice,) = homes.in_chat(SessionSource(platform=Platform.MATRIX, chat_id="ann"), asked)
+    (notice,) = homes.in_chat(asking(SessionSource(platform=Platform.MATRIX, chat_id="ann")), asked)
     assert (notice.extra[CONFIRMATION], HOME in notice.extra) == (asked.id, False)
     post = Post(asked)
     with caplog.at_level(logging.WARNING, "frontdesk"):
@@ -260,7 +279,7 @@ async def test_failed_home_asks_the_next_and_the_last_one_warns(caplog: pytest.L
 
 async def test_chat_stands_in_where_there_is_no_home(caplog: pytest.LogCaptureFixture) -> None:
     asked, homes = confirmation(), teller()
-    (notice,) = homes.in_chat(SessionSource(platform=Platform.MATRIX, chat_id="ann"), asked)
+    (notice,) = homes.in_chat(asking(SessionSource(platform=Platform.MATRIX, chat_id="ann")), asked)
     with caplog.at_level(logging.WARNING, "frontdesk"):
         await fail(notice, homes, Post(asked))
     assert "nobody_told" in caplog.text

@@ -21,7 +21,7 @@ class Driver:
     """Keeps a process for each session. The iterator of a turn that is closed early takes it along."""
 
     Options = options.Options
-    abilities = Abilities(stops=True)
+    abilities = Abilities(stops=True, models=True)
 
     def __init__(self, options: options.Options) -> None:
         self._options = options.checked()

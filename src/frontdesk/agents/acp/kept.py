@@ -17,6 +17,7 @@ from frontdesk.model import events
 log = get_logger(__name__)
 
 PROTOCOL = 1
+NOT_OFFERED = "it does not offer the model {model}; /model default goes back to its own"
 HELLO = {
     "protocolVersion": PROTOCOL,
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
@@ -133,12 +134,15 @@ class Kept:
         self._usual_model = self._model.get("currentValue")
 
     async def _choose_model(self, turn: events.Assignment) -> None:
-        """Take the model that the session chose, when the agent offers it."""
-        wanted = (turn.model or {}).get("model") or self._usual_model
+        """Take the model that the session chose; Lost when the agent does not offer it."""
+        chosen = (turn.model or {}).get("model")
+        wanted = chosen or self._usual_model
         if wanted is None or wanted == self._model.get("currentValue"):
             return
-        if wanted not in _values(self._model.get("options")):
-            log.warning("agent_model_not_offered", model=wanted)
+        offered = _values(self._model.get("options"))
+        if wanted not in offered and chosen:
+            raise Lost(NOT_OFFERED.format(model=quoting.quote(chosen)), detail=f"it offers {offered}")
+        if wanted not in offered:
             return
         params = {"sessionId": self.agent_session, "configId": self._model.get("id"), "value": wanted}
         await self.wire.request("session/set_config_option", params)

@@ -11,6 +11,7 @@ from frontdesk.agents.acp.wire import Answer, Asked, Ended, Item, Lost, Update, 
 from frontdesk.contracts.agents import Line
 from frontdesk.logs import get_logger
 from frontdesk.model import events
+from frontdesk.model.sessions import Usage
 
 log = get_logger(__name__)
 
@@ -61,7 +62,7 @@ class Turn:
     async def _handle(self, item: Item) -> Sequence[events.Event]:
         match item:
             case Update(body=body):
-                return self._scribe.take(body)
+                return [*self._scribe.take(body), *self._costs()]
             case Asked():
                 return await self._ask(item)
             case Answer(message=message):
@@ -107,6 +108,14 @@ class Turn:
         usage = updates.usage_of(result, self._scribe.used, self._spent())
         used = [events.Used(usage=usage)] if usage else []
         return [*self._scribe.flush(), *used, events.Done(finish_reason=updates.finish_of(result))]
+
+    def _costs(self) -> Sequence[events.Event]:
+        """What more the turn has cost, as soon as that is known: it may be more than it is allowed to."""
+        spent = self._spent()
+        if not spent:
+            return ()
+        used = Usage(cost_usd=spent, cost_status="reported", last_prompt_tokens=self._scribe.used)
+        return [events.Used(usage=used)]
 
     def _spent(self) -> float | None:
         """What this turn cost: agents tell the sum of their session."""

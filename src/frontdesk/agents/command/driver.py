@@ -38,7 +38,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(steers=self._options.steers, stops=True)
+        return Abilities(steers=self._options.steers, stops=True, models=self._options.models)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

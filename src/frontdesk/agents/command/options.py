@@ -19,6 +19,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The names of further variables that it gets from the gateway's environment."""
     steers: bool = False
     """The agent heeds `steer` and answers with `steered`. Otherwise a message waits for its own turn."""
+    models: bool = False
+    """The agent heeds the `model` of a turn. Otherwise nobody can choose one with /model."""
     keep: bool = False
     """Keep the process of a session from turn to turn. Otherwise each turn has a process of its own."""
     keep_seconds: Seconds = 900.0

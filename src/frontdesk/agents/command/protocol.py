@@ -44,6 +44,9 @@ class Approval(Line, frozen=True, kw_only=True, tag="approval"):
 class Used(Line, frozen=True, kw_only=True, tag="usage"):
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    last_prompt_tokens: int | None = None
     cost_usd: float | None = None
 
 
@@ -87,6 +90,7 @@ def turn_line(turn: events.Assignment) -> bytes:
             "system": turn.system,
             "messages": turn.messages,
             "input": turn.input,
+            "model": turn.model,
         }
     )
 
@@ -188,5 +192,11 @@ def _arguments(raw: bytes) -> str:
 
 def _usage(line: Used) -> Usage:
     return Usage(
-        input_tokens=line.input_tokens, output_tokens=line.output_tokens, cost_usd=line.cost_usd or 0.0
+        input_tokens=line.input_tokens,
+        output_tokens=line.output_tokens,
+        cache_read_tokens=line.cache_read_tokens,
+        cache_write_tokens=line.cache_write_tokens,
+        last_prompt_tokens=line.last_prompt_tokens,
+        cost_usd=line.cost_usd or 0.0,
+        cost_status=None if line.cost_usd is None else "reported",
     ).checked()

@@ -18,7 +18,7 @@ from frontdesk.agents import chat
 from frontdesk.agents.local import fitting
 from frontdesk.agents.local.child import Child
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.formats import completions
+from frontdesk.formats import completions, tokens
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 from frontdesk.model.messages import Plain
@@ -65,7 +65,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities()
+        return Abilities(counts=True)
 
     @property
     def pid(self) -> int | None:
@@ -122,7 +122,7 @@ class Driver:
 
     async def _tried(self, child: Child, turn: events.Assignment) -> AsyncGenerator[str | completions.Answer]:
         """The answer; when the conversation was longer than thought, that to what surely fits."""
-        for estimate in (fitting.likely_tokens, fitting.most_tokens):
+        for estimate in (tokens.likely_tokens, fitting.most_tokens):
             given = False
             try:
                 async with aclosing(self._client.answer(self._request(child, turn, estimate))) as pieces:

@@ -1,6 +1,5 @@
 """The conversation as a small model can take it: plain texts, the newest that fit."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from frontdesk.model import messages
@@ -8,20 +7,11 @@ from frontdesk.model.messages import Plain, Role
 
 Estimate = Callable[[str], int]
 
-LETTERS_PER_TOKEN = 3
 FRAME_TOKENS = 8
 """What a message takes besides its text."""
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 OVERHEARD = "[overheard in the group]"
 CUT = " …"
-
-_LETTERS = re.compile(r"[A-Za-z\s]+")
-
-
-def likely_tokens(text: str) -> int:
-    """About as many tokens as the text has: words are cheap, digits, signs and other scripts are not."""
-    letters = sum(map(len, _LETTERS.findall(text)))
-    return -(-letters // LETTERS_PER_TOKEN) + len(_LETTERS.sub("", text).encode("utf-8", "replace"))
 
 
 def most_tokens(text: str) -> int:

@@ -51,7 +51,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities()
+        return Abilities(models=True, counts=self._options.include_usage)
 
     async def run(
         self,

@@ -23,7 +23,7 @@ class Driver:
     """Runs each turn from its transcript; nothing is kept from one turn to the next."""
 
     Options = options.Options
-    abilities = Abilities(steers=True)
+    abilities = Abilities(steers=True, models=True, counts=True)
 
     def __init__(self, options: options.Options) -> None:
         self._options = options.checked()

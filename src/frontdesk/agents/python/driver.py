@@ -26,7 +26,8 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(steers=self._options.steers, stops=self._options.stops)
+        options = self._options
+        return Abilities(steers=options.steers, stops=options.stops, models=options.models)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

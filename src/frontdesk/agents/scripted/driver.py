@@ -16,7 +16,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(steers=self._options.steers, stops=self._options.stops)
+        return Abilities(steers=self._options.steers, stops=self._options.stops, models=True)
 
     def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         return Performance(turn, line, self._options).run()

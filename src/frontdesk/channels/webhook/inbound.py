@@ -18,6 +18,7 @@ log = get_logger(__name__)
 
 MAX_ID_CHARACTERS = 500
 RETRY_AFTER_SECONDS = 5
+NO_FILES = "`attachments`: files cannot be taken yet; send the text without them"
 LATER = {"retry-after": str(RETRY_AFTER_SECONDS)}
 
 _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -43,6 +44,8 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     observed: bool = False
     sent_at: _Time | None = None
     in_reply_to: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    attachments: Any = None
+    """Files are not taken: a message with some is refused, since its text alone may mean something else."""
 
 
 NAMES = ("chat_name", "chat_topic", "user_name")
@@ -59,6 +62,8 @@ def read_message(
     read = bodies.read_json(Body, body)
     if read.in_reply_to is not msgspec.UNSET:
         raise errors.InvalidInput(what="The body", why="`in_reply_to`: this is an answer, not a message")
+    if read.attachments:
+        raise errors.InvalidInput(what="The body", why=NO_FILES)
     _check_text(read.text, max_text_characters)
     return channels.Incoming(
         source=_source(read, account),

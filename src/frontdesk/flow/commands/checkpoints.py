@@ -1,5 +1,7 @@
 """Commands about the working directory: checkpoint, rollback."""
 
+from collections.abc import Mapping
+
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.commands import Command, Reply, Request, views
@@ -56,7 +58,9 @@ async def rollback(parts: Parts, request: Request) -> Reply:
     target = _find(kept, wanted)
     if target is None:
         return Reply(UNKNOWN.format(name=views.quoted(wanted)))
-    return Reply(await _restore(snapshots, directory, target, path or None))
+    session = await views.own_session(parts, request)
+    links = {"session_id": session.id if session else None, "turn_id": request.turn.id}
+    return Reply(await _restore(snapshots, directory, target, path or None, links))
 
 
 async def _listed(parts: Parts, request: Request, kept: list[Checkpoint]) -> str:
@@ -88,9 +92,15 @@ def _find(kept: list[Checkpoint], wanted: str) -> Checkpoint | None:
     return next((each for each in kept if each.id == wanted or each.number == number), None)
 
 
-async def _restore(snapshots: Snapshots, directory: str, target: Checkpoint, path: str | None) -> str:
+async def _restore(
+    snapshots: Snapshots,
+    directory: str,
+    target: Checkpoint,
+    path: str | None,
+    links: Mapping[str, str | None],
+) -> str:
     try:
-        restored = await snapshots.restore(directory, target.id, path)
+        restored = await snapshots.restore(directory, target.id, path, **links)
     except errors.PathNotKept:
         return f"Checkpoint {target.number} does not hold {views.quoted(path or '')}; nothing was changed."
     what = views.quoted(path) if path else "The working directory"

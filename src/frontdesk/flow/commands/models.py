@@ -7,6 +7,7 @@ from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
 
 DEFAULT = "default"
+CANNOT = "The agent here cannot be given another model; nothing was changed."
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 
 
@@ -15,6 +16,8 @@ async def model(parts: Parts, request: Request) -> Reply:
     if not wanted:
         return Reply(await _shown(parts, request))
     override = None if wanted.lower() == DEFAULT else {"model": _checked(wanted)}
+    if override and not parts.agent.abilities.models:
+        return Reply(CANNOT, refused=True)
     # The choice belongs to the session that the next message goes to.
     await parts.conversations.get_or_create_session(request.turn.source)
     await parts.conversations.set_model_override(request.key, override)
@@ -29,6 +32,8 @@ async def _shown(parts: Parts, request: Request) -> str:
     override = session.entry.model_override if session else None
     chosen = override.get("model") if override else None
     name = views.quoted(chosen) if chosen else "the default model"
+    if not parts.agent.abilities.models:
+        return "This conversation uses the agent's own model, and no other can be chosen."
     return f"This conversation uses {name}. To choose another: /model NAME"
 
 

@@ -54,7 +54,7 @@ class Gate:
             if asked.status is not Status.APPROVED:
                 return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
-                tell = partial(self._telling.in_chat, claim.turn.source)
+                tell = partial(self._telling.in_chat, claim.turn)
                 caller = _caller(claim.turn)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
@@ -69,7 +69,7 @@ class Gate:
     async def withdraw(self, turn: Turn, lease: Lease | None = None) -> None:
         """The turn waits for nothing any more; whoever was asked is told. With the lease of a turn that still
         runs, LeaseLost when somebody else has it, and waits."""
-        await self._service.withdraw(turn.id, lease=lease, also=partial(self._telling.in_chat, turn.source))
+        await self._service.withdraw(turn.id, lease=lease, also=partial(self._telling.in_chat, turn))
 
     async def _ask(self, turn: Turn, approval: events.Approval) -> Confirmation:
         data = {
@@ -88,7 +88,7 @@ class Gate:
             _caller(turn),
             turn_id=turn.id,
             on_behalf_of=people.name_of(turn.source),
-            also=partial(self._telling.in_chat, turn.source),
+            also=partial(self._telling.in_chat, turn),
         )
         return submitted.confirmation
 

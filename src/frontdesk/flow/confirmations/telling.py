@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
+from msgspec.structs import replace
+
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import actions, quoting
@@ -12,6 +14,7 @@ from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import Turn
 
 FIRST = ("telegram", "discord")
 """Platforms that are tried before any other."""
@@ -140,14 +143,14 @@ class Telling:
             if home
         ]
 
-    def in_chat(self, place: SessionSource, asked: Confirmation) -> Sequence[Delivery]:
-        """What the chat is told that a request came from, where people read more than answers. Without any
-        home it stands in for one."""
-        homes = self._homes()
+    def in_chat(self, turn: Turn, asked: Confirmation) -> Sequence[Delivery]:
+        """What the chat is told whose turn asks, where people read more than answers. Without any home it
+        stands in for one."""
+        place, homes = turn.source, self._homes()
         at_home = self._lane(place) in map(self._lane, homes[:1])
         if at_home or not self._capabilities(place).notices:
             return ()
-        return (self._to(place, asked, home=not homes),)
+        return (replace(self._to(place, asked, home=not homes), event_id=turn.event_id),)
 
     def _capabilities(self, place: SessionSource) -> Capabilities:
         channel = self._channels.get((str(place.platform), place.account))
