@@ -83,12 +83,14 @@ FrontdeskError
     ├── StoreLocked           the file has an owner already
     ├── ForeignDatabase       not ours
     ├── NewerDatabase         ours, from a newer version
+    ├── OlderDatabase         ours, from an older version, where it is not to be changed
     ├── CorruptDatabase
     ├── NetworkFilesystem
     ├── ReadOnlyStore
     │   └── ReadOnlyServer
     ├── UnsuitableServer      the database server cannot hold the store
     ├── StoreFull
+    │   └── NoRoomForCopy     of what is to be brought up to date
     ├── StoreFailed           I/O error
     ├── StoreRefused          the database does not take a value
     ├── StoreUnavailable      the database server does not answer
@@ -454,6 +456,11 @@ class NewerDatabase(StoreError):
     Upgrade frontdesk, or restore a backup made before the upgrade; nothing was changed."""
 
 
+class OlderDatabase(StoreError):
+    """{path} was written by an older frontdesk (schema {found}, this version writes {known}).
+    `frontdesk run` brings it up to date when it starts; nothing was changed."""
+
+
 class CorruptDatabase(StoreError):
     """{path} is damaged ({why}). Stop frontdesk, keep a copy of the file with its -wal file,
     and restore the last backup."""
@@ -477,6 +484,11 @@ class UnsuitableServer(StoreError):
 
 class StoreFull(StoreError):
     """No room left on the disk of {path}; the write was not kept. Free some space: work goes on by itself."""
+
+
+class NoRoomForCopy(StoreFull):
+    """{path} is to be brought up to date, and there is no room for the copy that is made before: it takes
+    {needed} MiB on the same disk. Free some space and start again; nothing was changed."""
 
 
 class StoreFailed(StoreError):

@@ -1,11 +1,9 @@
 """Forgetting on every store: what was decided goes, by a person's wish or in time; the log stays whole."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import closing
 from datetime import timedelta
 from hashlib import sha256
 
-import apsw
 import pytest
 
 from frontdesk import errors, plugins
@@ -20,12 +18,10 @@ from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
 from frontdesk.model.deliveries import Delivery, Settlement, State
 from frontdesk.model.rules import Effect
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.sql import load_migrations
-from frontdesk.stores.sqlite.schema import APPLICATION_ID
 from frontdesk.testing import SettableClock
-from tests import schemas
 from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling
 from tests.contracts.conftest import stored
+from tests.contracts.olden import at_version
 
 KEPT = 90
 LONG_AFTER = timedelta(days=KEPT, seconds=1)
@@ -305,23 +301,6 @@ async def test_service_forgets_nothing_when_it_has_just_started(asker: Talker, c
 
 
 # stores of the version before
-
-
-async def at_version(store_url: str, version: int, *statements: str) -> None:
-    """A store as an older version has left it."""
-    if store_url.startswith("sqlite"):
-        with closing(apsw.Connection(store_url.removeprefix("sqlite:///"))) as file:
-            for script in (*load_migrations("sqlite")[:version], *statements):
-                file.execute(script)
-            file.pragma("application_id", APPLICATION_ID)
-            file.pragma("user_version", version)
-        return
-    async with schemas.connected(store_url) as connection:
-        schema = await connection.fetchval("SHOW search_path")
-        await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; CREATE SCHEMA "{schema}"')
-        for script in (*load_migrations("postgres")[:version], *statements):
-            await connection.execute(script)
-        await connection.execute(f"UPDATE meta SET version = {version}")
 
 
 OLD_REQUEST = """

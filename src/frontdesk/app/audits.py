@@ -115,9 +115,9 @@ async def _read(log: Log, after: int, last: int) -> list[Row]:
 async def reach_log(url: str, client: Callable[[], Client]) -> AsyncIterator[Log]:
     """The log in the store of that URL; told by the service, as the client asks it, when another process has
     the store open."""
-    open_store: Callable[[str], Awaitable[Store]] = plugins.load_store(url)
+    open_store: Callable[..., Awaitable[Store]] = plugins.load_store(url)
     try:
-        store = await open_store(without_creating(url))
+        store = await open_store(without_creating(url), upgrade=False)
     except errors.StoreLocked as held:
         yield await _told(client, held)
         return

@@ -34,7 +34,7 @@ async def reach(config: Config) -> AsyncIterator[Office]:
         await line.call("GET", "/")
     except errors.NoGateway:
         url = without_creating(config.store_url)
-        async with await SessionStore.open(url, config.gateway) as sessions:
+        async with await SessionStore.open(url, config.gateway, upgrade=False) as sessions:
             yield Office.of_sessions(sessions)
     else:
         yield FarOffice(line)

@@ -28,11 +28,13 @@ class SessionStore(Conversations):
         *,
         clock: Clock | None = None,
         has_active_processes_fn: HasActiveProcesses | None = None,
+        upgrade: bool = True,
     ) -> Self:
-        """Open ``sqlite:///path/state.db`` or ``postgresql://user@host/database``."""
-        open_store: Callable[[str], Awaitable[Store]] = plugins.load_store(url)
+        """Open ``sqlite:///path/state.db`` or ``postgresql://user@host/database``. A database of an older
+        version is brought up to date, or refused without ``upgrade``."""
+        open_store: Callable[..., Awaitable[Store]] = plugins.load_store(url)
         service = cls(
-            await open_store(url),
+            await open_store(url, upgrade=upgrade),
             config,
             clock=clock or SystemClock(),
             has_active_processes_fn=has_active_processes_fn,

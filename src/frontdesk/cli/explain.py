@@ -71,7 +71,7 @@ async def _explain(loaded: config.Config, store_url: str | None, source: Session
         async with reach.reach(loaded) as office:
             return await office.explain(source.to_dict())
     url = reach.without_creating(store_url)
-    async with await SessionStore.open(url, loaded.gateway) as store:
+    async with await SessionStore.open(url, loaded.gateway, upgrade=False) as store:
         return await store.explain(source)
 
 

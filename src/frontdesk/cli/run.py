@@ -15,6 +15,7 @@ from frontdesk.app import build, heap, lines, sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.cli import output
 from frontdesk.config import Config
+from frontdesk.contracts.store import Upgrade
 from frontdesk.web import server
 from frontdesk.web.confirmations.joining import RETRY_SECONDS, Joined
 
@@ -72,9 +73,18 @@ async def _run(loaded: Config, chat: bool) -> None:
         async with serving as address, joined.serving() as confirming:
             await gateway.start()
             heap.settle()
+            _tell_of_upgrade(gateway.parts.store.upgraded)
             _greet(loaded, joined, address.url, confirming)
             await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()
+
+
+def _tell_of_upgrade(upgraded: Upgrade | None) -> None:
+    if upgraded is None:
+        return
+    output.show(f"The database was of schema {upgraded.found}; it was brought up to {upgraded.known}.")
+    if upgraded.copy:
+        output.show(f"It is kept as it was in {upgraded.copy}; delete that when you do not go back.")
 
 
 def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> None:

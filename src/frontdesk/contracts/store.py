@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+import msgspec
+
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model import access, codes, lanes
@@ -421,7 +423,24 @@ class Nodes(Protocol):
         ...
 
 
+class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
+    """A database of an older version was brought up to date when it was opened."""
+
+    found: int
+    known: int
+    copy: str | None = None
+    """The file that holds it as it was, where the store can make one."""
+
+
 class Store(Protocol):
+    """What the entry points of ``frontdesk.stores`` open, by URL. Called with ``upgrade=False`` they refuse a
+    database of an older version, and leave it as it is."""
+
+    @property
+    def upgraded(self) -> Upgrade | None:
+        """What opening it has changed."""
+        ...
+
     @property
     def sessions(self) -> Sessions: ...
 

@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Self
 
+from frontdesk.contracts.store import Upgrade
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
@@ -17,7 +18,15 @@ from frontdesk.stores.work import Engine
 
 
 class SqlStore:
-    def __init__(self, engine: Engine, bells: Bells | None = None, presence: Presence | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        bells: Bells | None = None,
+        presence: Presence | None = None,
+        *,
+        upgraded: Upgrade | None = None,
+    ) -> None:
+        self.upgraded = upgraded
         self._engine = engine
         self._presence = presence or Alone()
         self.bells = bells or Bells()

@@ -90,6 +90,8 @@ def _store(loaded: Config) -> Finding:
         asyncio.run(_open(loaded))
     except errors.StoreLocked as error:
         return _held(loaded, name, error)
+    except errors.OlderDatabase as error:
+        return Finding(check="store", verdict=Verdict.WARNING, text=one_line(error))
     except errors.FrontdeskError as error:
         return Finding(check="store", verdict=Verdict.FAILED, text=one_line(error))
     return Finding(check="store", text=name)
@@ -110,7 +112,7 @@ def _gateway_runs(loaded: Config) -> bool:
 
 
 async def _open(loaded: Config) -> None:
-    async with await SessionStore.open(loaded.store_url, loaded.gateway) as sessions:
+    async with await SessionStore.open(loaded.store_url, loaded.gateway, upgrade=False) as sessions:
         await sessions.has_any_sessions()
 
 

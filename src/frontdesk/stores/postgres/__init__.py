@@ -7,12 +7,14 @@ from frontdesk.stores.postgres.presence import PostgresPresence
 from frontdesk.stores.store import SqlStore
 
 
-async def open_store(url: str) -> SqlStore:
-    """Open ``postgresql://user@host/database``, creating the schema when there is none.
+async def open_store(url: str, *, upgrade: bool = True) -> SqlStore:
+    """Open ``postgresql://user@host/database``, creating the schema when there is none. Without ``upgrade`` a
+    schema of an older version is refused as it is.
 
     ``?schema=name`` chooses the schema and ``?pool=10`` the most connections at once; every other parameter
     is PostgreSQL's own.
     """
     address = parse_url(url)
-    engine, bells = await PostgresEngine.open(address), Bells()
-    return SqlStore(engine, bells, PostgresPresence(address, engine, bells))
+    engine, bells = await PostgresEngine.open(address, upgrade=upgrade), Bells()
+    presence = PostgresPresence(address, engine, bells)
+    return SqlStore(engine, bells, presence, upgraded=engine.upgraded)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from frontdesk import errors
+from frontdesk.contracts.store import Upgrade
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Links
@@ -25,7 +26,8 @@ STALLED = {"milliseconds": IDLE_TRANSACTION_MILLISECONDS}
 class PostgresEngine:
     """Runs work for many nodes at once. What a write has returned is committed, and was run once."""
 
-    def __init__(self, address: Address, queries: dict[str, Query]) -> None:
+    def __init__(self, address: Address, queries: dict[str, Query], upgraded: Upgrade | None = None) -> None:
+        self.upgraded = upgraded
         self._links = Links(address, queries)
         self._desk = Desk(queries, address.name)
         self._reading = Reading(self._desk)
@@ -36,10 +38,9 @@ class PostgresEngine:
         self._closed = False
 
     @classmethod
-    async def open(cls, address: Address) -> Self:
+    async def open(cls, address: Address, *, upgrade: bool = True) -> Self:
         queries = load_queries("postgres", adapt)
-        await schema.prepare(address, queries)
-        engine = cls(address, queries)
+        engine = cls(address, queries, await schema.prepare(address, queries, upgrade=upgrade))
         await engine._links.open()
         return engine
 

@@ -3,6 +3,8 @@
 import asyncpg
 
 from frontdesk import errors
+from frontdesk.contracts.store import Upgrade
+from frontdesk.logs import get_logger
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import Link, connect, disconnect
@@ -13,18 +15,22 @@ OLDEST_SERVER = 13
 MIGRATION_SECONDS = 600.0
 ATTEMPTS = 3
 
+log = get_logger(__name__)
 
-async def prepare(address: Address, queries: dict[str, Query]) -> None:
-    """Create the schema or bring it up to date; refuse one that is not ours or newer than this program.
+
+async def prepare(address: Address, queries: dict[str, Query], *, upgrade: bool = True) -> Upgrade | None:
+    """Create the schema or bring it up to date; refuse one that is not ours, newer than this program, or
+    older where it is to be left as it is.
 
     Whoever is cut off meanwhile, because it stood still for too long, begins again.
     """
-    for left in reversed(range(ATTEMPTS)):
+    left = ATTEMPTS
+    while True:
+        left -= 1
         link = await connect(address, MIGRATION_SECONDS)
         try:
             with translated(address.name):
-                await _Preparation(link, address, queries).run()
-            return
+                return await _Preparation(link, address, queries).run(upgrade)
         except errors.StoreUnavailable:
             if not left:
                 raise
@@ -40,13 +46,21 @@ class _Preparation:
         self._queries = queries
         self._migrations = load_migrations("postgres")
 
-    async def run(self) -> None:
+    async def run(self, upgrade: bool) -> Upgrade | None:
         # Nodes that still run hold locks for as long as their work takes; the whole has a bound of its own.
         await self._link.execute("SET lock_timeout TO 0")
         await self._check_server()
-        if await self._version() < len(self._migrations):
-            async with self._link.transaction(isolation="read_committed"):
-                await self._migrate()
+        version, known = await self._version(), len(self._migrations)
+        if version == known:
+            return None
+        if version and not upgrade:
+            raise errors.OlderDatabase(path=self._name, found=version, known=known)
+        async with self._link.transaction(isolation="read_committed"):
+            await self._migrate()
+        if not version:
+            return None
+        log.warning("database_upgraded", path=self._name, found=version, known=known)
+        return Upgrade(found=version, known=known)
 
     async def _check_server(self) -> None:
         (server,) = await self._ask("server")

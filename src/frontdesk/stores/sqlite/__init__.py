@@ -9,14 +9,16 @@ from frontdesk.stores.sqlite.files import Place, parse_url
 from frontdesk.stores.store import SqlStore
 
 
-async def open_store(url: str) -> SqlStore:
-    """Open ``sqlite:///path/state.db``, creating the file when there is none."""
-    return SqlStore(await _open_engine(parse_url(url)))
+async def open_store(url: str, *, upgrade: bool = True) -> SqlStore:
+    """Open ``sqlite:///path/state.db``, creating the file when there is none. Without ``upgrade`` a database
+    of an older version is refused as it is."""
+    engine = await _open_engine(parse_url(url), upgrade)
+    return SqlStore(engine, upgraded=engine.upgraded)
 
 
-async def _open_engine(place: Place) -> SqliteEngine:
+async def _open_engine(place: Place, upgrade: bool) -> SqliteEngine:
     """Whoever stops waiting for a file to open leaves it closed."""
-    opening = asyncio.ensure_future(asyncio.to_thread(SqliteEngine, place))
+    opening = asyncio.ensure_future(asyncio.to_thread(SqliteEngine, place, upgrade=upgrade))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:

@@ -25,7 +25,7 @@ GLANCED_ROWS = 256
 class SqliteEngine:
     """Owns the file. Every write waits for the commit that holds it; concurrent writes share one."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, upgrade: bool = True) -> None:
         self._name = place.name
         prepare(place)
         self._ownership = Ownership(place.path) if place.path else None
@@ -34,7 +34,7 @@ class SqliteEngine:
             if place.path:
                 create(place.path)
             queries = load_queries("sqlite", adapt=str)
-            self._db = open_writer(place)
+            self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
             self._glances = Glances(place, queries) if place.path else None
             if self._glances:

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from frontdesk import errors
+from frontdesk.contracts.store import Upgrade
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
@@ -29,20 +30,21 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 32 * 1024
 
 
-def open_writer(place: Place) -> apsw.Connection:
+def open_writer(place: Place, *, upgrade: bool = True) -> tuple[apsw.Connection, Upgrade | None]:
+    """The connection that writes, and how the database was brought up to date, if it was."""
     with translated(place.name):
         db = apsw.Connection(place.name, vfs=place.vfs)
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
             add_clock(db)
-            schema.migrate(db, place.name)
+            upgraded = schema.migrate(db, place, upgrade=upgrade)
             _tune(db)
             if place.path:
                 wal.warm(db, place, CHECKPOINT_PAGES)
         except BaseException:
             db.close(True)
             raise
-        return db
+        return db, upgraded
 
 
 def _tune(db: apsw.Connection) -> None:
