@@ -64,6 +64,8 @@ FrontdeskError
 │   ├── BrokenStream          an endpoint's answer that cannot be read
 │   ├── EndpointRefused       the same request would be refused again
 │   └── EndpointUnavailable   worth another try, later
+│       ├── EndpointTroubled  it says so itself
+│       └── EndpointBusy      it is asked more than it lets us
 ├── BrokenHook                hooks of a package that cannot be loaded
 ├── CheckpointError           a checkpoint was not made, or not restored
 │   ├── UnusableDirectory
@@ -347,7 +349,7 @@ class MissingSecret(FrontdeskError):
 
 
 class UnknownPart(FrontdeskError):
-    """There is no {kind} called {name!r}. Known: {known}"""
+    """There is no {kind} called {name!r}. Known: {known}. {hint}"""
 
 
 class MissingPackage(FrontdeskError):
@@ -375,6 +377,14 @@ class EndpointUnavailable(AgentFailed):
 
     retry_after: float | None = None
     """The seconds it asks us to wait, when it says so."""
+
+
+class EndpointTroubled(EndpointUnavailable):
+    """{endpoint} cannot answer now: {why}"""
+
+
+class EndpointBusy(EndpointUnavailable):
+    """{endpoint} takes no more requests for now: {why}"""
 
 
 class BrokenHook(FrontdeskError):

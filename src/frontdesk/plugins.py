@@ -1,5 +1,6 @@
 """Parts found by name: built-ins and plug-ins take the same road, the packages' entry points."""
 
+import difflib
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -30,8 +31,8 @@ def load_part(kind: str, name: str) -> Any:
     group = f"frontdesk.{kind}s"
     found = list(entry_points(group=group, name=name))
     if not found:
-        known = ", ".join(sorted({each.name for each in entry_points(group=group)}))
-        raise errors.UnknownPart(kind=kind, name=name, known=known)
+        known = sorted({each.name for each in entry_points(group=group)})
+        raise errors.UnknownPart(kind=kind, name=name, known=", ".join(known), hint=_hint(kind, name, known))
     try:
         return found[0].load()
     except ModuleNotFoundError as error:
@@ -40,6 +41,13 @@ def load_part(kind: str, name: str) -> Any:
             raise
         part = f"The {kind} {name}"
         raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
+
+
+def _hint(kind: str, name: str, known: list[str]) -> str:
+    """What was probably meant, or where one of that name would come from."""
+    if near := difflib.get_close_matches(name, known, n=1):
+        return f"Did you mean {near[0]}?"
+    return f"Use one of these, or install the package that brings the {kind}."
 
 
 def _without_password(url: object) -> str:

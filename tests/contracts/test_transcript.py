@@ -731,3 +731,15 @@ async def test_wrong_kinds_are_refused_by_name_and_change_nothing(service: Sessi
         await wrong(service, entry.session_key, entry.session_id)
     assert await service.get_session(entry.session_key) == before
     assert await service.load_transcript(entry.session_id) == [user_says("kept")]
+
+
+async def test_records_tell_when_a_message_was_stored_unless_it_came_with_a_time(
+    service: SessionStore, session_id: str, clock: SettableClock
+) -> None:
+    sent = "2026-01-01T00:00:00+00:00"
+    await service.append_to_transcript(session_id, {"role": "user", "content": "a", "timestamp": sent})
+    clock.advance(seconds=5)
+    await service.append_to_transcript(session_id, {"role": "assistant", "content": "b"})
+    asked, answered = await service.load_records(session_id)
+    assert (asked["timestamp"], answered["timestamp"]) == (sent, clock.now().isoformat())
+    assert "timestamp" not in (await service.load_transcript(session_id))[1]

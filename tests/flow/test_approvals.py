@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, errors
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.model import audit, codes, events, turns
+from frontdesk.model import audit, codes, deliveries, events, turns
 from frontdesk.model.access import Access
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status, Vote
 from frontdesk.model.rules import Effect, Rule
@@ -104,8 +104,8 @@ async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
     asked = await pending(house)
     turn = await house.store.turns.find(receipt.turn_id)
     assert turn
-    agent = Caller(id=f"agent:{turn.session_key}", kind=Kind.AGENT)
-    posing = Caller(id=f"agent:{turn.session_key}", kind=Kind.APPROVER)
+    agent = Caller(id=turn.session_key, kind=Kind.AGENT)
+    posing = Caller(id=turn.session_key, kind=Kind.APPROVER)
     for caller in (agent, posing):
         with pytest.raises(errors.NotAllowed):
             await house.gateway.parts.confirmations.approve(asked.id, caller)
@@ -408,3 +408,35 @@ async def test_question_is_an_answer_to_the_message_that_it_is_about(house: Hous
     await pending(house)
     await house.notebook.wait_for(1, "notice")
     assert [each.event_id for each in house.notebook.sent] == ["the-message"]
+
+
+async def test_requester_is_named_by_the_key_of_its_conversation(house: House) -> None:
+    await house.say("!approve remove_file")
+    assert (await pending(house)).requester == await house.key()
+
+
+async def decide_while_nobody_looks(house: House) -> tuple[turns.Turn, Confirmation]:
+    receipt = await house.say("!approve remove_file")
+    asked = await pending(house)
+    await house.gateway.parts.confirmations.deny(asked.id, OWNER, reason="no")
+    return await house.finished(receipt.turn_id), asked
+
+
+async def test_question_that_was_decided_is_not_shown_as_open(store_url: str) -> None:
+    box = Notebook(collects=True)
+    async with open_house(store_url, config=CONFIG, notebook=box) as house:
+        turn, asked = await decide_while_nobody_looks(house)
+        waiting = await house.gateway.desk.uncollected(house.source())
+        answers = await house.gateway.desk.answers(turn.id)
+    for said in (waiting, answers):
+        (told,) = [each.text for each in said if each.confirmation_id == asked.id]
+        assert told == f"{asked.id} (remove_file) was denied by token:owner."
+
+
+async def test_question_that_was_decided_before_it_could_be_sent_says_so(store_url: str) -> None:
+    down = reliable()
+    down.outcomes = [deliveries.NotSent(why="down")]
+    async with open_house(store_url, config=CONFIG, notebook=down) as house:
+        _, asked = await decide_while_nobody_looks(house)
+        (told, *_) = await down.wait_for(1, "notice")
+    assert told == f"{asked.id} (remove_file) was denied by token:owner."

@@ -162,7 +162,7 @@ async def test_agent_with_a_token_does_not_see_what_nobody_asked_for(desk: Desk)
         "token:bot",
         " token:bot",
         "TOKEN:ann",
-        "agent:agent:main:matrix:dm:1",
+        "agent:main:matrix:dm:1",
         "token\N{FULLWIDTH COLON}ann",
         "token\N{RATIO}ann",
         "\N{CIRCLED LATIN SMALL LETTER L}ocal",

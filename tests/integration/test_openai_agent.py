@@ -336,6 +336,18 @@ async def test_passing_trouble_is_tried_again(
     assert KEY not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(429, "takes no more requests for now"), (503, "is in trouble"), (500, "is in trouble")],
+)
+async def test_trouble_is_told_as_what_it_is(desk: Endpoint, make: Make, code: int, told: str) -> None:
+    desk.plan(endpoint.status(code, OVERLOADED))
+    failed = failure(await run(make(retries=0)))
+    assert told in failed.message
+    assert "does not answer" not in f"{failed.message} {failed.detail}"
+    assert failed.retryable
+
+
 async def test_lasting_trouble_is_a_failure_to_be_retried_later(desk: Endpoint, make: Make) -> None:
     desk.plan(*[endpoint.status(503, OVERLOADED)] * 3)
     failed = failure(await run(make(retries=2)))

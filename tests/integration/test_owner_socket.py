@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -345,7 +346,7 @@ async def test_sessions_are_listed_with_and_without_ended_ones(settings: config.
         assert await office.list_sessions(active_minutes=0, all=True) == []
     assert both[0]["id"] == current["id"]
     assert {session["state"] for session in both} == {"open", "ended"}
-    assert (current["platform"], current["where"]) == ("matrix", "DM with Ann")
+    assert (current["platform"], current["where"]) == ("matrix", "DM with Ann (c1)")
 
 
 @ROADS
@@ -357,6 +358,7 @@ async def test_session_is_shown_with_its_messages(settings: config.Config, road:
             await office.show_session("nope")
     assert shown["end_reason"] == "new"
     assert [row["role"] for row in shown["transcript"]] == ["user", "assistant", "tool", "assistant"]
+    assert all(row["timestamp"] for row in shown["transcript"])
 
 
 @ROADS
@@ -382,6 +384,7 @@ async def test_session_is_exported_as_lines_and_as_markdown(settings: config.Con
     read = [json.loads(line) for line in lines]
     assert read[0]["session"]["id"] == ended
     assert [row["role"] for row in read[1:]] == ["user", "assistant", "tool", "assistant"]
+    assert all(datetime.fromisoformat(row["timestamp"]).tzinfo for row in read[1:])
     assert "**user:** !tool look" in markdown
     assert '`look` {"x": 1}' in markdown
 
@@ -392,7 +395,7 @@ async def test_answer_that_did_not_arrive_is_listed_and_sent_again(
 ) -> None:
     async with road(settings) as (office, gateway):
         (dead,) = await office.list_deliveries()
-        assert (dead["state"], dead["error"], dead["where"]) == ("dead", "no such chat", "DM with Ann")
+        assert (dead["state"], dead["error"], dead["where"]) == ("dead", "no such chat", "DM with Ann (c1)")
         assert (await office.status())["deliveries"] == {"dead": 1}
         again = await office.resend_delivery(dead["id"])
         assert again["resent"]
@@ -462,3 +465,32 @@ async def knock(settings: config.Config) -> str:
                 await gateway.desk.accept(Incoming(source=source, text="hi"))
             (offer,) = await telegram.wait_for(1, "notice")
     return offer.partition("whoever runs me: ")[2].split()[0]
+
+
+API = Platform.API_SERVER
+SEVERAL = {
+    "named": SessionSource(platform=API, chat_id="ann/work", user_id="ann", user_name="ann"),
+    "another": SessionSource(platform=API, chat_id="ann/home", user_id="ann", user_name="ann"),
+    "fresh": SessionSource(platform=API, chat_id="/ann/0123", user_id="ann", user_name="ann"),
+    "order": SessionSource(platform=Platform.WEBHOOK, account="shop", chat_id="42", user_name="Ada"),
+    "other order": SessionSource(platform=Platform.WEBHOOK, account="shop", chat_id="43", user_name="Ada"),
+    "terminal": SessionSource.local_cli(),
+    "its chat": SessionSource(platform=Platform.LOCAL, chat_id="work", chat_name="work"),
+}
+
+
+async def test_sessions_of_one_person_can_be_told_apart(settings: config.Config) -> None:
+    async with await SessionStore.open(settings.store_url) as sessions:
+        for source in SEVERAL.values():
+            await sessions.get_or_create_session(source)
+        listed = await Office.of_sessions(sessions).list_sessions()
+    assert {each["where"] for each in listed} == {
+        "DM with ann (ann/work)",
+        "DM with ann (ann/home)",
+        "DM with ann (/ann/0123)",
+        "DM with Ada (42)",
+        "DM with Ada (43)",
+        "CLI terminal",
+        "CLI terminal (work)",
+    }
+    assert {each["account"] for each in listed} == {None, "shop"}

@@ -117,3 +117,27 @@ async def test_misspelt_option_of_a_channel_is_found_by_the_check(tmp_path: Path
 async def test_unknown_driver_is_found_by_the_check(tmp_path: Path) -> None:
     with pytest.raises(errors.UnknownPart, match=r"comand.*Known: acp, command"):
         await build.check(loaded('[agent]\ndriver = "comand"', tmp_path))
+
+
+@pytest.mark.parametrize(("driver", "meant"), [("comand", "command"), ("pydantic-ai", "pydantic_ai")])
+async def test_mistyped_driver_gets_a_suggestion(tmp_path: Path, driver: str, meant: str) -> None:
+    with pytest.raises(errors.UnknownPart, match=rf"Did you mean {meant}\?"):
+        await build.check(loaded(f'[agent]\ndriver = "{driver}"', tmp_path))
+
+
+async def test_rules_for_a_channel_that_does_not_exist_are_an_error(tmp_path: Path) -> None:
+    made = loaded('[agent]\ndriver = "scripted"\n[channels.telegram]\nallow = ["7"]', tmp_path)
+    with pytest.raises(errors.UnknownPart, match="no channel called 'telegram'") as refused:
+        await build.check(made)
+    assert "remove the table channels.telegram" in str(refused.value.__notes__)
+
+
+async def test_rules_for_a_channel_that_is_not_set_up_name_what_is_missing(tmp_path: Path) -> None:
+    made = loaded('[agent]\ndriver = "scripted"\n[channels.webhook]\nallow = ["7"]', tmp_path)
+    with pytest.raises(errors.MissingSetting, match=r"channels\.webhook\."):
+        await build.check(made)
+
+
+def test_rules_for_the_terminal_need_no_channel(tmp_path: Path) -> None:
+    made = loaded('[channels.local]\nblock = ["7"]', tmp_path)
+    assert [channel.name for channel in build.make_channels(made)] == ["local"]

@@ -32,6 +32,8 @@ PASSING = frozenset(
 )
 NO_QUOTA = "insufficient_quota"
 BLAMES: Mapping[type[errors.FrontdeskError], str] = {
+    errors.EndpointBusy: "the model takes no more requests for now; try again later",
+    errors.EndpointTroubled: "the model's endpoint is in trouble; try again later",
     errors.EndpointUnavailable: "the model does not answer",
     errors.EndpointRefused: "the model's endpoint refused the request",
     errors.BrokenStream: "the model's answer cannot be read",
@@ -269,7 +271,8 @@ def _failure(told: object, status: int, request: Request, retry_after: float | N
     why = f"HTTP {status}" + (f", {quoting.quote(text)}" if quoting.clean_text(text) else "")
     passing = status in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if passing and NO_QUOTA not in (fields.get("code"), fields.get("type")):
-        return errors.EndpointUnavailable(endpoint=request.endpoint, why=why, retry_after=retry_after)
+        kind = errors.EndpointBusy if status == HTTPStatus.TOO_MANY_REQUESTS else errors.EndpointTroubled
+        return kind(endpoint=request.endpoint, why=why, retry_after=retry_after)
     return errors.EndpointRefused(endpoint=request.endpoint, why=why)
 
 

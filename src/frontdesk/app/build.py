@@ -1,5 +1,7 @@
 """The gateway that a configuration describes."""
 
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -103,9 +105,19 @@ async def check(config: Config) -> None:
 
 
 def make_agent(config: Config) -> Agent:
+    _find_modules(config)
     driver = plugins.load_part("agent", config.driver)
     agent: Agent = driver(agent_options(config))
     return agent
+
+
+def _find_modules(config: Config) -> None:
+    """Modules that the settings name are also looked for in the folder that frontdesk was started in, and in
+    that of the configuration file. Behind everything that is installed: no file there takes its place."""
+    for folder in (".", config.file.parent):
+        place = os.path.abspath(folder)
+        if place not in sys.path:
+            sys.path.append(place)
 
 
 def agent_options(config: Config) -> msgspec.Struct:
@@ -125,7 +137,7 @@ def make_channels(config: Config) -> list[Channel]:
 def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """The class, the account and the options of each configured channel."""
     for platform, table in config.channels.items():
-        if platform != LOCAL and table:
+        if platform != LOCAL:
             yield from _read_platform(platform, table)
 
 
@@ -133,7 +145,7 @@ def _read_platform(
     platform: str, table: Mapping[str, Any]
 ) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """One for the platform's own table, one for each table in it that is no option."""
-    made = plugins.load_part("channel", platform)
+    made = _load_channel(platform)
     options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
     above = ("channels", platform)
     accounts = {
@@ -142,10 +154,18 @@ def _read_platform(
         if isinstance(value, Mapping) and not _is_option(name, options)
     }
     own = {name: value for name, value in table.items() if name not in accounts}
-    if own:
+    if own or not accounts:
         yield made, None, records.read_options(made.Options, own, above, ACCESS_FIELDS)
     for name, value in accounts.items():
         yield made, name, records.read_options(made.Options, value, (*above, name))
+
+
+def _load_channel(platform: str) -> Any:
+    try:
+        return plugins.load_part("channel", platform)
+    except errors.UnknownPart as error:
+        error.add_note(f"Until there is one, remove the table channels.{platform}: it has no effect.")
+        raise
 
 
 def _is_option(name: str, options: set[str]) -> bool:

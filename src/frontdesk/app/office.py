@@ -19,7 +19,7 @@ from frontdesk.model import access, inputs
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
-from frontdesk.model.sources import SessionSource
+from frontdesk.model.sources import ChatType, SessionSource
 
 if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
@@ -106,7 +106,7 @@ class Office:
     async def show_session(self, session_id: str) -> Plain:
         """A session's facts and its messages, as they are stored."""
         session = await self._find(session_id)
-        transcript = await self._conversations.load_transcript(session.id, as_stored=True)
+        transcript = await self._conversations.load_records(session.id)
         return await self._facts(session) | {"transcript": transcript}
 
     async def _find(self, session_id: str) -> Session:
@@ -129,9 +129,7 @@ class Office:
         """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
         form = _format(format)
         session = await self._find(session_id)
-        transcript = await self._conversations.load_transcript(
-            session.id, include_ancestors=ancestors, as_stored=True
-        )
+        transcript = await self._conversations.load_records(session.id, ancestors)
         for piece in exports.export(form, await self._facts(session), transcript):
             yield piece
 
@@ -194,7 +192,9 @@ def _plain_session(session: Session, messages: int) -> Plain:
         "title": session.title,
         "platform": str(entry.platform) if entry.platform else None,
         "chat_type": str(entry.chat_type),
-        "where": entry.origin.description if entry.origin else entry.session_key,
+        "account": entry.origin.account if entry.origin else None,
+        "chat_id": entry.origin.chat_id if entry.origin else None,
+        "where": _where(entry.origin) if entry.origin else entry.session_key,
         "state": str(session.status),
         "end_reason": session.end_reason,
         "suspended": entry.suspended,
@@ -211,6 +211,14 @@ def _plain_session(session: Session, messages: int) -> Plain:
     }
 
 
+def _where(source: SessionSource) -> str:
+    """A place for people; with the chat, where one person may have several."""
+    place, chat = source.description, source.chat_name or source.chat_id
+    usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
+    direct = source.chat_type is ChatType.DM and chat not in usual
+    return f"{place} ({chat})" if direct else place
+
+
 def _plain_delivery(delivery: Delivery) -> Plain:
     return {
         "id": delivery.id,
@@ -219,7 +227,7 @@ def _plain_delivery(delivery: Delivery) -> Plain:
         "platform": str(delivery.to.platform),
         "account": delivery.to.account,
         "chat_id": delivery.to.chat_id,
-        "where": delivery.to.description,
+        "where": _where(delivery.to),
         "text": delivery.text,
         "error": delivery.error,
         "attempts": delivery.attempts,

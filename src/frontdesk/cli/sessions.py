@@ -19,6 +19,7 @@ from frontdesk.model import calls, messages
 
 COLUMN = 10
 TITLE_CHARACTERS = 40
+PLACE_CHARACTERS = 50
 FORMATS = [str(form) for form in Format]
 
 Plain = dict[str, Any]
@@ -54,9 +55,14 @@ def _row(session: Plain) -> tuple[object, ...]:
         output.local_time(session["updated_at"]),
         session["messages"],
         _state(session),
-        output.short(f"{session['platform'] or '-'}, {session['where']}", TITLE_CHARACTERS),
+        output.short(_place(session), PLACE_CHARACTERS),
         output.short(session["title"] or "", TITLE_CHARACTERS),
     )
+
+
+def _place(session: Plain) -> str:
+    account = f"@{session['account']}" if session["account"] else ""
+    return f"{session['platform'] or '-'}{account}, {session['where']}"
 
 
 def _state(session: Plain) -> str:
@@ -87,7 +93,7 @@ def _facts(session: Plain) -> dict[str, str]:
         "session": session["id"],
         "key": session["key"],
         "title": session["title"] or "-",
-        "where": f"{session['platform'] or '-'}, {session['where']}",
+        "where": _place(session),
         "state": _state(session),
         "begun": output.local_time(session["created_at"]),
         "active": output.local_time(session["updated_at"]),

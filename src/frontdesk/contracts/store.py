@@ -123,6 +123,12 @@ class Transcripts(Protocol):
         self, session_id: str, *, ancestors: bool = False, revision: int | None = None
     ) -> list[dict[str, Any]]: ...
 
+    async def load_timed(
+        self, session_id: str, *, ancestors: bool = False
+    ) -> list[tuple[dict[str, Any], datetime]]:
+        """The messages, each with when it was stored."""
+        ...
+
     async def count(self, session_id: str) -> int:
         """How many messages there are, whether they count against the limit or not."""
         ...

@@ -27,7 +27,7 @@ class Sender:
         self._parts = parts
 
     async def send(self, claim: Claim) -> None:
-        outcome = await self._try(claim.delivery)
+        outcome = await self._try(await self._parts.as_it_stands(claim.delivery))
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
         _log(claim.delivery, settlement)

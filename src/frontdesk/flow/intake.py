@@ -153,10 +153,12 @@ class Intake:
     ) -> list[deliveries.Delivery]:
         lane = lanes.chat_lane(source, collects=True)
         waiting = await self._parts.store.deliveries.waiting(lane, MOST_COLLECTED)
-        return [each for each in waiting if turn_id in (None, each.turn_id)]
+        wanted = [each for each in waiting if turn_id in (None, each.turn_id)]
+        return [await self._parts.as_it_stands(each) for each in wanted]
 
     async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
-        return await self._parts.store.deliveries.of_turn(turn_id)
+        said = await self._parts.store.deliveries.of_turn(turn_id)
+        return [await self._parts.as_it_stands(each) for each in said]
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())

@@ -76,6 +76,14 @@ class Transcripts(Service):
         )
         return stored if as_stored else messages.conversation(stored)
 
+    async def load_records(self, session_id: str, include_ancestors: bool = False) -> list[dict[str, Any]]:
+        """The messages as they are stored, for people and other programs: each has a ``timestamp``, which is
+        when it was stored unless it came with one."""
+        stored = await self._store.transcripts.load_timed(
+            keys.check_session_id(session_id), ancestors=include_ancestors
+        )
+        return [{"timestamp": at.isoformat()} | message for message, at in stored]
+
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         return await self._store.transcripts.has_platform_message_id(
             keys.check_session_id(session_id), str(platform_message_id)

@@ -109,7 +109,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody whose credential was checked, once, at the door they came through."""
 
     id: str
-    """``token:NAME`` for a credential of ours, a principal's id for somebody in a chat."""
+    """``token:NAME`` for a credential of ours, a principal's id for somebody in a chat, the key of its
+    conversation for the gateway's own agent."""
     kind: Kind
     people: frozenset[str] = frozenset()
     """Every other name of the same person."""

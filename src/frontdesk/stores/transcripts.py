@@ -57,6 +57,14 @@ class Transcripts:
             bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
         return [each for each in read_bodies(bodies, session=session_id) if each is not None]
 
+    async def load_timed(
+        self, session_id: str, *, ancestors: bool = False
+    ) -> list[tuple[dict[str, Any], datetime]]:
+        found = await self._engine.read(partial(_load_timed, session_id, ancestors))
+        bodies = read_bodies([body for body, _ in found], session=session_id)
+        times = (from_micros(at) for _, at in found)
+        return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
+
     async def count(self, session_id: str) -> int:
         ((count,),) = await self._engine.read(
             partial(rows, "count_live", session_id=session_id, counted_from=0)
@@ -247,6 +255,14 @@ def _load(session_id: str, ancestors: bool, revision: int | None) -> Work[list[b
         found = yield from rows("live_bodies", session_id=each)
         bodies.extend([body for (body,) in found])
     return bodies
+
+
+def _load_timed(session_id: str, ancestors: bool) -> Work[list[Row]]:
+    chain = (yield from _lineage(session_id)) if ancestors else [session_id]
+    found: list[Row] = []
+    for each in chain:
+        found += yield from rows("live_rows", session_id=each)
+    return found
 
 
 def _lineage(session_id: str) -> Work[list[str]]:

@@ -27,6 +27,8 @@ def of(error: exceptions.AgentRunError | exceptions.UserError) -> events.Failed:
 
 
 def _refusal(error: exceptions.ModelAPIError) -> str:
+    if isinstance(error, exceptions.ModelHTTPError) and error.status_code == TOO_MANY_REQUESTS:
+        return "the model takes no more requests for now; try again later (status 429)"
     status = f", status {error.status_code}" if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"The model failed: {type(error).__name__}{status}"
 

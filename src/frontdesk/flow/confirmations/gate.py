@@ -55,7 +55,7 @@ class Gate:
                 return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
                 tell = partial(self._telling.in_chat, claim.turn)
-                caller = _caller(claim.turn)
+                caller = Caller(id=asked.requester, kind=confirmations.Kind.AGENT)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
                 if refusal.refused == STOPPED:
@@ -113,4 +113,4 @@ def _refusal(asked: Confirmation) -> str:
 
 def _caller(turn: Turn) -> Caller:
     """The agent of a conversation: it asks and carries out, and never decides."""
-    return Caller(id=f"agent:{turn.session_key}", kind=confirmations.Kind.AGENT)
+    return Caller(id=turn.session_key, kind=confirmations.Kind.AGENT)

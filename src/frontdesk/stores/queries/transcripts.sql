@@ -60,6 +60,10 @@ WHERE session_id = :session_id AND turn_id = :turn_id AND turn_position = :turn_
 -- The transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
 
+-- name: live_rows
+-- The transcript, with when each message was stored.
+SELECT body, created_at FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
+
 -- name: first_live_bodies
 -- The beginning of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position LIMIT :limit;
