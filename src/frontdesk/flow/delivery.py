@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from frontdesk import errors
+from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -27,7 +28,7 @@ class Sender:
         self._parts = parts
 
     async def send(self, claim: Claim) -> None:
-        outcome = await self._try(await self._parts.as_it_stands(claim.delivery))
+        outcome = await self._try(await questions.as_it_stands(self._parts, claim.delivery))
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
         _log(claim.delivery, settlement)

@@ -13,7 +13,6 @@ from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization
-from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.gate import Gate
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.flow.confirmations.telling import Telling
@@ -61,10 +60,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         """Whether sending it a second time does no harm."""
         capabilities = self.capabilities_of(delivery.to)
         return capabilities.idempotent_sends or (capabilities.edits and delivery.draft is not None)
-
-    async def as_it_stands(self, delivery: Delivery) -> Delivery:
-        """The delivery; a question that was decided meanwhile says so."""
-        return await questions.as_it_stands(self.confirmations, self.telling, delivery)
 
     def answers(
         self, turn: Turn, text: str, *, kind: deliveries.Kind = deliveries.Kind.REPLY, **fields: Any

@@ -237,6 +237,7 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
         confirmations=post,
         telling=told,
         channel_of=lambda _: None,
+        capabilities_of=lambda _: Capabilities(),
         repeatable=lambda _: True,
     )
     tried = Delivery(

@@ -156,9 +156,6 @@ class Telling:
         channel = self._channels.get((str(place.platform), place.account))
         return channel.capabilities if channel else Capabilities()
 
-    def text_limit(self, place: SessionSource) -> int | None:
-        return self._capabilities(place).text_limit
-
     def _lane(self, place: SessionSource) -> str:
         return lanes.chat_lane(place, collects=self._capabilities(place).collects)
 
