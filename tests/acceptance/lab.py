@@ -38,6 +38,8 @@ PORTS = range(10_000, 32_768)  # below those for outgoing connections, which cou
 PATIENCE_SECONDS = 90.0
 CRASH_SECONDS = 3.0
 LATEST_KILL_SECONDS = (0.0, 0.05, 0.5)
+SOONEST_STOP_SECONDS, LATEST_STOP_SECONDS = 0.5, 2.0
+"""Between the order to stop and the kill: enough for a node to hear it on a busy machine."""
 AGAIN_SECONDS = 0.05
 REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 0.1
@@ -342,6 +344,19 @@ class Lab:
         code = await asyncio.wait_for(life.ended(), PATIENCE_SECONDS)
         assert code in (0, -signal.SIGKILL), (code, self.log())
         self.told["stops"] += 1
+
+    async def kill_stopping_nodes(self, kills: int) -> None:
+        """Ask one node after the other to stop in the middle of its work, and kill it while it does."""
+        while self.told["kills after SIGTERM"] < kills:
+            life = await random.choice(self.nodes).life()
+            await asyncio.sleep(random.uniform(0, LATEST_STOP_SECONDS))
+            with contextlib.suppress(ProcessLookupError):
+                life.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(random.uniform(SOONEST_STOP_SECONDS, LATEST_STOP_SECONDS))
+            stopped = life.process.returncode is not None
+            life.kill()
+            await life.ended()
+            self.told["stops" if stopped else "kills after SIGTERM"] += 1
 
     # Clocks.
 

@@ -37,6 +37,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None
     """None when it cannot be answered: it kills whoever tries."""
 
+    @property
+    def needs(self) -> int:
+        """How many attempts: some fail the first time."""
+        return 2 if (self.answer or "").startswith("tried") else 1
+
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the receiver of callbacks took."""
@@ -132,6 +137,16 @@ def violations(evidence: Evidence) -> list[str]:
     return [each for check in checks for each in check(evidence)]
 
 
+def blamed(evidence: Evidence) -> list[str]:
+    """The turns of which more attempts count than they needed; none when only announced stops cut any off."""
+    needed = {asked.event_id: asked.needs for asked in evidence.asked}
+    return [
+        f"{turn.attempts - turn.put_backs} of {turn.attempts} attempts at {turn.event_id} count"
+        for turn in evidence.facts.turns
+        if turn.attempts - turn.put_backs > needed.get(turn.event_id or "", 1)
+    ]
+
+
 def counts(evidence: Evidence) -> Counter[str]:
     """For people: how much happened."""
     told = Counter({"messages acknowledged": len(evidence.asked)})
@@ -139,6 +154,7 @@ def counts(evidence: Evidence) -> Counter[str]:
     told["callbacks repeated"] = len(evidence.arrived) - len({each.delivery_id for each in evidence.arrived})
     told["agent runs"] = len(evidence.runs)
     told["turns run again"] = sum(turn.attempts > 1 for turn in evidence.facts.turns)
+    told["attempts excused"] = sum(turn.put_backs for turn in evidence.facts.turns)
     told["turns set aside"] = sum(turn.state == "set_aside" for turn in evidence.facts.turns)
     told["sends of unknown outcome"] = sum(each.state == "unknown" for each in evidence.facts.deliveries)
     return +told

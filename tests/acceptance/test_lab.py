@@ -174,6 +174,21 @@ async def test_nothing_stands_still_when_clocks_are_turned(
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
+async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
+    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One node is `frontdesk run` as installed. Every fourth turn takes longer than the time to stop."""
+    url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
+    plan = Plan(nodes=nodes, program=nodes == 1, slow_seconds=6.0, drain_seconds=5.0, trouble=0)
+    async with lab.laboratory(tmp_path, url, plan) as laboratory:
+        await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(4, 100)))
+        evidence = await check(laboratory, capsys, f"SIGTERM, then SIGKILL, {nodes} nodes")
+    assert lab_checks.blamed(evidence) == []
+    assert laboratory.told["turns set aside"] == 0
+    assert laboratory.told["attempts excused"] > 0
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
 async def test_turn_that_kills_the_process_is_set_aside_alone(
     tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -299,6 +314,19 @@ WRONGS: dict[str, tuple[dict[str, Any], str]] = {
 def test_checker_finds_what_is_wrong(name: str) -> None:
     changed, complaint = WRONGS[name]
     assert any(complaint in found for found in judged(**changed))
+
+
+def test_checker_finds_attempts_that_were_counted() -> None:
+    found = healthy()
+    evidence = Evidence(
+        facts=Facts(**{name: found[name] for name in Facts.__struct_fields__}),
+        **{name: found[name] for name in ("asked", "arrived", "runs")},
+    )
+    assert lab_checks.blamed(evidence) == []
+    twice = replace(evidence.facts, turns=[replace(each, attempts=2) for each in evidence.facts.turns])
+    assert len(lab_checks.blamed(replace(evidence, facts=twice))) == 2
+    excused = replace(twice, turns=[replace(each, put_backs=1) for each in twice.turns])
+    assert lab_checks.blamed(replace(evidence, facts=excused)) == []
 
 
 def test_checker_forgives_repeated_callbacks_only_to_receivers_that_deduplicate() -> None:

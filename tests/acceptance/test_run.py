@@ -150,11 +150,14 @@ def wait_until_running(home: Path) -> None:
         time.sleep(0.05)
 
 
-def test_termination_lets_the_running_turn_finish(tmp_path: Path, receiver: Receiver) -> None:
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_order_to_stop_lets_the_running_turn_finish(
+    tmp_path: Path, receiver: Receiver, order: signal.Signals
+) -> None:
     with gateway(tmp_path, receiver) as (process, url):
         assert post(url, "e1", "!sleep 2; done") == 202
         wait_until_running(tmp_path)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(order)
         assert process.wait(program.PATIENCE_SECONDS) == 0
     assert receiver.wait_for(1) == ["echo: done"]
 

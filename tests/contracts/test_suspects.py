@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from frontdesk import Platform, SessionSource, plugins
 from frontdesk.contracts.store import Store
@@ -62,32 +63,189 @@ async def crash(store: Store, node: int, times: int) -> None:
         await store.turns.recover(node, lambda _: True, NOW)
 
 
-async def test_turns_are_begun_for_the_last_time_one_at_a_time(store: Store, node: int) -> None:
+async def states(store: Store, *names: str) -> dict[str, turns.State]:
+    return {name: (await found(store, name)).state for name in names}
+
+
+async def found(store: Store, name: str) -> turns.Turn:
+    turn = await store.turns.find(name)
+    assert turn is not None
+    return turn
+
+
+async def finish(store: Store, *claims: turns.Claim) -> None:
+    for each in claims:
+        await store.turns.finish(each, turns.Ending(state=turns.State.DONE), NOW)
+
+
+async def in_doubt(store: Store, node: int, *names: str) -> None:
+    """Suspects of which nobody knows which one kills the process."""
+    await accept(store, *names)
+    await crash(store, node, turns.MAX_ATTEMPTS)
+
+
+def acquitted(claim: turns.Claim) -> turns.Turn:
+    return replace(claim.turn, on_trial=False)
+
+
+async def test_suspects_are_begun_all_at_once_beside_all_others(store: Store, node: int) -> None:
     await accept(store, "a", "b", "c")
     await crash(store, node, turns.MAX_ATTEMPTS - 1)
+    await accept(store, "fresh")
+    begun = await claim(store, node)
+    assert {each.turn.id for each in begun if each.turn.is_suspect} == {"a", "b", "c"}
+    assert len(begun) == 4
+
+
+async def test_nobody_is_blamed_while_several_may_have_done_it(store: Store, node: int) -> None:
+    await in_doubt(store, node, "a", "b", "c")
+    assert [(await found(store, name)).tries for name in "abc"] == [turns.MAX_ATTEMPTS - 1] * 3
+    ended: list[str] = []
+    for minute in range(1, 5):
+        begun = await claim(store, node, NOW + timedelta(minutes=minute))
+        await finish(store, *begun)
+        ended += [each.turn.id for each in begun]
+    assert sorted(ended) == ["a", "b", "c"]
+
+
+async def test_suspects_in_doubt_are_begun_one_after_the_other(store: Store, node: int) -> None:
+    await in_doubt(store, node, "a", "b", "c")
     (first,) = await claim(store, node)
     assert first.turn.tries == turns.MAX_ATTEMPTS
     assert await claim(store, node, LATER, beside=[first.turn]) == []
-    await store.turns.finish(first, turns.Ending(state=turns.State.DONE), NOW)
+    await finish(store, first)
     (second,) = await claim(store, node, LATER + timedelta(minutes=1))
-    assert second.turn.tries == second.turn.attempts == turns.MAX_ATTEMPTS
+    assert second.turn.tries == turns.MAX_ATTEMPTS
     assert second.turn.id != first.turn.id
+
+
+async def test_suspect_that_waits_says_why_and_lets_its_lane_go(store: Store, node: int) -> None:
+    await in_doubt(store, node, "a", "b")
+    (first,) = await claim(store, node)
+    (other,) = {"a", "b"} - {first.turn.id}
+    assert (await found(store, other)).is_held_back
+    assert await store.turns.held_back() == 1
+    assert await store.turns.held(node) == {first.lease}
+    due = await store.turns.next_due(lanes.Kind.TURN)
+    assert due is not None
+    assert NOW < due < LATER
+    await claim(store, node, LATER)
+    assert await store.turns.held_back() == 0
+
+
+async def test_suspect_that_runs_for_long_holds_up_no_other(store: Store, node: int) -> None:
+    await in_doubt(store, node, "a", "b")
+    (first,) = await claim(store, node)
+    await store.turns.acquit(first)
+    assert not (await found(store, first.turn.id)).on_trial
+    (second,) = await claim(store, node, LATER, beside=[acquitted(first)])
+    assert second.turn.is_suspect
+
+
+async def test_fresh_turns_do_not_wait_for_a_suspect_in_doubt(store: Store, node: int) -> None:
+    await in_doubt(store, node, "a", "b")
+    (first,) = await claim(store, node)
+    await accept(store, "c", "d")
+    begun = await claim(store, node, beside=[first.turn])
+    assert {each.turn.id for each in begun} == {"c", "d"}
+
+
+async def test_suspect_on_trial_is_blamed_and_not_the_one_that_has_run_for_long(
+    store: Store, node: int
+) -> None:
+    await in_doubt(store, node, "a", "b")
+    (first,) = await claim(store, node)
+    await store.turns.acquit(first)
+    (second,) = await claim(store, node, LATER, beside=[acquitted(first)])
+    await store.turns.recover(node, lambda _: True, LATER)
+    (again,) = await claim(store, node, LATER)
+    assert again.turn.id == first.turn.id
+    wanted = {first.turn.id: turns.State.RUNNING, second.turn.id: turns.State.SET_ASIDE}
+    assert await states(store, "a", "b") == wanted
+
+
+async def test_suspect_is_not_blamed_for_what_broke_off_before_and_runs_beside_it(
+    store: Store, node: int
+) -> None:
+    await accept(store, "a")
+    await crash(store, node, turns.MAX_ATTEMPTS - 2)
+    await accept(store, "b")
+    await crash(store, node, 1)
+    assert {each.turn.tries for each in await claim(store, node)} == {2, turns.MAX_ATTEMPTS}
+    await store.turns.recover(node, lambda _: True, NOW)
+    (first,) = await claim(store, node)
+    assert {first.turn.tries} == {turns.MAX_ATTEMPTS}
+    assert turns.State.SET_ASIDE not in (await states(store, "a", "b")).values()
+
+
+async def test_suspects_that_cannot_be_told_apart_do_not_kill_for_ever(store: Store, node: int) -> None:
+    await accept(store, "a", "b")
+    for minute in range(2 * (turns.MAX_ATTEMPTS + turns.MOST_DOUBTS)):
+        beside: list[turns.Turn] = []
+        for second in range(2):
+            now = NOW + timedelta(minutes=minute, seconds=second)
+            for each in await claim(store, node, now, beside=beside):
+                await store.turns.acquit(each)
+                beside.append(acquitted(each))
+        await store.turns.recover(node, lambda _: True, NOW + timedelta(minutes=minute))
+    assert set((await states(store, "a", "b")).values()) == {turns.State.SET_ASIDE}
+    assert (await found(store, "a")).attempts <= turns.MAX_ATTEMPTS + turns.MOST_DOUBTS + 1
+
+
+async def test_attempt_that_an_announced_stop_cuts_off_does_not_count(store_url: str) -> None:
+    async with opened(store_url) as store:
+        await accept(store, "a", "b")
+    for _ in range(2 * turns.MAX_ATTEMPTS):
+        async with opened(store_url) as store:
+            node = await store.nodes.join("test", NOW)
+            assert len(await claim(store, node)) == 2
+            await store.nodes.announce_stop(node, NOW)
+        async with opened(store_url) as store:
+            await store.turns.recover(node, lambda _: True, NOW)
+    async with opened(store_url) as store:
+        turn = await found(store, "a")
+    assert (turn.state, turn.tries, turn.doubts) == (turns.State.QUEUED, 0, 0)
+
+
+async def test_turn_that_is_claimed_after_the_stop_was_announced_is_excused_too(
+    store: Store, node: int
+) -> None:
+    await store.nodes.announce_stop(node, NOW)
+    await accept(store, "a")
+    await crash(store, node, 1)
+    assert (await found(store, "a")).tries == 0
+
+
+async def test_announced_stop_excuses_nothing_in_the_next_life(store_url: str) -> None:
+    async with opened(store_url) as store:
+        await store.nodes.announce_stop(await store.nodes.join("test", NOW), NOW)
+    async with opened(store_url) as store:
+        node = await store.nodes.join("test", NOW)
+        await accept(store, "a")
+        await crash(store, node, turns.MAX_ATTEMPTS)
+        assert await claim(store, node) == []
+        assert await states(store, "a") == {"a": turns.State.SET_ASIDE}
+
+
+async def test_crashed_turn_was_interrupted_when_its_node_was_last_seen(
+    store_url: str, edit_store: EditStore
+) -> None:
+    async with opened(store_url) as store:
+        node = await store.nodes.join("test", NOW)
+        await accept(store, "a")
+        await claim(store, node)
+    await edit_store("UPDATE lanes SET leased_until = leased_until - 7200000000")
+    async with opened(store_url) as store:
+        await store.turns.recover(node, lambda _: True, NOW)
+        interrupted = (await found(store, "a")).interrupted_at
+    assert interrupted is not None
+    assert timedelta(hours=1, minutes=59) < NOW - interrupted < timedelta(hours=2, minutes=1)
 
 
 async def test_what_broke_off_once_is_begun_again_all_at_once(store: Store, node: int) -> None:
     await accept(store, "a", "b", "c")
     await crash(store, node, 1)
     assert {each.turn.id for each in await claim(store, node)} == {"a", "b", "c"}
-
-
-async def test_last_attempt_is_not_made_beside_what_broke_off_before(store: Store, node: int) -> None:
-    await accept(store, "a")
-    await crash(store, node, turns.MAX_ATTEMPTS - 2)
-    await accept(store, "b")
-    await crash(store, node, 1)
-    (first,) = await claim(store, node)
-    (second,) = await claim(store, node, LATER)
-    assert {first.turn.tries, second.turn.tries} == {turns.MAX_ATTEMPTS, turns.MAX_ATTEMPTS - 1}
 
 
 async def test_turn_that_has_ended_stays_ended(store: Store, node: int) -> None:
@@ -106,38 +264,14 @@ async def test_turn_that_has_ended_stays_ended(store: Store, node: int) -> None:
     assert await store.turns.held(node) == set()
 
 
-async def test_turn_that_must_wait_for_its_last_attempt_lets_its_lane_go(store: Store, node: int) -> None:
-    await accept(store, "a", "b")
-    await crash(store, node, turns.MAX_ATTEMPTS - 1)
-    (first,) = await claim(store, node)
-    assert await store.turns.held(node) == {first.lease}
-    due = await store.turns.next_due(lanes.Kind.TURN)
-    assert due is not None
-    assert NOW < due < LATER
-
-
-async def test_fresh_turns_are_begun_beside_a_last_attempt(store: Store, node: int) -> None:
-    await accept(store, "a")
-    await crash(store, node, turns.MAX_ATTEMPTS - 1)
-    await accept(store, "b", "c")
-    assert {each.turn.id for each in await claim(store, node)} == {"a", "b", "c"}
-
-
 async def test_only_the_turn_that_breaks_off_alone_is_set_aside(store: Store, node: int) -> None:
-    await accept(store, "a", "b", "c")
-    await crash(store, node, turns.MAX_ATTEMPTS - 1)
+    await in_doubt(store, node, "a", "b", "c")
     (culprit,) = await claim(store, node)
     await store.turns.recover(node, lambda _: True, NOW)
-    ended: dict[str, turns.State] = {}
     for minute in range(1, 10):
-        for each in await claim(store, node, NOW + timedelta(minutes=minute)):
-            await store.turns.finish(each, turns.Ending(state=turns.State.DONE), NOW)
-    for name in ("a", "b", "c"):
-        turn = await store.turns.find(name)
-        assert turn is not None
-        ended[name] = turn.state
+        await finish(store, *await claim(store, node, NOW + timedelta(minutes=minute)))
     wanted = dict.fromkeys(("a", "b", "c"), turns.State.DONE) | {culprit.turn.id: turns.State.SET_ASIDE}
-    assert ended == wanted
+    assert await states(store, "a", "b", "c") == wanted
 
 
 async def test_turn_that_is_set_aside_leaves_no_open_calls(store: Store, node: int) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -380,3 +381,29 @@ async def test_session_is_rotated_at_its_limit(store_url: str) -> None:
         rows = await house.transcript()
         assert "Hand-over" in rows[0]["content"]
         assert "first thing" in rows[0]["content"]
+
+
+async def test_what_turns_say_while_the_gateway_stops_is_sent_before_it_ends(store_url: str) -> None:
+    notebook = Notebook()
+    people = [f"p{number}" for number in range(8)]
+    async with open_house(store_url, running=Running(drain_seconds=10.0), notebook=notebook) as house:
+        for name in people:
+            receipt = await house.say("!sleep 0.5; done", user=name)
+            await house.until(receipt.turn_id, turns.State.RUNNING)
+    assert notebook.replies == ["echo: done"] * len(people)
+
+
+async def test_order_to_stop_is_noted_before_turns_are_drained(store_url: str) -> None:
+    """The node is gone before its turn has ended: the attempt does not count."""
+    async with open_house(store_url, running=Running(drain_seconds=10.0)) as house:
+        receipt = await house.say("!sleep 1; done")
+        await house.until(receipt.turn_id, turns.State.RUNNING)
+        closing = asyncio.create_task(house.gateway.close())
+        await asyncio.sleep(0.3)  # it is killed so long after it was told to stop
+        assert house.gateway.node is not None
+        (turn,) = await house.store.turns.recover(house.gateway.node, lambda _: True, datetime.now(UTC))
+        assert (turn.id, turn.attempts) == (receipt.turn_id, 1)
+        found = await house.store.turns.find(receipt.turn_id)
+        assert found is not None
+        assert found.tries == 0
+        await closing

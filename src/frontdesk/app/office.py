@@ -71,6 +71,7 @@ class Office:
             "version": version("frontdesk"),
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
             "turns": await self._store.turns.counts(),
+            "held_back": await self._store.turns.held_back(),
             "deliveries": await self._store.deliveries.counts(),
             "callbacks": msgspec.to_builtins(await self._store.confirmations.backlog(self._clock.now())),
         }

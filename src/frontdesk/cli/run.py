@@ -31,7 +31,8 @@ LEVELS = ("debug", "info", "warning", "error")
 def command(config_file: Path | None, host: str | None, port: int | None, chat: bool, log_level: str) -> None:
     """Run the gateway: channels, agent and HTTP on one port.
 
-    SIGTERM or Ctrl-C lets running turns finish for gateway.drain_seconds; a second one does not wait.
+    SIGTERM, Ctrl-C or closing the terminal lets running turns finish for gateway.drain_seconds; a second
+    order does not wait.
     """
     loaded = _with(config.load(config_file), host, port)
     _make_home(loaded.home)
@@ -119,6 +120,8 @@ class Orders:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._tell)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup wants
+            loop.add_signal_handler(signal.SIGHUP, self._tell)
 
     def _tell(self) -> None:
         if self._told.is_set() and self._hurry:

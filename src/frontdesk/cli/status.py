@@ -8,6 +8,7 @@ import click
 
 from frontdesk.cli import output
 from frontdesk.cli.asking import JSON, ask
+from frontdesk.model.turns import HELD_BACK
 
 COLUMN = 12
 
@@ -34,9 +35,13 @@ def _facts(status: dict[str, Any]) -> dict[str, str]:
         "gateway": _gateway(status),
         "version": status["version"],
         "channels": ", ".join(map(_channel, status["channels"])) or "-",
-        "turns": _counts(status["turns"], "nothing under way"),
+        "turns": _counts(status["turns"], "nothing under way") + _held_back(status["held_back"]),
         "deliveries": _counts(status["deliveries"], "nothing waiting"),
     }
+
+
+def _held_back(number: int) -> str:
+    return f"; {number} held back: {HELD_BACK}" if number else ""
 
 
 def _gateway(status: dict[str, Any]) -> str:

@@ -256,8 +256,8 @@ class Turns(Protocol):
     ) -> list[Claim]:
         """Take the first turns of free lanes, the longest waiting first, and count the attempt.
 
-        A turn that was begun too often is set aside with its session. One that may not run beside those that
-        already do is left for later.
+        A turn that was begun too often is set aside with its session. A suspect that may not begin beside
+        those that run is left for later, and says why.
         """
         ...
 
@@ -288,6 +288,10 @@ class Turns(Protocol):
 
     async def mark(self, claim: Claim, state: State, now: datetime) -> None:
         """A running turn waits for a person, or runs on."""
+        ...
+
+    async def acquit(self, claim: Claim) -> None:
+        """It has run for so long that the process will not die of it, as far as anybody can tell."""
         ...
 
     async def keep_draft(self, claim: Claim, message_id: str) -> None:
@@ -329,7 +333,10 @@ class Turns(Protocol):
     async def recover(
         self, gone: int, repeatable: Repeatable, now: datetime, *, overdue: bool = False
     ) -> list[Turn]:
-        """Take back what a node held that is gone; the turns that are to be run again."""
+        """Take back what a node held that is gone; the turns that are to be run again.
+
+        Attempts count, and blame falls, as `turns.judge` says; none when the node had been told to stop.
+        """
         ...
 
     async def hasten(self, now: datetime) -> None:
@@ -357,6 +364,10 @@ class Turns(Protocol):
 
     async def counts(self) -> dict[str, int]:
         """How many turns are in each state that is not final."""
+        ...
+
+    async def held_back(self) -> int:
+        """How many suspects wait for others."""
         ...
 
     async def next_due(self, kind: lanes.Kind) -> datetime | None: ...
@@ -418,6 +429,10 @@ class Nodes(Protocol):
     @property
     def standing(self) -> int | None:
         """Another number each time that the others may have taken this node for gone; None while they may."""
+        ...
+
+    async def announce_stop(self, node: int, now: datetime) -> None:
+        """It was told to stop: what it may leave behind is no turn's fault, and no attempt of its counts."""
         ...
 
     async def gone(self, node: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -66,6 +66,7 @@ class Crew(Generic[T]):
         self._work = work
         self._next_due = next_due
         self._closing = False
+        self._emptying = False
         self._ended = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Place] = {}
         self._taken = 0
@@ -84,6 +85,8 @@ class Crew(Generic[T]):
                 except Exception:
                     log.exception("crew_failed", crew=str(self._topic))
                     await asyncio.sleep(STORE_PAUSE_SECONDS)
+            with suppress(errors.StoreError):
+                await self._empty()
         finally:
             self._bell.silence()
             self._ended.set()
@@ -102,6 +105,14 @@ class Crew(Generic[T]):
         if filled:
             self._bells.ring(self._topic)  # let the others know
         return filled
+
+    async def _empty(self) -> None:
+        """Do what is due, and what becomes due by that."""
+        while self._emptying:
+            await self._take()
+            if not self._tasks:
+                return
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     @property
     def _free(self) -> int:
@@ -144,18 +155,20 @@ class Crew(Generic[T]):
         seconds = (due - self._clock.now()).total_seconds()
         return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 
-    def close(self) -> None:
-        """Claim nothing more, and let go of what only waits."""
-        self._closing = True
+    def close(self, *, empties: bool = False) -> None:
+        """Claim nothing more, or ``empties`` only what is due; and let go of what only waits."""
+        self._closing, self._emptying = True, empties
         self._let_go([place for place in self._tasks.values() if place.is_lent])
         self._bells.ring(self._topic, far=False)
 
     async def drained(self, seconds: float, hurried: asyncio.Event) -> bool:
         """Whether everything that was begun has ended within the time, and before it was to be hurried."""
-        told = asyncio.create_task(hurried.wait())
+        told, ended = asyncio.create_task(hurried.wait()), asyncio.create_task(self._ended.wait())
         try:
             async with asyncio.timeout(seconds):
-                await self._ended.wait()  # what is being claimed now is begun, too
+                # What is being claimed now is begun, too. Emptying lasts, and may be hurried.
+                first: set[asyncio.Future[Any]] = {ended, told} if self._emptying else {ended}
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
                 while self._tasks and not told.done():
                     ends: set[asyncio.Future[Any]] = {*self._tasks, told}
                     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -163,10 +176,12 @@ class Crew(Generic[T]):
             log.info("crew_not_drained", crew=str(self._topic), left=len(self._tasks))
         finally:
             told.cancel()
+            ended.cancel()
         return not self._tasks
 
     async def abandon(self) -> None:
         """End what is still under way."""
+        self._emptying = False
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

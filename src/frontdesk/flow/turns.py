@@ -1,5 +1,6 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -52,6 +53,8 @@ class RunningTurn:
         self._draft: Draft | None = None
         self._prompt_tokens: Callable[[], int] = int
         self._place = Place()
+        self._time = asyncio.get_running_loop().time
+        self._claimed_at = self._time()
         self.claim = claim
 
     @property
@@ -62,6 +65,15 @@ class RunningTurn:
     def is_waiting(self) -> bool:
         """Whether it does nothing but wait for a person."""
         return self._place.is_lent
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return self._time() - self._claimed_at
+
+    def acquit(self) -> None:
+        """It is no longer on trial."""
+        self.claim = replace(self.claim, turn=replace(self.turn, on_trial=False))
 
     def stop(self) -> None:
         self._listening.stop()

@@ -20,6 +20,9 @@ from frontdesk.model import deliveries, lanes, turns
 RENEW_SECONDS = 10.0
 RECOVER_SECONDS = 2.0
 SIGNAL_SECONDS = 1.0
+TRIAL_CHECK_SECONDS = 0.5
+LAST_SENDS_SECONDS = 1.0
+"""What is being sent when the turns have used up the time to stop may go on for so long."""
 PRUNE_SECONDS = 3600.0
 PRUNE_BATCH = 500
 FEED_KEPT = timedelta(days=7)
@@ -80,6 +83,7 @@ class Worker:
             for job, seconds in (
                 (self._recover, RECOVER_SECONDS),
                 (self._renew, RENEW_SECONDS),
+                (self._acquit, TRIAL_CHECK_SECONDS),
                 (self._expire, self._parts.running.expiry_check_seconds),
                 (self._prune, PRUNE_SECONDS),
             ):
@@ -89,21 +93,35 @@ class Worker:
 
     async def close(self, hurried: asyncio.Event) -> None:
         """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back; those
-        that wait for a person, at once."""
+        that wait for a person, at once. Whatever cuts this short, no attempt counts that it cuts off."""
         self._draining = True
         self._turns.close()
         self._control.close()
-        seconds = self._parts.running.drain_seconds
-        if not await self._turns.drained(seconds, hurried):
+        announcing = asyncio.create_task(self._until_stored(self._announce_stop))
+        try:
+            await self._drain(hurried)
+        finally:
+            announcing.cancel()
+            await asyncio.gather(announcing, return_exceptions=True)
+        self._closing.set()
+        self._parts.store.bells.ring(Topic.SIGNALS, far=False)
+
+    async def _announce_stop(self) -> None:
+        await self._parts.store.nodes.announce_stop(self._node, self._parts.clock.now())
+
+    async def _drain(self, hurried: asyncio.Event) -> None:
+        """Turns and what they send have `drain_seconds` together."""
+        running, time = self._parts.running, asyncio.get_running_loop().time
+        end = time() + running.drain_seconds
+        if not await self._turns.drained(running.drain_seconds, hurried):
             log.warning("turns_put_back", turns=len(self._running))
             await self._turns.abandon()
         await self._control.drained(STORE_PAUSE_SECONDS, hurried)
         await self._control.abandon()
-        self._deliveries.close()
-        await self._deliveries.drained(min(seconds, self._parts.running.send_seconds), hurried)
+        self._deliveries.close(empties=True)  # what a turn has just said may not be claimed yet
+        left = max(end - time(), min(LAST_SENDS_SECONDS, running.drain_seconds))
+        await self._deliveries.drained(min(left, running.send_seconds), hurried)
         await self._deliveries.abandon()
-        self._closing.set()
-        self._parts.store.bells.ring(Topic.SIGNALS, far=False)
 
     async def _claim(self, kind: lanes.Kind, limit: int) -> list[RunningTurn]:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
@@ -192,6 +210,14 @@ class Worker:
                 await self._closing.wait()
         except TimeoutError:
             return
+
+    async def _acquit(self) -> None:
+        """Those that have run for a while are no longer on trial: others may be begun."""
+        for running in list(self._running.values()):
+            if running.turn.on_trial and running.seconds >= turns.TRIAL_SECONDS:
+                with suppress(errors.LeaseLost):
+                    await self._parts.store.turns.acquit(running.claim)
+                    running.acquit()
 
     async def _renew(self) -> None:
         leases = [running.claim.lease for running in self._running.values()]

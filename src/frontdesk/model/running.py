@@ -24,8 +24,9 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """The longest an agent may be silent."""
     stop_seconds: float = 5.0
     """How long an agent may take to stop by itself."""
-    drain_seconds: float = 30.0
-    """How long running turns may go on after the order to shut down."""
+    drain_seconds: float = 8.0
+    """How long running turns may go on after the order to shut down: less than the ten seconds after which
+    docker kills."""
     send_seconds: float = 60.0
     """The longest a send may take."""
     delivery_max_age_seconds: float = DAY_SECONDS

@@ -1,6 +1,6 @@
 """Turns: a message that came in, and what became of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,15 @@ from frontdesk.model.sessions import Usage
 from frontdesk.model.sources import SessionSource
 
 MAX_ATTEMPTS = 3
+TRIAL_SECONDS = 10.0
+"""A turn that kills the process is expected to do so within this time."""
+MOST_DOUBTS = 3
+"""How often a suspect is excused because it may have been another one."""
+HELD_BACK = (
+    f"it was running each time the gateway died, and begins when another such turn has ended or run for"
+    f" {TRIAL_SECONDS:.0f} seconds"
+)
+"""Why a suspect waits."""
 
 
 class State(StrEnum):
@@ -89,6 +98,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was begun."""
     put_backs: int = 0
     """How often it was put back through no fault of its own."""
+    on_trial: bool = False
+    """It broke off before and was begun again a short while ago: if the process dies now, it may be why."""
+    doubts: int = 0
+    """How often it was excused because another suspect may have killed the process."""
+    interrupted_at: datetime | None = None
+    """When its latest attempt broke off."""
     steers: bool = False
     """To be steered into the turn that is running."""
     stop_requested: bool = False
@@ -103,13 +118,21 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         """How many attempts count."""
         return self.attempts - self.put_backs
 
-    def may_run_beside(self, others: Iterable["Turn"]) -> bool:
-        """What is tried for the last time and what broke off before do not run beside each other: if the
-        process dies of one of them, the other is not to be blamed."""
-        if self.tries == 1:
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it runs for the last time: all that it began before broke off."""
+        return self.tries >= MAX_ATTEMPTS
+
+    def may_begin_beside(self, others: Iterable["Turn"]) -> bool:
+        """A suspect waits for other suspects that are on trial, once it is in doubt which of them it was.
+        Nobody else waits, and nobody waits for anything else."""
+        if not self.is_suspect:
             return True
-        tried = [other.tries for other in others if other.tries > 1]
-        return not tried or MAX_ATTEMPTS not in (self.tries, *tried)
+        return not any(each.on_trial and each.is_suspect and (each.doubts or self.doubts) for each in others)
+
+    @property
+    def is_held_back(self) -> bool:
+        return self.state is State.QUEUED and self.error == HELD_BACK
 
     def check_move(self, wanted: State) -> None:
         if wanted not in MOVES.get(self.state, ()):
@@ -121,6 +144,35 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     turn: Turn
     lease: Lease
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the death of a process says about the turns that ran in it, by their ids."""
+
+    excused: frozenset[str] = frozenset()
+    """Their attempts do not count."""
+    doubted: frozenset[str] = frozenset()
+    """Those among them which may have done it."""
+
+
+def judge(ran: Sequence[Turn]) -> Verdict:
+    """Whoever was on trial may have done it; when nobody was, whoever broke off before.
+
+    When that is one turn, it is to blame. When there are several, the suspects among them are excused, as are
+    all other suspects.
+    """
+    broke_off = [turn for turn in ran if turn.state is State.RUNNING and turn.tries > 1]
+    possible = [turn for turn in broke_off if turn.on_trial] or broke_off
+    doubted = [
+        turn for turn in possible if turn.is_suspect and len(possible) > 1 and turn.doubts < MOST_DOUBTS
+    ]
+    excused = [turn for turn in ran if turn.state is State.WAITING]
+    excused += [turn for turn in broke_off if turn.is_suspect and turn not in possible]
+    return Verdict(excused=_ids([*excused, *doubted]), doubted=_ids(doubted))
+
+
+def _ids(turns: Iterable[Turn]) -> frozenset[str]:
+    return frozenset(turn.id for turn in turns)
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,7 +90,7 @@ def _turn(found: Row) -> Turn:
     (
         number, turn_id, _lane, kind, state, session_key, session_id, _platform, _account, event_id,
         received_at, _due_at, started_at, finished_at, attempts, put_backs, steers, stop_requested, error,
-        draft, blob,
+        draft, blob, on_trial, doubts, interrupted_at,
     ) = found  # fmt: skip
     body = msgspec.json.decode(blob, type=TurnBody)
     return Turn(
@@ -110,6 +110,9 @@ def _turn(found: Row) -> Turn:
         finished_at=maybe_time(finished_at),
         attempts=attempts,
         put_backs=put_backs,
+        on_trial=bool(on_trial),
+        doubts=doubts,
+        interrupted_at=maybe_time(interrupted_at),
         steers=bool(steers),
         stop_requested=bool(stop_requested),
         error=error,

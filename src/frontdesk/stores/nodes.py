@@ -63,6 +63,9 @@ class Nodes:
     def standing(self) -> int | None:
         return self._presence.standing
 
+    async def announce_stop(self, node: int, now: datetime) -> None:
+        await self._engine.write(partial(row, "announce_stop", node=node, now=to_micros(now)))
+
     async def gone(self, node: int) -> list[int]:
         """The other nodes that hold lanes and are gone."""
         await self._presence.relieve()

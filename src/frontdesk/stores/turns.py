@@ -9,12 +9,14 @@ import msgspec
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Decide, NewId, TellReset, TellTurn
+from frontdesk.logs import get_logger
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import (
+    HELD_BACK,
     MAX_ATTEMPTS,
     Accepted,
     Again,
@@ -25,19 +27,23 @@ from frontdesk.model.turns import (
     Signals,
     State,
     Turn,
+    Verdict,
+    judge,
 )
 from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import arrival, lane_of
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, tell_turn, unlined
+from frontdesk.stores.lanes import LEASE_MICROS, claim, fence, free, hold, renew, tell, tell_turn, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, find_turn, read_turn
 from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
-from frontdesk.stores.work import Engine, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
 STOPPED = "it was stopped while it waited to be run again"
 INTERRUPTED_REASON = "restart_interrupted"
-SUSPECT_PAUSE = timedelta(seconds=1)
-"""After which a turn is looked at again that may not run beside another of its kind."""
+SUSPECT_PAUSE = timedelta(seconds=0.5)
+"""After which a turn is looked at again that is held back."""
+
+log = get_logger(__name__)
 
 
 class Turns:
@@ -99,6 +105,9 @@ class Turns:
     async def mark(self, claim: Claim, state: State, now: datetime) -> None:
         await self._engine.write(partial(_mark_turn, claim, state, now), lazy=True)
         self._bells.ring(Topic.FEED)
+
+    async def acquit(self, claim: Claim) -> None:
+        await self._engine.write(partial(_acquit, claim), lazy=True)
 
     async def keep_draft(self, claim: Claim, message_id: str) -> None:
         await self._engine.write(partial(_keep_draft, claim, message_id))
@@ -187,6 +196,10 @@ class Turns:
         found = await self._engine.read(partial(rows, "count_turns"))
         return {state: int(number) for state, number in found}
 
+    async def held_back(self) -> int:
+        ((number,),) = await self._engine.read(partial(rows, "count_held_back", why=HELD_BACK))
+        return int(number)
+
     async def next_due(self, kind: lanes.Kind) -> datetime | None:
         found = await self._engine.read(partial(row, "next_due", kind=str(kind)))
         return maybe_time(found[0]) if found else None
@@ -207,7 +220,7 @@ def _claim(
     claims: list[Claim] = []
     for lease in (yield from claim(kind, node, limit, now)):
         turn = yield from _take_first(lease.lane, now, set_aside)
-        if turn and not turn.may_run_beside([*beside, *(each.turn for each in claims)]):
+        if turn and not turn.may_begin_beside([*beside, *(each.turn for each in claims)]):
             yield from _defer(turn, now + SUSPECT_PAUSE)
             turn = None
         if turn is None:
@@ -239,7 +252,9 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
 
 def _defer(turn: Turn, due_at: datetime) -> Work[None]:
     """It was not begun after all."""
-    yield from run("defer_turn", turn_id=turn.id, due_at=to_micros(due_at))
+    if turn.error != HELD_BACK:
+        log.warning("turn_held_back", turn=turn.id, why=HELD_BACK)
+    yield from run("defer_turn", turn_id=turn.id, due_at=to_micros(due_at), why=HELD_BACK)
 
 
 def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
@@ -299,6 +314,11 @@ def _mark_turn(claim: Claim, state: State, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
     if (yield from row("mark_turn", turn_id=claim.turn.id, state=str(state))):
         yield from tell_turn(claim.turn, state, now)
+
+
+def _acquit(claim: Claim) -> Work[None]:
+    yield from hold(claim.lease)
+    yield from run("acquit_turn", turn_id=claim.turn.id)
 
 
 def _keep_draft(claim: Claim, message_id: str) -> Work[None]:
@@ -370,7 +390,9 @@ def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
     values = {
         "due_at": to_micros(again.due_at),
         "uncounted": int(not again.counts),
+        "doubted": 0,
         "error": clean(again.error),
+        "interrupted_at": to_micros(now),
     }
     if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
         if again.session_id:
@@ -432,21 +454,43 @@ def _recover(
     query: str, gone: int, repeatable: Callable[[Delivery], bool], now: datetime
 ) -> Work[list[Turn]]:
     recovered: list[Turn] = []
-    for lane, kind in (yield from rows(query, node=gone)):
+    ran: list[tuple[Row, datetime]] = []
+    held = yield from rows(query, node=gone)
+    for lane, kind, late in held:
         if kind == lanes.Kind.CHAT:
             yield from deliveries.recover(lane, repeatable, now)
         else:
-            recovered += yield from _recover_turns(lane, now)
+            seen_at = now - timedelta(microseconds=max(late + LEASE_MICROS, 0))
+            ran += [(found, seen_at) for found in (yield from rows("running_in", lane=lane))]
+    verdict = yield from _judge(gone, [found for found, _ in ran])
+    for found, seen_at in ran:
+        recovered += yield from _put_back(found, verdict, seen_at, now)
+    for lane, _, _ in held:
         yield from fence(lane)
     return recovered
 
 
-def _recover_turns(lane: str, now: datetime) -> Work[list[Turn]]:
-    turns = yield from _many("requeue_lane", lane=lane, now=to_micros(now))
-    for turn in turns:
-        yield from tell_turn(turn, State.QUEUED, now)
-        yield from _mark(turn.session_id, INTERRUPTED_REASON, now)
-    return turns
+def _judge(gone: int, ran: Sequence[Row]) -> Work[Verdict]:
+    """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
+    turns = [turn for turn in map(read_turn, ran) if turn]
+    told = yield from row("stop_of", node=gone)
+    if told and told[0] is not None:
+        return Verdict(excused=frozenset(turn.id for turn in turns))
+    return judge(turns)
+
+
+def _put_back(found: Row, verdict: Verdict, seen_at: datetime, now: datetime) -> Work[list[Turn]]:
+    """It is to be run again; the turn, when its row can be read."""
+    turn_id = found[1]
+    values = {"uncounted": int(turn_id in verdict.excused), "doubted": int(turn_id in verdict.doubted)}
+    times = {"due_at": to_micros(now), "interrupted_at": to_micros(seen_at)}
+    yield from run("requeue_turn", turn_id=turn_id, error=None, **values, **times)
+    turn = read_turn(found)
+    if turn is None:
+        return []
+    yield from tell_turn(turn, State.QUEUED, now)
+    yield from _mark(turn.session_id, INTERRUPTED_REASON, seen_at)
+    return [msgspec.structs.replace(turn, state=State.QUEUED)]
 
 
 def _hasten(now: datetime) -> Work[None]:

@@ -13,7 +13,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import Gauge, gauges
 from frontdesk.model.sessions import Session, SessionEntry
-from frontdesk.model.turns import Ending, Kind, State, Turn
+from frontdesk.model.turns import HELD_BACK, Ending, Kind, State, Turn
 
 GRACE_SECONDS = 1.0
 POLL_SECONDS = 1.0
@@ -25,6 +25,8 @@ LET_GO = (
     "Nothing was running, but the conversation was to go on by itself after an interruption. It is set aside:"
     " your next message starts a new one. To get back to it: {resume}"
 )
+
+WAITS = f"Now: your message waits: {HELD_BACK}."
 
 log = get_logger(__name__)
 
@@ -142,7 +144,9 @@ def _work(parts: Parts, turns: list[Turn]) -> list[str]:
     running = next(
         (each for each in turns if each.state in UNDER_WAY and each.kind is not Kind.CONTROL), None
     )
-    return [_now(parts, running), f"Waiting: {views.plural(_queued(turns), 'message')}"]
+    held_back = any(each.is_held_back for each in turns)
+    now = WAITS if held_back and running is None else _now(parts, running)
+    return [now, f"Waiting: {views.plural(_queued(turns), 'message')}"]
 
 
 def _now(parts: Parts, turn: Turn | None) -> str:

@@ -5,6 +5,15 @@
 INSERT INTO nodes (name, started_at) VALUES (:name, :now)
 RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
+-- name: announce_stop
+-- A node was told to stop.
+UPDATE nodes SET stopped_at = COALESCE(stopped_at, :now) WHERE number = :node
+RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: stop_of
+-- When a node was told to stop.
+SELECT stopped_at FROM nodes WHERE number = :node;
+
 -- name: line_up
 -- Something new waits in a lane; whether somebody works on the lane.
 INSERT INTO lanes (name, kind, due_at) VALUES (:lane, :kind, :due_at)
@@ -60,12 +69,12 @@ SELECT holder, MIN(leased_until) < micros() FROM lanes WHERE holder IS NOT NULL 
 SELECT name, token FROM lanes WHERE holder = :node;
 
 -- name: lanes_of
--- What a node holds.
-SELECT name, kind /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE holder = :node /*pg FOR UPDATE */;
+-- What a node holds, and since when each lease has run out.
+SELECT name, kind, micros() - leased_until /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE holder = :node /*pg FOR UPDATE */;
 
 -- name: overdue_lanes
--- What a node holds although its lease has run out.
-SELECT name, kind /*pg , pg_current_xact_id() AS xid */ FROM lanes
+-- What a node holds although its lease has run out, and since when.
+SELECT name, kind, micros() - leased_until /*pg , pg_current_xact_id() AS xid */ FROM lanes
 WHERE holder = :node AND leased_until < micros() /*pg FOR UPDATE */;
 
 -- name: next_due

@@ -29,7 +29,9 @@ SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number
 
 -- name: claim_first
 -- Take the first turn that waits in a lane.
-UPDATE turns SET state = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, :now)
+UPDATE turns SET
+    state = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, :now),
+    on_trial = CASE WHEN attempts > put_backs THEN 1 ELSE 0 END
 WHERE number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = :lane AND q.state = 'queued') RETURNING *;
 
 -- name: running_turn
@@ -57,19 +59,23 @@ UPDATE turns SET draft = :draft WHERE id = :turn_id;
 
 -- name: requeue_turn
 -- To be run again, from the rows that it wrote.
-UPDATE turns SET state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, error = :error
+UPDATE turns SET
+    state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, doubts = doubts + :doubted,
+    error = :error, interrupted_at = :interrupted_at, on_trial = 0
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
 
 -- name: defer_turn
 -- It was taken, and not begun.
-UPDATE turns SET state = 'queued', due_at = :due_at, attempts = attempts - 1
+UPDATE turns SET state = 'queued', due_at = :due_at, attempts = attempts - 1, on_trial = 0, error = :why
 WHERE id = :turn_id AND state = 'running';
 
--- name: requeue_lane
--- The turns that ran in a lane whose holder is gone are to be run again. One that waited for people is not to blame.
-UPDATE turns SET state = 'queued', due_at = :now, put_backs = put_backs + CASE state WHEN 'waiting' THEN 1 ELSE 0 END
-WHERE lane = :lane AND state IN ('running', 'waiting')
-RETURNING *;
+-- name: running_in
+-- The turns that run in a lane.
+SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting');
+
+-- name: acquit_turn
+-- It has run for a while, and the process lives.
+UPDATE turns SET on_trial = 0 WHERE id = :turn_id;
 
 -- name: hasten_turns
 -- What was to be run later is to be run now.
@@ -113,6 +119,10 @@ DELETE FROM turns WHERE number IN (
     SELECT o.number FROM turns o WHERE o.finished_at IS NOT NULL AND o.finished_at < :before
     ORDER BY o.finished_at LIMIT :limit
 ) RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: count_held_back
+-- How many turns wait for a certain reason.
+SELECT COUNT(*) FROM turns WHERE state = 'queued' AND error = :why;
 
 -- name: count_turns
 -- How many turns are in each state that is not final.
