@@ -58,6 +58,7 @@ FrontdeskError
 │   └── GatewayGone           it stopped answering
 ├── MissingSecret
 ├── UnknownPart               no agent or channel of that name
+├── BrokenPart                a package's agent, channel or store that cannot be loaded
 ├── MissingPackage            a part needs a package that is not installed
 │   └── MissingModel          the local agent's model
 ├── AgentFailed               the agent could not be started or broke its contract
@@ -350,6 +351,10 @@ class MissingSecret(FrontdeskError):
 
 class UnknownPart(FrontdeskError):
     """There is no {kind} called {name!r}. Known: {known}. {hint}"""
+
+
+class BrokenPart(FrontdeskError):
+    """The {kind} {name!r} of the package {package} cannot be loaded ({why}). Mend or uninstall it."""
 
 
 class MissingPackage(FrontdeskError):

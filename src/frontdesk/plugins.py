@@ -1,13 +1,18 @@
 """Parts found by name: built-ins and plug-ins take the same road, the packages' entry points."""
 
 import difflib
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from frontdesk import errors
 
 EXTRAS = {"acp": "acp", "asyncpg": "postgres", "pydantic_ai": "pydantic-ai"}
 """The packages that are not always installed, with the extra that each comes with."""
+
+
+def installed(kind: str) -> list[str]:
+    """The names of the parts of a kind, without loading any."""
+    return sorted({each.name for each in entry_points(group=f"frontdesk.{kind}s")})
 
 
 def load_store(url: str) -> Any:
@@ -19,26 +24,25 @@ def load_store(url: str) -> Any:
         raise errors.UnknownStore(url=_without_password(url), hint="")
     try:
         return found[0].load()
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        hint = f" (install {error.name}: pip install 'frontdesk[postgres]')"
+    except Exception as error:
+        if _package_of(error) != "asyncpg":
+            raise _broken("store", found[0], error) from error
+        hint = " (install asyncpg: pip install 'frontdesk[postgres]')"
         raise errors.UnknownStore(url=_without_password(url), hint=hint) from error
 
 
 def load_part(kind: str, name: str) -> Any:
     """The class of an agent or a channel."""
-    group = f"frontdesk.{kind}s"
-    found = list(entry_points(group=group, name=name))
+    found = list(entry_points(group=f"frontdesk.{kind}s", name=name))
     if not found:
-        known = sorted({each.name for each in entry_points(group=group)})
+        known = installed(kind)
         raise errors.UnknownPart(kind=kind, name=name, known=", ".join(known), hint=_hint(kind, name, known))
     try:
         return found[0].load()
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
+    except Exception as error:
+        package = _package_of(error)
         if package not in EXTRAS:
-            raise
+            raise _broken(kind, found[0], error) from error
         part = f"The {kind} {name}"
         raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
 
@@ -48,6 +52,17 @@ def _hint(kind: str, name: str, known: list[str]) -> str:
     if near := difflib.get_close_matches(name, known, n=1):
         return f"Did you mean {near[0]}?"
     return f"Use one of these, or install the package that brings the {kind}."
+
+
+def _package_of(error: Exception) -> str:
+    """The package that an import did not find."""
+    return str(error.name).partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+
+
+def _broken(kind: str, point: EntryPoint, error: Exception) -> errors.BrokenPart:
+    package = point.dist.name if point.dist else point.module
+    why = f"{type(error).__name__}: {error}"
+    return errors.BrokenPart(kind=kind, name=point.name, package=package, why=why)
 
 
 def _without_password(url: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.config import settings
 from frontdesk.config.confirm import Confirm
 from frontdesk.config.reading import FILE_VARIABLE, Reading
@@ -29,6 +29,7 @@ from frontdesk.config.table import (
 )
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.platforms import NAME, Platform
 from frontdesk.model.running import Running
 
 FILE_NAME = "frontdesk.toml"
@@ -67,6 +68,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Config:
     """Read the file, then the environment, which wins. A file that nobody named may be missing."""
+    _know_platforms()
     named = path or environ.get(FILE_VARIABLE)
     file = Path(named) if named else usual_file(environ)
     reading = Reading()
@@ -92,6 +94,12 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         values=tuple(reading.effective({STORE.name: default_store})),
         unknown_variables=tuple(sorted(reading.unknown_variables)),
     )
+
+
+def _know_platforms() -> None:
+    """Installed channels are platforms, too: a file may speak of one before its package is loaded."""
+    for name in filter(NAME.fullmatch, plugins.installed("channel")):
+        Platform.register(name)
 
 
 def environment() -> Mapping[str, str]:
