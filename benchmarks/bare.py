@@ -51,6 +51,13 @@ class BareEngine:
         del mark
         await self.write(start)
 
+    async def check(self) -> None:
+        """Nobody asks."""
+
+    async def inspect(self, seconds: float) -> bool:
+        del seconds
+        return True
+
     async def close(self) -> None:
         await self._pool.close()
 

@@ -57,6 +57,7 @@ FrontdeskError
 │   ├── NoGateway             nobody answers
 │   └── GatewayGone           it stopped answering
 ├── MissingSecret
+│   └── UnusableSecret        something is there, and cannot be a secret
 ├── UnknownPart               no agent or channel of that name
 ├── BrokenPart                a package's agent, channel or store that cannot be loaded
 ├── MissingPackage            a part needs a package that is not installed
@@ -88,13 +89,16 @@ FrontdeskError
     ├── NewerDatabase         ours, from a newer version
     ├── OlderDatabase         ours, from an older version, where it is not to be changed
     ├── CorruptDatabase
+    ├── LogWithoutDatabase    the log is there, the file that it belongs to is not
     ├── NetworkFilesystem
     ├── ReadOnlyStore
     │   └── ReadOnlyServer
     ├── UnsuitableServer      the database server cannot hold the store
     ├── StoreFull
+    │   ├── NoRoomToOpen      before anything could be begun
     │   └── NoRoomForCopy     of what is to be brought up to date
     ├── StoreFailed           I/O error
+    │   └── DatabaseGone      the file was taken away from under us
     ├── StoreRefused          the database does not take a value
     ├── StoreUnavailable      the database server does not answer
     └── StoreClosed
@@ -349,6 +353,10 @@ class MissingSecret(FrontdeskError):
     """There is no secret in {where}. Set it, or name another place in {setting}."""
 
 
+class UnusableSecret(MissingSecret):
+    """The secret in {where} cannot be used: {why}. Set another one, or name another place in {setting}."""
+
+
 class UnknownPart(FrontdeskError):
     """There is no {kind} called {name!r}. Known: {known}. {hint}"""
 
@@ -451,6 +459,9 @@ class GitFailed(CheckpointError):
 class StoreError(FrontdeskError):
     """The store failed."""
 
+    outside: str = "the store does not answer"
+    """The same for people outside: no name, no path."""
+
 
 class UnknownStore(StoreError, ValueError):
     """No store for {url!r}. Use sqlite:///path/state.db or postgresql://user@host/database{hint}"""
@@ -478,7 +489,15 @@ class OlderDatabase(StoreError):
 
 class CorruptDatabase(StoreError):
     """{path} is damaged ({why}). Stop frontdesk, keep a copy of the file with its -wal file,
-    and restore the last backup."""
+    and restore the last backup; without one, the sqlite3 program's .recover saves what can be read."""
+
+    outside = "its database is damaged, and whoever runs it has to restore it"
+
+
+class LogWithoutDatabase(StoreError):
+    """{path} is {what}, but its log is there and holds what was written last; nothing was changed.
+    Put the database back beside {path}-wal, or restore a backup. To begin with an empty store, move the log
+    away."""
 
 
 class NetworkFilesystem(StoreError):
@@ -487,6 +506,8 @@ class NetworkFilesystem(StoreError):
 
 class ReadOnlyStore(StoreError):
     """{path} cannot be written. Give the user running frontdesk write access to the file and its folder."""
+
+    outside = "its store cannot be written"
 
 
 class ReadOnlyServer(ReadOnlyStore):
@@ -500,6 +521,12 @@ class UnsuitableServer(StoreError):
 class StoreFull(StoreError):
     """No room left on the disk of {path}; the write was not kept. Free some space: work goes on by itself."""
 
+    outside = "there is no room left where it stores messages"
+
+
+class NoRoomToOpen(StoreFull):
+    """No room left on the disk of {path}: frontdesk cannot begin. Free some space, then start it again."""
+
 
 class NoRoomForCopy(StoreFull):
     """{path} is to be brought up to date, and there is no room for the copy that is made before: it takes
@@ -508,6 +535,15 @@ class NoRoomForCopy(StoreFull):
 
 class StoreFailed(StoreError):
     """The disk or database failed under {path} ({why}); the write was not confirmed."""
+
+    outside = "the disk under its store fails"
+
+
+class DatabaseGone(StoreFailed):
+    """{path} was moved or deleted, or another file stands in its place; the write was not confirmed. Put the
+    file back where it was, or stop frontdesk and restore the last backup."""
+
+    outside = "its database was taken away"
 
 
 class StoreRefused(StoreError):

@@ -81,8 +81,8 @@ class Driver:
         pass
 
 
-async def open_store(url):
-    return await open_sqlite(url.replace("pigeonhole", "sqlite"))
+async def open_store(url, **options):
+    return await open_sqlite(url.replace("pigeonhole", "sqlite"), **options)
 """
 POINTS = """
 [frontdesk.channels]

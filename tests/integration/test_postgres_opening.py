@@ -150,6 +150,8 @@ async def test_server_that_became_read_only_is_told(url: str) -> None:
             await connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
             with pytest.raises(errors.ReadOnlyStore):
                 await engine.write(partial(put, "a", "one"))
+            with pytest.raises(errors.ReadOnlyStore):
+                await engine.check()
 
 
 async def test_database_in_another_encoding_is_refused(server: postgres.Server) -> None:

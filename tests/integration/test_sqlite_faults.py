@@ -2,15 +2,13 @@
 
 import asyncio
 import contextlib
-import os
-import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from frontdesk import SessionStore, errors
-from tests import counts, faults
+from tests import counts, faults, mounts
 from tests.contracts.samples import LASTING, Message, direct
 from tests.faults import FailingDisk, Kind, Operation
 
@@ -316,29 +314,10 @@ async def test_store_that_closes_on_a_failing_disk_gives_its_file_back(
         assert flat(await stored_numbers(service, sessions)) == list(range(MESSAGES))
 
 
-def mount(*arguments: str | Path) -> None:
-    subprocess.run(["mount", *arguments], check=True, capture_output=True)
-
-
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of six megabytes."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr}")
-    try:
+    with mounts.tiny_disk(tmp_path / "tiny") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 async def test_real_disk_that_runs_full_keeps_its_word(tiny_disk: Path) -> None:
@@ -350,7 +329,7 @@ async def test_real_disk_that_runs_full_keeps_its_word(tiny_disk: Path) -> None:
         assert told_yes(answers)
         assert {type(error) for error in told_no(answers).values()} == {errors.StoreFull}
         assert flat(await stored_numbers(service, sessions)) == sorted(told_yes(answers))
-        mount("-o", "remount,size=60m", tiny_disk)
+        mounts.enlarge(tiny_disk)
         again = await append_all(service, sessions, sorted(told_no(answers)))
         assert set(again.values()) == {True}
     async with opened(tiny_disk / "state.db") as service:

@@ -1,10 +1,11 @@
 """Reaching the audit log: in the store, or through whoever has the store open."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
-from frontdesk import errors, plugins
+from frontdesk import errors
+from frontdesk.app.opening import open_store
 from frontdesk.app.reach import without_creating
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
@@ -115,7 +116,6 @@ async def _read(log: Log, after: int, last: int) -> list[Row]:
 async def reach_log(url: str, client: Callable[[], Client]) -> AsyncIterator[Log]:
     """The log in the store of that URL; told by the service, as the client asks it, when another process has
     the store open."""
-    open_store: Callable[..., Awaitable[Store]] = plugins.load_store(url)
     try:
         store = await open_store(without_creating(url), upgrade=False)
     except errors.StoreLocked as held:

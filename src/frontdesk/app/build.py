@@ -26,6 +26,7 @@ from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
+APPROVERS = "approvers"
 EVERYWHERE = ("0.0.0.0", "::")
 """Addresses to listen on that are no address to call."""
 
@@ -50,6 +51,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             snapshots=_snapshots(config),
             confirming=_confirming(config),
         )
+        gateway.warnings = lambda: [str(missing) for missing in missing_secrets(config)]
         opened.push_async_callback(gateway.close)
         _offer_links(gateway, config)
         yield gateway
@@ -82,14 +84,19 @@ def _offer_links(gateway: Gateway, config: Config) -> None:
 
 
 def _warn_of_secrets(config: Config) -> None:
-    for missing in missing_secrets(config):
+    for missing in (
+        *missing_secrets(config),
+        *records.missing_secrets(config.confirm.people, only=APPROVERS),
+    ):
         log.warning("secret_missing", why=missing)
 
 
 def missing_secrets(config: Config) -> list[errors.MissingSecret]:
-    """What the agent and the channels need to know and what is not where the settings say."""
+    """What the agent, the channels and who asks for confirmations need, and what is not usable where the
+    settings say. Who decides is another question: one approver is enough."""
     read = (agent_options(config), *(options for _, _, options in _read_channels(config)))
-    return [missing for options in read for missing in records.missing_secrets(options)]
+    found = [missing for options in read for missing in records.missing_secrets(options)]
+    return [*found, *records.missing_secrets(config.confirm.people, besides=APPROVERS)]
 
 
 def _running(config: Config) -> Running:

@@ -2,18 +2,18 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
-from frontdesk import errors, plugins
+from frontdesk import errors
 from frontdesk.app.callbacks import calling
+from frontdesk.app.opening import open_store
 from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.secrets import Secret
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
@@ -122,7 +122,6 @@ async def open_confirmations(
     url: str, settings: Settings, *, callback_secret: Secret | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Confirmations]:
     """The service over a store of its own, with its clock watched. StoreLocked names who has the file."""
-    open_store: Callable[[str], Awaitable[Store]] = plugins.load_store(url)
     store = await open_store(url)
     try:
         async with (

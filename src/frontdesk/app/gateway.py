@@ -2,11 +2,12 @@
 
 import asyncio
 import platform as machine
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from frontdesk import errors
 from frontdesk.agents.bounds import Bounded, Limits
+from frontdesk.app.opening import beginning
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
@@ -73,6 +74,8 @@ class Gateway:
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""
+        self.warnings: Callable[[], Sequence[str]] = tuple
+        """Tells what is set up wrongly, whenever somebody asks."""
         self.node: int | None = None
         self._worker: Worker | None = None
         self._hurried = asyncio.Event()
@@ -81,12 +84,13 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are taken in and worked on."""
+        """Whether it runs; what the store and the channels say is not asked here."""
         return self._worker is not None and not any(task.done() for task in self._tasks)
 
     async def start(self) -> None:
         """Take part; recovery goes on in the background."""
-        self.node = await self.parts.store.nodes.join(machine.node() or "node", self.parts.clock.now())
+        with beginning():
+            self.node = await self.parts.store.nodes.join(machine.node() or "node", self.parts.clock.now())
         self._worker = Worker(self.parts, self.node)
         self._tasks = [asyncio.create_task(self._worker.run(), name="frontdesk-worker")]
         self._tasks.append(asyncio.create_task(self.parts.confirmations.watch()))

@@ -1,5 +1,6 @@
 """The office: everything that the owner of the gateway can ask about it, as plain data."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from frontdesk import errors
+from frontdesk.app.health import STORE_SECONDS, find_troubles
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
@@ -63,18 +65,34 @@ class Office:
         """What runs, and how much waits."""
         gateway = self._gateway
         channels = gateway.parts.channels.values() if gateway else ()
+        troubles = [trouble.why for trouble in await find_troubles(gateway)] if gateway else []
         return {
             "running": gateway is not None,
-            "ready": gateway is not None and gateway.ready,
+            "ready": gateway is not None and not troubles,
+            "troubles": troubles,
+            "warnings": list(gateway.warnings()) if gateway else [],
             "node": gateway.node if gateway else None,
             "process": os.getpid() if gateway else None,
             "version": version("frontdesk"),
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
+            **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),
+        }
+
+    async def _work(self) -> Plain:
+        return {
             "turns": await self._store.turns.counts(),
             "held_back": await self._store.turns.held_back(),
             "deliveries": await self._store.deliveries.counts(),
             "callbacks": msgspec.to_builtins(await self._store.confirmations.backlog(self._clock.now())),
         }
+
+    async def _work_in_trouble(self) -> Plain:
+        """What is known; a store in trouble may know nothing, and then the trouble has been said."""
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                return await self._work()
+        except (errors.StoreError, TimeoutError):
+            return {"turns": {}, "held_back": 0, "deliveries": {}, "callbacks": {"owed": 0, "overdue": 0}}
 
     async def explain(self, source: Plain) -> Plain:
         """Where a message from there would go, and why; changes nothing."""

@@ -51,8 +51,16 @@ async def is_running(home: Path) -> bool:
 
 def without_creating(url: str) -> str:
     """An empty store in memory when there is no file yet: a question makes none."""
-    path = unquote(url.removeprefix(SQLITE).partition("?")[0])
-    return IN_MEMORY if url.startswith(SQLITE) and not Path(path).expanduser().exists() else url
+    path = file_of(url)
+    is_there = path is None or path.exists() or path.with_name(f"{path.name}-wal").exists()
+    return url if is_there else IN_MEMORY
+
+
+def file_of(url: str) -> Path | None:
+    """The file that a store is in, if it is in one."""
+    if not url.startswith(SQLITE) or url == IN_MEMORY:
+        return None
+    return Path(unquote(url.removeprefix(SQLITE).partition("?")[0])).expanduser()
 
 
 async def reach_terminal(home: Path) -> "FarTerminal":

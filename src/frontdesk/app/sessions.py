@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-from frontdesk import plugins
+from frontdesk.app.opening import open_store
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.flow.conversations import Conversations
@@ -32,7 +31,6 @@ class SessionStore(Conversations):
     ) -> Self:
         """Open ``sqlite:///path/state.db`` or ``postgresql://user@host/database``. A database of an older
         version is brought up to date, or refused without ``upgrade``."""
-        open_store: Callable[..., Awaitable[Store]] = plugins.load_store(url)
         service = cls(
             await open_store(url, upgrade=upgrade),
             config,

@@ -1,8 +1,10 @@
 """What commands write: never a control character that would reach the terminal."""
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +20,14 @@ def show(text: str) -> None:
 def note(text: str) -> None:
     """Something beside what was asked for: scripts do not read it."""
     click.echo(f"Note: {printable(text)}", err=True)
+
+
+def show_secret(what: str, secret: Callable[[], str], file: Path) -> None:
+    """A secret that was just made: to a person at a terminal alone. Anything else may be kept as a log."""
+    if sys.stdout.isatty():
+        show(f"{what} It is shown this once, and kept\nin {file}:\n\n    {secret()}\n")
+    else:
+        show(f"{what} It is in {file}")
 
 
 def examples(*lines: str) -> str:

@@ -76,6 +76,9 @@ async def _run(loaded: Config, chat: bool) -> None:
             heap.settle()
             _tell_of_upgrade(gateway.parts.store.upgraded)
             _greet(loaded, joined, address.url, confirming)
+            if chat:  # the log, which has them, goes to a file
+                for warning in gateway.warnings():
+                    output.note(warning)
             await (orders.wait(gateway) if orders else _chat(gateway))
             await gateway.close()
 
@@ -99,10 +102,8 @@ def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> 
     if confirming:
         output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
     if joined.keys.made:
-        output.show(
-            "The approver's token, which decides about dangerous actions. It is shown this once, and kept"
-        )
-        output.show(f"in {joined.keys.token_file}:\n\n    {joined.keys.token()}\n")
+        what = "The approver's token, which decides about dangerous actions."
+        output.show_secret(what, joined.keys.token, joined.keys.token_file)
 
 
 async def _chat(gateway: Gateway) -> None:

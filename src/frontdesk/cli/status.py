@@ -1,6 +1,7 @@
 """``frontdesk status``: whether a gateway runs, and how much waits."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,19 @@ def command(config_file: Path | None, as_json: bool) -> None:
     if as_json:
         output.show_json(status)
     else:
-        for name, fact in _facts(status).items():
+        for name, fact in _facts(status):
             output.show(f"{name:<{COLUMN}}{fact}")
     sys.exit(0 if status["ready"] else 1)
 
 
-def _facts(status: dict[str, Any]) -> dict[str, str]:
-    return {
-        "gateway": _gateway(status),
-        "version": status["version"],
-        "channels": ", ".join(map(_channel, status["channels"])) or "-",
-        "turns": _counts(status["turns"], "nothing under way") + _held_back(status["held_back"]),
-        "deliveries": _counts(status["deliveries"], "nothing waiting"),
-    }
+def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "gateway", _gateway(status)
+    yield from (("trouble", trouble) for trouble in status["troubles"])
+    yield from (("warning", warning) for warning in status["warnings"])
+    yield "version", status["version"]
+    yield "channels", ", ".join(map(_channel, status["channels"])) or "-"
+    yield "turns", _counts(status["turns"], "nothing under way") + _held_back(status["held_back"])
+    yield "deliveries", _counts(status["deliveries"], "nothing waiting")
 
 
 def _held_back(number: int) -> str:
@@ -47,7 +48,7 @@ def _held_back(number: int) -> str:
 def _gateway(status: dict[str, Any]) -> str:
     if not status["running"]:
         return "not running"
-    state = "ready" if status["ready"] else "starting or stopping"
+    state = "ready" if status["ready"] else "not ready"
     return f"{state}, process {status['process']}, node {status['node']}"
 
 

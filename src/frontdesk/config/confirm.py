@@ -10,6 +10,7 @@ from frontdesk import errors
 from frontdesk.config.options import read_options
 from frontdesk.config.table import CONFIRM_FIELDS
 from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import TOKEN, Settings
 
 ABOVE = "confirm"
@@ -33,6 +34,11 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     """Who approvers are in the chats: ``ann = ["matrix:@ann:example.org"]``."""
     callback_secret: Secret | None = None
     """Signs what programs are told of decisions."""
+
+    @staticmethod
+    def check_secret(field: str, secret: str) -> None:
+        if field == "callback_secret":
+            webhooks.secret_bytes(secret)
 
     def __post_init__(self) -> None:
         for kind, known in (("approvers", self.approvers), ("agents", self.agents)):

@@ -24,6 +24,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 SUFFIXES = ("_env", "_file")
 
+Check = Callable[[str, str], object]
+"""A record's own ``check_secret``: the field's name and a secret; InvalidInput when it cannot be used."""
+
 
 def read_options(
     kind: type[T], table: Mapping[str, Any], above: settings.Path, others: Collection[str] = ()
@@ -37,7 +40,7 @@ def read_options(
         if field is None:
             known = [*map(_written, fields.values()), *others]
             raise errors.UnknownSetting(key=settings.dotted(path), hint=_hint(path, known))
-        read = _secrets(field, path, raw) if _is_secret(field.type) else _plain(field, path, raw)
+        read = _secrets(kind, field, path, raw) if _is_secret(field.type) else _plain(field, path, raw)
         values[field.name] = _together(path, values[field.name], read) if field.name in values else read
     missing = [field for field in fields.values() if field.required and field.name not in values]
     if missing:
@@ -55,9 +58,12 @@ def _together(path: settings.Path, known: Any, more: Any) -> Any:
     raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed="each of them once")
 
 
-def missing_secrets(options: msgspec.Struct) -> Iterator[errors.MissingSecret]:
-    """Each secret that the record names and that is not there now."""
+def missing_secrets(
+    options: msgspec.Struct, *, only: str = "", besides: str = ""
+) -> Iterator[errors.MissingSecret]:
+    """Each secret that the record names and that is not there now, or cannot be used."""
     fields = (field for field in msgspec.structs.fields(type(options)) if _is_secret(field.type))
+    fields = (field for field in fields if field.name != besides and only in ("", field.name))
     for secret in (each for field in fields for each in _held(getattr(options, field.name))):
         try:
             secret()
@@ -118,12 +124,13 @@ def _plain(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
         raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed=str(error)) from None
 
 
-def _secrets(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
+def _secrets(kind: type[msgspec.Struct], field: FieldInfo, path: settings.Path, raw: Any) -> Any:
     """Functions that read the secrets, as the field holds them: one, several, or one for each name."""
     if path[-1] == field.encode_name:
         allowed = f"nothing: name an environment variable in {_written(field)}"
         raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed=allowed)
-    reader = partial(_reader, path)
+    check: Check | None = getattr(kind, "check_secret", None)
+    reader = partial(_reader, path, partial(check, field.name) if check else str)
     if _holds(field.type, Mapping):
         return {str(name): reader(place) for name, place in _as_table(path, raw).items()}
     if _holds(field.type, tuple):
@@ -137,19 +144,25 @@ def _as_table(path: settings.Path, raw: Any) -> Mapping[str, Any]:
     return raw
 
 
-def _reader(path: settings.Path, place: Any) -> Secret:
+def _reader(path: settings.Path, check: Callable[[str], object], place: Any) -> Secret:
     if not isinstance(place, str) or not place.strip():
         raise errors.InvalidSetting(
             key=settings.dotted(path), value=place, allowed="a variable's or a file's name"
         )
     read: Callable[[str], str | None] = _from_file if path[-1].endswith("_file") else os.environ.get
-    return partial(_read, read, place, settings.dotted(path))
+    return partial(_read, read, place, settings.dotted(path), check)
 
 
-def _read(read: Callable[[str], str | None], place: str, setting: str) -> str:
+def _read(read: Callable[[str], str | None], place: str, setting: str, check: Callable[[str], object]) -> str:
     secret = (read(place) or "").strip()
     if not secret:
         raise errors.MissingSecret(where=place, setting=setting)
+    if not secret.isprintable():
+        raise errors.UnusableSecret(where=place, setting=setting, why="there are control characters in it")
+    try:
+        check(secret)
+    except errors.InvalidInput as error:
+        raise errors.UnusableSecret(where=place, setting=setting, why=vars(error)["why"]) from None
     return secret
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -155,6 +155,16 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Watchful(Protocol):
+    """What a channel has besides that knows whether it can work."""
+
+    def trouble(self) -> str | None:
+        """Why it can take no messages now, or send none, and what to do; None when it can. Asked often: it
+        calls nobody."""
+        ...
 
 
 class Drafts(Protocol):

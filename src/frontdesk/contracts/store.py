@@ -495,4 +495,13 @@ class Store(Protocol):
     @property
     def bells(self) -> Bells: ...
 
+    async def check(self) -> None:
+        """Raise the StoreError that a message would meet now: by what was written in the last second, else
+        by writing something that is taken back."""
+        ...
+
+    async def inspect(self, seconds: float) -> bool:
+        """Look for damage, for so long at most; whether all was looked at. CorruptDatabase names it."""
+        ...
+
     async def close(self) -> None: ...

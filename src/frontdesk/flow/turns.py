@@ -33,6 +33,7 @@ MAX_ERROR_CHARACTERS = 2_000
 
 FAILED = "Sorry, this went wrong and your message was not answered: {why}"
 OUR_FAULT = "an error in frontdesk itself; its log has the details"
+STORE_FAULT = "this conversation could not be read or written: {why}"
 UNANSWERED = "The agent gave no answer."
 SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
@@ -308,8 +309,11 @@ class RunningTurn:
         await self._parts.store.turns.requeue(self.claim, again, self._parts.clock.now())
 
     async def give_up(self, error: Exception) -> None:
-        """The gateway itself failed: say so."""
-        notice = self._parts.last_word(self.turn, FAILED.format(why=OUR_FAULT))
+        """The gateway itself or its store failed: say so."""
+        why = OUR_FAULT
+        if isinstance(error, errors.StoreError):
+            why = STORE_FAULT.format(why=error.outside)
+        notice = self._parts.last_word(self.turn, FAILED.format(why=why))
         await self._finish(Ending(state=State.FAILED, deliveries=notice, error=type(error).__name__))
 
     def _count_rest(self, *, silence: bool) -> None:

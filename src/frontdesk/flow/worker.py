@@ -149,6 +149,9 @@ class Worker:
         except errors.StoreFailed as error:
             log.warning("store_troubled", turn=turn_id, why=str(error))
             await self._until_stored(partial(running.put_back, mark=False, counts=True))
+        except errors.StoreError as error:
+            log.warning("store_troubled", turn=turn_id, why=str(error))
+            await self._until_stored(partial(running.give_up, error))
         except Exception as error:
             log.exception("turn_crashed", turn=turn_id)
             await self._until_stored(partial(running.give_up, error))
@@ -171,7 +174,7 @@ class Worker:
                 await write()
             except errors.LeaseLost as error:
                 log.warning("lease_lost", why=str(error))
-            except (errors.StoreClosed, errors.StoreRefused):
+            except (errors.StoreClosed, errors.StoreRefused, errors.CorruptDatabase):
                 raise  # the lease runs out, and the attempt has counted
             except errors.StoreError:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)

@@ -41,6 +41,12 @@ class SqlStore:
         self.nodes = Nodes(engine, self._presence)
         self.confirmations = Confirmations(engine, self.bells)
 
+    async def check(self) -> None:
+        await self._engine.check()
+
+    async def inspect(self, seconds: float) -> bool:
+        return await self._engine.inspect(seconds)
+
     async def close(self) -> None:
         await self._presence.close()
         await self._engine.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from uuid import uuid4
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -55,6 +56,14 @@ class Engine(Protocol):
         """Run in a snapshot of what is committed."""
         ...
 
+    async def check(self) -> None:
+        """Raise what a write would meet now."""
+        ...
+
+    async def inspect(self, seconds: float) -> bool:
+        """Look for damage, for so long at most; whether all of it was looked at."""
+        ...
+
     @property
     def glanced_rows(self) -> int:
         """How many rows a glance may bring before it is no longer the quicker way."""
@@ -70,6 +79,13 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def probe() -> Work[None]:
+    """Something is written and taken back, to know whether it can be."""
+    name = f"probe:{uuid4()}"
+    yield Statement("probe", {"lane": name})
+    yield Statement("unprobe", {"lane": name})
 
 
 def rows(name: str, /, **values: Any) -> Work[list[Row]]:

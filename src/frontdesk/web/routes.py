@@ -1,6 +1,5 @@
 """The public port: the channels' addresses, and whether we are alive and ready."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
@@ -13,13 +12,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Send
 
-from frontdesk import errors
 from frontdesk.app.gateway import Gateway
+from frontdesk.app.health import find_troubles
 from frontdesk.contracts import channels
 from frontdesk.web import bodies, problems
 from frontdesk.web.doors import Door, Hosts
 
-STORE_SECONDS = 1.0
 RETRY_AFTER_SECONDS = 5
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -122,24 +120,12 @@ class Health:
         return _json({"status": "alive"})
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        trouble = await self._trouble()
-        if trouble is None:
+        troubles = await find_troubles(self._gateway)
+        if not troubles:
             return _json({"status": "ready"})
         headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
-        return problems.respond(HTTPStatus.SERVICE_UNAVAILABLE, trouble, headers)
-
-    async def _trouble(self) -> str | None:
-        """Why messages cannot be worked on at the moment; None when they can."""
-        if not self._gateway.ready:
-            return "The gateway takes no messages: it is starting or shutting down."
-        try:
-            async with asyncio.timeout(STORE_SECONDS):
-                await self._gateway.parts.store.sessions.count(1)
-        except TimeoutError:
-            return f"The store did not answer within {STORE_SECONDS:.0f} second."
-        except errors.StoreError:
-            return "The store does not answer."
-        return None
+        told = " ".join(trouble.outside for trouble in troubles)
+        return problems.respond(HTTPStatus.SERVICE_UNAVAILABLE, told, headers)
 
 
 def _json(data: object) -> Response:

@@ -79,6 +79,10 @@ class Channel:
     async def close(self) -> None:
         """There is nothing to close."""
 
+    def trouble(self) -> str | None:
+        """No user has a token that could be shown."""
+        return inbound.why_nobody(self._options.tokens)
+
     async def _list_models(self, request: channels.Request) -> channels.Response:
         if self._find_user(request) is None:
             return outbound.respond_failure(UNKNOWN_TOKEN)
@@ -130,7 +134,7 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
             log.warning("api_message_not_stored", why=error)
             return outbound.Failure(
                 status=HTTPStatus.SERVICE_UNAVAILABLE,
-                message="The message could not be stored. Send the request again.",
+                message=f"The message could not be stored: {error.outside}. Send the request again.",
                 code="not_stored",
                 again=True,
             )

@@ -74,10 +74,17 @@ class Channel:
     async def close(self) -> None:
         await self._callbacks.close()
 
+    def trouble(self) -> str | None:
+        """None of its secrets can be used: it could tell nobody from anybody."""
+        met = [error for secret in self._options.secrets if (error := _fault(secret))]
+        return " ".join(map(str, met)) if len(met) == len(self._options.secrets) else None
+
     async def _handle(self, request: channels.Request) -> channels.Response:
         secrets = self._usable_secrets(self._options.secrets)
-        if not secrets or self._desk is None:
+        if self._desk is None:
             return inbound.try_later("This endpoint is not ready.")
+        if not secrets:
+            return inbound.try_later("This endpoint has no secret that can be used: tell whoever runs it.")
         try:
             signed_id = webhooks.verify(secrets, request.headers, request.body, now=self._clock.now())
         except errors.SignatureRefused as error:
@@ -97,13 +104,17 @@ class Channel:
         """The secrets that are there: while they are being changed, one may be gone already."""
         found: list[str] = []
         for secret in secrets:
-            try:
-                found.append(_checked(secret()))
-            except (errors.MissingSecret, errors.InvalidInput) as error:
+            if error := _fault(secret):
                 log.warning("webhook_secret_unusable", account=self.account, why=error)
+            else:
+                found.append(secret())
         return found
 
 
-def _checked(secret: str) -> str:
-    webhooks.secret_bytes(secret)
-    return secret
+def _fault(secret: Secret) -> errors.FrontdeskError | None:
+    """Why nothing can be signed with it."""
+    try:
+        webhooks.secret_bytes(secret())
+    except (errors.MissingSecret, errors.InvalidInput) as error:
+        return error
+    return None

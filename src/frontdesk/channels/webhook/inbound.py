@@ -109,7 +109,7 @@ async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channel
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
     except errors.StoreError as error:
         log.warning("webhook_not_stored", account=incoming.source.account, why=error)
-        return try_later("The message could not be stored.")
+        return try_later(f"The message could not be stored: {error.outside}.")
     return _confirmed(receipt)
 
 

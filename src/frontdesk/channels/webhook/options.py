@@ -8,6 +8,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels import checks
 from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import webhooks
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +26,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 1024 * 1024
     timeout_seconds: float = 20.0
     """How long a callback may take in all."""
+
+    @staticmethod
+    def check_secret(_: str, secret: str) -> None:
+        webhooks.secret_bytes(secret)
 
     def __post_init__(self) -> None:
         if not self.secrets:

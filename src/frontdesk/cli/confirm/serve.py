@@ -118,8 +118,7 @@ async def _serve(loaded: Config, place: Place, settings: Settings) -> None:
 
 def _greet(addresses: Addresses, keys: Keys, settings: Settings) -> None:
     if keys.made:
-        output.show("The approver's token, which decides. It is shown this once, and kept in")
-        output.show(f"{keys.token_file}:\n\n    {keys.token()}\n")
+        output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)
     where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
     output.show(f"Approvers decide {where}with: frontdesk confirm list")
     output.show(f"frontdesk takes requests for confirmation at {addresses.url}; the mode is {settings.mode}.")

@@ -8,12 +8,13 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors
-from frontdesk.app import build, reach
+from frontdesk.app import build, reach, sockets
 from frontdesk.cli import one_line, output
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Verdict
@@ -22,6 +23,8 @@ from frontdesk.config import Config
 LEAST_FREE_MIB = 500
 IN_USE = "in use by the running gateway"
 MIB = 1024 * 1024
+INSPECTION_SECONDS = 20.0
+"""How long a large database is looked through for damage."""
 OLDEST_PYTHON = (3, 11)
 
 
@@ -66,6 +69,7 @@ def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
     )
     for check in checks:
         yield check(loaded)
+    yield from _gateway(loaded)
     yield from confirmations.examine(loaded, anchor)
 
 
@@ -77,11 +81,21 @@ def _python() -> Finding:
 
 
 def _disk(loaded: Config) -> Finding:
-    place = next(folder for folder in (loaded.home, *loaded.home.parents) if folder.exists())
-    free = shutil.disk_usage(place).free // MIB
-    short = free < LEAST_FREE_MIB
-    verdict = Verdict.WARNING if short else Verdict.OK
-    return Finding(check="disk", verdict=verdict, text=f"{free} MiB free at {place}")
+    """Room in the home folder and where the database is."""
+    places = {_existing(folder) for folder in (loaded.home, *_folder_of_store(loaded))}
+    free = {place: shutil.disk_usage(place).free // MIB for place in sorted(places)}
+    verdict = Verdict.WARNING if min(free.values()) < LEAST_FREE_MIB else Verdict.OK
+    text = ", ".join(f"{room} MiB free at {place}" for place, room in free.items())
+    return Finding(check="disk", verdict=verdict, text=text)
+
+
+def _existing(folder: Path) -> Path:
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def _folder_of_store(loaded: Config) -> list[Path]:
+    file = reach.file_of(loaded.store_url)
+    return [file.absolute().parent] if file else []
 
 
 def _store(loaded: Config) -> Finding:
@@ -107,13 +121,37 @@ def _held(loaded: Config, name: str, error: errors.StoreLocked) -> Finding:
     return Finding(check="store", verdict=Verdict.WARNING, text=text)
 
 
+def _gateway(loaded: Config) -> Iterator[Finding]:
+    """What the running gateway says of itself."""
+    try:
+        told = asyncio.run(_ask_gateway(loaded))
+    except errors.NoGateway:
+        return
+    except errors.FrontdeskError as error:
+        yield Finding(check="gateway", verdict=Verdict.FAILED, text=one_line(error))
+        return
+    for trouble in told["troubles"]:
+        yield Finding(check="gateway", verdict=Verdict.FAILED, text=" ".join(trouble.split()))
+    for warning in told["warnings"]:
+        yield Finding(check="gateway", verdict=Verdict.WARNING, text=" ".join(warning.split()))
+    if told["ready"]:
+        yield Finding(check="gateway", text=f"process {told['process']} is ready")
+
+
+async def _ask_gateway(loaded: Config) -> dict[str, Any]:
+    return await reach.FarOffice(reach.Line(sockets.socket_of(loaded.home))).status()
+
+
 def _gateway_runs(loaded: Config) -> bool:
     return asyncio.run(reach.is_running(loaded.home))
 
 
 async def _open(loaded: Config) -> None:
+    """Open it, write as a message would, and look for damage for a while."""
     async with await SessionStore.open(loaded.store_url, loaded.gateway, upgrade=False) as sessions:
         await sessions.has_any_sessions()
+        await sessions.store.check()
+        await sessions.store.inspect(INSPECTION_SECONDS)
 
 
 def _agent(loaded: Config) -> Finding:

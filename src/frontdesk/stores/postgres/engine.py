@@ -15,7 +15,7 @@ from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
 from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.work import Row, Statement, Work, rows
+from frontdesk.stores.work import Row, Statement, Work, probe, rows
 
 T = TypeVar("T")
 
@@ -56,6 +56,12 @@ class PostgresEngine:
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
         await self.write(start, lazy=True)
+
+    async def check(self) -> None:
+        await self.write(probe)
+
+    async def inspect(self, seconds: float) -> bool:  # noqa: ARG002 - the server looks after its files
+        return True
 
     @property
     def glanced_rows(self) -> int:

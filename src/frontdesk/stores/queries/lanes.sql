@@ -80,3 +80,11 @@ WHERE holder = :node AND leased_until < micros() /*pg FOR UPDATE */;
 -- name: next_due
 -- When the next lane of a kind has something due.
 SELECT MIN(due_at) FROM lanes WHERE kind = :kind AND due_at IS NOT NULL;
+
+-- name: probe
+-- Whether something can be written.
+INSERT INTO lanes (name, kind) VALUES (:lane, 'probe') RETURNING 1 /*pg , pg_current_xact_id() AS xid */;
+
+-- name: unprobe
+-- Take back what was written to know whether it can be.
+DELETE FROM lanes WHERE name = :lane RETURNING 1;

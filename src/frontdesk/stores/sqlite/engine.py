@@ -7,14 +7,16 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from frontdesk.stores.sql import load_queries
+from frontdesk.stores.sqlite import inspection, wal
+from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import translated
-from frontdesk.stores.sqlite.files import Ownership, Place, create, prepare
+from frontdesk.stores.sqlite.files import Ownership, Place, check_log, create, identify, prepare
 from frontdesk.stores.sqlite.glances import Glances
 from frontdesk.stores.sqlite.lanes import Lane
 from frontdesk.stores.sqlite.posts import Posts
 from frontdesk.stores.sqlite.readers import Readers
 from frontdesk.stores.sqlite.writer import Writer, open_writer
-from frontdesk.stores.work import Row, Work, rows
+from frontdesk.stores.work import Row, Work, probe, rows
 
 T = TypeVar("T")
 
@@ -26,22 +28,25 @@ class SqliteEngine:
     """Owns the file. Every write waits for the commit that holds it; concurrent writes share one."""
 
     def __init__(self, place: Place, *, upgrade: bool = True) -> None:
-        self._name = place.name
+        self._place = place
+        self._condition = Condition(place.name)
         prepare(place)
         self._ownership = Ownership(place.path) if place.path else None
         with ExitStack() as opened:
             opened.callback(self._release)
             if place.path:
+                check_log(place.path)
                 create(place.path)
             queries = load_queries("sqlite", adapt=str)
             self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
-            self._glances = Glances(place, queries) if place.path else None
+            self._glances = Glances(place, queries, self._condition) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
-            readers = Readers(place, queries, READERS) if place.path else None
+            readers = Readers(place, queries, READERS, self._condition) if place.path else None
             opened.pop_all()
-        self._writer = Lane("writer", Writer(self._db, queries, place).serve, threads=1)
+        self._file = identify(place.path) if place.path else None
+        self._writer = Lane("writer", Writer(self._db, queries, place, self._condition).serve, threads=1)
         self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
 
@@ -55,6 +60,31 @@ class SqliteEngine:
         await self._posts.stored()
         lane = self._readers or self._writer
         return cast("T", await lane.run(start, lazy=True))
+
+    async def check(self) -> None:
+        if self._condition.damage:
+            raise self._condition.damage
+        if not (self._condition.is_known_good and self._is_in_place()):
+            await self.write(probe)
+        if self._condition.is_full:
+            await asyncio.to_thread(self._check_room)
+            self._condition.found_room()
+
+    def _is_in_place(self) -> bool:
+        """Whether the file still stands under its name, as long as it was."""
+        if self._file is None or self._place.path is None:
+            return True
+        found = identify(self._place.path)
+        return found is not None and found.is_same_file(self._file) and found.size >= self._file.size
+
+    def _check_room(self) -> None:
+        with translated(self._place.name):
+            wal.check_room(self._place)
+
+    async def inspect(self, seconds: float) -> bool:
+        if self._place.path is None:
+            return True
+        return await asyncio.to_thread(inspection.look_through, self._place, seconds)
 
     @property
     def glanced_rows(self) -> int:
@@ -79,7 +109,7 @@ class SqliteEngine:
             self._glances.close()
         await self._writer.close()
         try:
-            with translated(self._name):
+            with translated(self._place.name):
                 await asyncio.to_thread(self._db.close)
         finally:
             self._release()

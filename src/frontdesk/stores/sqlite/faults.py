@@ -20,6 +20,26 @@ NO_ROOM_TO_SHARE = apsw.SQLITE_IOERR_SHMSIZE
 """The memory that connections share is a file, too, and could not grow."""
 
 
+HURTS_EVERYBODY = (
+    *LOSES_THE_GROUP,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.NotADBError,
+    apsw.BusyError,
+    apsw.LockedError,
+)
+"""Errors that are the store's: the next write would meet them, too."""
+
+
+class FileGone(apsw.IOError):
+    """The file under our name is not the one that we opened."""
+
+
+class FileCut(apsw.CorruptError):
+    """The file is shorter than it was."""
+
+
 def translate(error: apsw.Error, path: str) -> errors.StoreError:
     match error:
         case apsw.FullError():
@@ -30,6 +50,8 @@ def translate(error: apsw.Error, path: str) -> errors.StoreError:
             return errors.ReadOnlyStore(path=path)
         case apsw.NotADBError():
             return errors.ForeignDatabase(path=path, why="not an SQLite file")
+        case FileGone():
+            return errors.DatabaseGone(path=path)
         case apsw.CorruptError():
             return errors.CorruptDatabase(path=path, why=str(error))
         case apsw.BusyError() | apsw.LockedError():

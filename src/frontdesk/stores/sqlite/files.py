@@ -149,6 +149,25 @@ def prepare(place: Place) -> None:
         _check_file(place.path)
 
 
+def check_log(path: Path) -> None:
+    """A log without its database is not to be begun anew over: SQLite would empty it."""
+    log_size, size = _size(log_of(path)), _size(path)
+    if log_size and not size:
+        raise errors.LogWithoutDatabase(path=path, what="missing" if size is None else "empty")
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _size(path: Path) -> int | None:
+    with translated_os(path):
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+
+
 def create(path: Path) -> None:
     """Make the file, readable by its user alone, unless it is there.
 
@@ -184,13 +203,24 @@ def _translate_os(path: Path, error: OSError) -> errors.StoreError:
     return errors.StoreFailed(path=path, why=error.strerror)
 
 
-def identify(path: Path) -> tuple[int, int] | None:
+class Footprint(NamedTuple):
+    """Which file it is, and how long."""
+
+    device: int
+    inode: int
+    size: int
+
+    def is_same_file(self, other: "Footprint") -> bool:
+        return self[:2] == other[:2]
+
+
+def identify(path: Path) -> Footprint | None:
     """Which file stands under a name, None when there is none."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return Footprint(found.st_dev, found.st_ino, found.st_size)
 
 
 def _check_filesystem(place: Place) -> None:

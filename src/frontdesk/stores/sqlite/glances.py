@@ -8,7 +8,8 @@ from typing import Any
 import apsw
 
 from frontdesk.stores.sql import Query
-from frontdesk.stores.sqlite.faults import translate, translated
+from frontdesk.stores.sqlite.condition import Condition
+from frontdesk.stores.sqlite.faults import translated
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.work import Row
 
@@ -20,12 +21,12 @@ CACHE_KIB = 16 * 1024
 class Glances:
     """A connection for look-ups by key, as long as the disk behind it answers at once."""
 
-    def __init__(self, place: Place, queries: dict[str, Query]) -> None:
-        self._name = place.name
+    def __init__(self, place: Place, queries: dict[str, Query], condition: Condition) -> None:
+        self._condition = condition
         self._queries = queries
         self._avoided_until = 0.0
         self._busy = threading.Lock()  # several event loops may share the store
-        with translated(self._name):
+        with translated(place.name):
             self._db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
             self._db.pragma("cache_size", -CACHE_KIB)
 
@@ -40,7 +41,7 @@ class Glances:
         try:
             found = self._db.execute(query.sql, query.arguments(values)).fetchall()
         except apsw.Error as error:
-            raise translate(error, self._name) from error
+            raise self._condition.note(error, writing=False) from error
         finally:
             self._busy.release()
         if time.monotonic() - began > SLOW_SECONDS:

@@ -7,7 +7,8 @@ import apsw
 
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite.clock import add_clock
-from frontdesk.stores.sqlite.faults import translate, translated
+from frontdesk.stores.sqlite.condition import Condition
+from frontdesk.stores.sqlite.faults import translated
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.lanes import Job, answer, drive
 
@@ -18,8 +19,8 @@ CACHE_KIB = 8 * 1024
 class Readers:
     """Runs each job in a snapshot of its own; every thread has a connection."""
 
-    def __init__(self, place: Place, queries: dict[str, Query], threads: int) -> None:
-        self._name = place.name
+    def __init__(self, place: Place, queries: dict[str, Query], threads: int, condition: Condition) -> None:
+        self._condition = condition
         self._queries = queries
         self._idle: list[apsw.Connection] = []
         with ExitStack() as opened:
@@ -46,7 +47,7 @@ class Readers:
                 if db.in_transaction:
                     cursor.execute("COMMIT")
         except apsw.Error as error:
-            job.error = translate(error, self._name)
+            job.error = self._condition.note(error, writing=False)
         except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
             job.error = error
 

@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import apsw
 
 from frontdesk.logs import get_logger
-from frontdesk.stores.sqlite.files import Place
+from frontdesk.stores.sqlite.files import Place, log_of
 
 log = get_logger(__name__)
 
 FRAME_BYTES = 4096 + 24
+HEADER_BYTES = 32
+FRAME_HEADER_BYTES = 24
+PENDING_BYTE = 1 << 30
+"""SQLite keeps the page with this byte free."""
+ROOM_BYTES = 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 
 
@@ -34,6 +40,41 @@ def _locked(db: apsw.Connection) -> Iterator[None]:
         yield
     finally:
         db.execute("ROLLBACK")
+
+
+def check_room(place: Place) -> None:
+    """FullError or IOError unless a file as large as the largest message can be written and synced."""
+    flags = [apsw.SQLITE_OPEN_TEMP_DB | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, 0]
+    name = f"{place.name}-room"
+    file = apsw.VFSFile(place.vfs or "", name, flags)
+    try:
+        for offset in range(0, ROOM_BYTES, CHUNK_BYTES):
+            file.xWrite(bytes(CHUNK_BYTES), offset)
+        file.xSync(apsw.SQLITE_SYNC_NORMAL)
+    finally:
+        file.xClose()
+        Path(name).unlink(missing_ok=True)
+
+
+def missing_pages(path: Path, page_bytes: int, pages: int) -> int:
+    """How many of a database's pages are neither in its file nor in its log: they were cut off."""
+    there = path.stat().st_size // page_bytes
+    never_used = PENDING_BYTE // page_bytes + 1
+    missing = set(range(there + 1, pages + 1)) - {never_used}
+    return len(missing - _logged_pages(log_of(path), page_bytes)) if missing else 0
+
+
+def _logged_pages(log: Path, page_bytes: int) -> set[int]:
+    """The pages that a log has frames of."""
+    try:
+        content = log.read_bytes()
+    except FileNotFoundError:
+        return set()
+    salts = content[16:24]
+    frames = range(HEADER_BYTES, len(content) - FRAME_HEADER_BYTES, page_bytes + FRAME_HEADER_BYTES)
+    return {
+        int.from_bytes(content[at : at + 4], "big") for at in frames if content[at + 8 : at + 16] == salts
+    }
 
 
 def write_again(place: Place) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -14,7 +15,8 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
 from frontdesk.stores.sqlite.clock import add_clock
-from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, is_failed_sync, translate, translated
+from frontdesk.stores.sqlite.condition import Condition
+from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, FileCut, FileGone, is_failed_sync, translated
 from frontdesk.stores.sqlite.files import Place, identify
 from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
 from frontdesk.stores.work import Mergeable, Work
@@ -37,6 +39,8 @@ def open_writer(place: Place, *, upgrade: bool = True) -> tuple[apsw.Connection,
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
             add_clock(db)
+            if place.path:
+                _check_whole(db, place.path)
             upgraded = schema.migrate(db, place, upgrade=upgrade)
             _tune(db)
             if place.path:
@@ -45,6 +49,12 @@ def open_writer(place: Place, *, upgrade: bool = True) -> tuple[apsw.Connection,
             db.close(True)
             raise
         return db, upgraded
+
+
+def _check_whole(db: apsw.Connection, path: Path) -> None:
+    pages, page_bytes = int(db.pragma("page_count")), int(db.pragma("page_size"))
+    if missing := wal.missing_pages(path, page_bytes, pages):
+        raise FileCut(f"{missing} of its {pages} pages are cut off")
 
 
 def _tune(db: apsw.Connection) -> None:
@@ -62,8 +72,11 @@ def _tune(db: apsw.Connection) -> None:
 class Writer:
     """Runs jobs one after the other and commits them in groups."""
 
-    def __init__(self, db: apsw.Connection, queries: dict[str, Query], place: Place) -> None:
+    def __init__(
+        self, db: apsw.Connection, queries: dict[str, Query], place: Place, condition: Condition
+    ) -> None:
         self._db = db
+        self._condition = condition
         self._cursor = db.cursor()
         self._queries = queries
         self._place = place
@@ -82,7 +95,7 @@ class Writer:
                 again = self._try_to_commit(group)
                 answer(job for job in group if job not in again)
                 group = again
-            if self._log_pages >= CHECKPOINT_PAGES:
+            if self._log_pages >= CHECKPOINT_PAGES and not self._condition.damage:
                 self._checkpoint()
 
     def _try_to_commit(self, group: list[Job]) -> list[Job]:
@@ -130,8 +143,20 @@ class Writer:
 
     def _finish(self) -> None:
         self._cursor.execute("COMMIT")
-        if self._place.path and identify(self._place.path) != self._file:
-            raise apsw.IOError("the database file was moved or deleted")
+        self._check_file()
+        if self._durable:
+            self._condition.wrote()
+
+    def _check_file(self) -> None:
+        """What was committed is in the file that the next start finds, and the rest of it still is."""
+        if self._place.path is None or self._file is None:
+            return
+        found = identify(self._place.path)
+        if found is None or not found.is_same_file(self._file):
+            raise FileGone
+        if found.size < self._file.size:
+            raise FileCut("it was cut off")
+        self._file = found
 
     def _run_together(self, group: list[Job]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
@@ -162,9 +187,17 @@ class Writer:
         return [job for job in jobs if job.result is None]
 
     def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
+        met = self._meet(error)
         for job in group:
-            job.error = translate(error, self._name)
+            job.error = met
         return []
+
+    def _meet(self, error: apsw.Error) -> errors.StoreError:
+        """What was damaged is left as it is: what can be saved of it is in the log, too."""
+        met = self._condition.note(error, writing=True)
+        if self._condition.damage:
+            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return met
 
     def _choose_sync(self, durable: bool) -> None:
         """Lazy work needs no fsync of its own: the next durable commit covers it."""
@@ -186,7 +219,7 @@ class Writer:
         except LOSES_THE_GROUP:
             raise
         except apsw.Error as error:
-            job.error = translate(error, self._name)
+            job.error = self._meet(error)
             self._undo(alone)
         except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
             job.error = error

@@ -1,0 +1,59 @@
+"""Whether messages are taken in and worked on, and if not, why: by what really happens to them."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Channel, Watchful
+
+if TYPE_CHECKING:
+    from frontdesk.app.gateway import Gateway
+
+STORE_SECONDS = 1.0
+NOT_RUNNING = "The gateway takes no messages: it is starting or shutting down."
+SLOW = f"The store did not answer within {STORE_SECONDS:.0f} second."
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Why messages are refused, or not worked on."""
+
+    why: str
+    """For the owner: what it is about, and what to do."""
+    outside: str
+    """For anybody: no name, no path."""
+
+
+async def find_troubles(gateway: "Gateway") -> list[Trouble]:
+    """Everything that keeps the gateway from being ready; nothing when it is."""
+    if not gateway.ready:
+        return [Trouble(why=NOT_RUNNING, outside=NOT_RUNNING)]
+    return [*await _store_troubles(gateway), *_channel_troubles(gateway)]
+
+
+async def _store_troubles(gateway: "Gateway") -> list[Trouble]:
+    store = gateway.parts.store
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            await store.check()
+            await store.sessions.count(1)
+    except TimeoutError:
+        return [Trouble(why=SLOW, outside=SLOW)]
+    except errors.StoreError as error:
+        return [Trouble(why=str(error), outside=f"No message can be stored: {error.outside}.")]
+    return []
+
+
+def _channel_troubles(gateway: "Gateway") -> Iterator[Trouble]:
+    for channel in gateway.parts.channels.values():
+        why = channel.trouble() if isinstance(channel, Watchful) else None
+        if why is not None:
+            name = name_of(channel)
+            outside = f"The channel {name} takes no messages: it is not set up rightly."
+            yield Trouble(why=f"The channel {name} takes no messages: {why}", outside=outside)
+
+
+def name_of(channel: Channel) -> str:
+    return f"{channel.name}@{channel.account}" if channel.account else str(channel.name)
