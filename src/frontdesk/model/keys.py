@@ -13,6 +13,8 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType, SessionSource
 
 DEFAULT_NAMESPACE = "main"
+PERSON, THREAD = MARKS = ("@", "#")
+"""Before a person, and before a thread that stands where a chat is missing, where ids are free text."""
 MAX_KEY_BYTES = 2048
 MAX_SESSION_ID_BYTES = 255
 SHOWN_CHARACTERS = 100
@@ -21,6 +23,10 @@ _CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_CONTROL}]")
 _UNSAFE_IN_PART = re.compile(rf"[/\\:%{_CONTROL}]|\.{{2,}}")
 _DRIVE = re.compile(r"[A-Za-z]:")
+
+
+Part = tuple[str, str]
+"""An id of a key and the mark before it."""
 
 
 class Rule(StrEnum):
@@ -62,7 +68,8 @@ def address(
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
     head = ("agent", _namespace(profile), place_of(source), source.chat_type)
     shared = source.chat_type is not ChatType.DM and rule is not Rule.PER_USER
-    return Address(":".join((*head, *map(encode_part, parts))), rule, shared)
+    write = _marked if source.platform.free_text_ids else _plain
+    return Address(":".join((*head, *(write(*part) for part in parts))), rule, shared)
 
 
 def build_session_key(
@@ -73,7 +80,10 @@ def build_session_key(
     *,
     aliases: Mapping[str, str] | None = None,
 ) -> str:
-    """The session key: ``agent:<namespace>:<platform>:<chat_type>[:<chat>][:<thread>][:<participant>]``."""
+    """The session key: ``agent:<namespace>:<platform>:<chat_type>[:<chat>][:<thread>][:<participant>]``.
+
+    Where a platform's ids are free text, a person has a leading ``@``, and a thread without a chat ``#``.
+    """
     return address(source, group_sessions_per_user, thread_sessions_per_user, profile, aliases).key
 
 
@@ -103,22 +113,34 @@ def identities(source: SessionSource, aliases: Mapping[str, str] | None) -> tupl
     return source.chat_id, participant
 
 
-def _dm_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[str], Rule]:
-    tail = [thread] if thread else []
+def _dm_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], Rule]:
+    tail = [("", thread)] if thread else []
     if chat:
-        return [chat, *tail], Rule.DM_CHAT
+        return [("", chat), *tail], Rule.DM_CHAT
     if participant:
-        return [participant, *tail], Rule.DM_PARTICIPANT
-    return tail, Rule.DM_THREAD if thread else Rule.BARE
+        return [(PERSON, participant), *tail], Rule.DM_PARTICIPANT
+    return [(THREAD, thread)] if thread else [], Rule.DM_THREAD if thread else Rule.BARE
 
 
-def _group_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[str], Rule]:
-    parts = [part for part in (chat, thread, participant) if part]
+def _group_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], Rule]:
+    parts = [("", chat)] if chat else []
+    if thread:
+        parts.append(("" if chat else THREAD, thread))
     if participant:
-        return parts, Rule.PER_USER
+        return [*parts, (PERSON, participant)], Rule.PER_USER
     if thread:
         return parts, Rule.SHARED_THREAD
     return parts, Rule.SHARED_CHAT if chat else Rule.BARE
+
+
+def _plain(_: str, text: str) -> str:
+    return encode_part(text)
+
+
+def _marked(mark: str, text: str) -> str:
+    """An id with its mark; one that begins like a mark is not taken for marked."""
+    encoded = encode_part(text)
+    return mark + (_percent(encoded[0]) + encoded[1:] if encoded[:1] in MARKS else encoded)
 
 
 def _namespace(profile: str | None) -> str:

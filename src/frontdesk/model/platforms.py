@@ -17,6 +17,7 @@ class Platform(str):
     __slots__ = ()
     _known: ClassVar[dict[str, "Platform"]] = {}
     _redactable: ClassVar[set[str]] = set()
+    _distinct: ClassVar[set[str]] = set()
 
     LOCAL: ClassVar["Platform"]
     TELEGRAM: ClassVar["Platform"]
@@ -41,8 +42,9 @@ class Platform(str):
         return known
 
     @classmethod
-    def register(cls, name: str, *, pii_safe: bool = False) -> "Platform":
-        """Add a plug-in's platform; ``pii_safe`` says that its ids may be redacted."""
+    def register(cls, name: str, *, pii_safe: bool = False, distinct_ids: bool = False) -> "Platform":
+        """Add a plug-in's platform. ``pii_safe`` says that its ids may be redacted, ``distinct_ids`` that an
+        id of a thread, a person and a chat never coincide."""
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise errors.InvalidInput(
                 what=f"Platform name {name!r}", why="use a-z, 0-9, '_' and '-', at most 64 characters"
@@ -51,6 +53,8 @@ class Platform(str):
             cls._known[name] = str.__new__(cls, name)
         if pii_safe:
             cls._redactable.add(name)
+        if distinct_ids:
+            cls._distinct.add(name)
         return cls._known[name]
 
     @classmethod
@@ -69,6 +73,11 @@ class Platform(str):
         return str(self) in self._redactable
 
     @property
+    def free_text_ids(self) -> bool:
+        """Whether anything may be an id here, so that one of a thread can be the same as one of a person."""
+        return str(self) not in self._distinct
+
+    @property
     def value(self) -> str:
         return str(self)
 
@@ -76,25 +85,30 @@ class Platform(str):
         return str.__str__(self)
 
 
-_BUILT_IN = {
-    "local": False,
-    "telegram": True,
-    "discord": False,
-    "slack": False,
-    "whatsapp": True,
-    "signal": True,
-    "matrix": False,
-    "email": False,
-    "webhook": False,
-    "api_server": False,
-    "bluebubbles": True,
-    "feishu": False,
-    "weixin": False,
-    "yuanbao": False,
-    "web": False,
-}
-for _name, _pii_safe in _BUILT_IN.items():
-    setattr(Platform, _name.upper(), Platform.register(_name, pii_safe=_pii_safe))
+_BUILT_IN = (
+    "local",
+    "telegram",
+    "discord",
+    "slack",
+    "whatsapp",
+    "signal",
+    "matrix",
+    "email",
+    "webhook",
+    "api_server",
+    "bluebubbles",
+    "feishu",
+    "weixin",
+    "yuanbao",
+    "web",
+)
+_PII_SAFE = {"telegram", "whatsapp", "signal", "bluebubbles"}
+_FREE_TEXT_IDS = {"webhook", "api_server", "web"}
+for _name in _BUILT_IN:
+    _platform = Platform.register(
+        _name, pii_safe=_name in _PII_SAFE, distinct_ids=_name not in _FREE_TEXT_IDS
+    )
+    setattr(Platform, _name.upper(), _platform)
 
 
 class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):

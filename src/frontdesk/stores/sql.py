@@ -23,13 +23,19 @@ class Query(NamedTuple):
     """The values of the parameters, in their order."""
 
 
-def load_queries(dialect: str, adapt: Callable[[str], str]) -> dict[str, Query]:
+def load_queries(dialect: str, adapt: Callable[[str], str], folder: str = "queries") -> dict[str, Query]:
     """The queries of both dialects and the dialect's own, by name."""
     found: dict[str, Query] = {}
-    for folder in (files("frontdesk.stores") / "queries", files(f"frontdesk.stores.{dialect}") / "queries"):
-        for file in sorted(folder.iterdir(), key=lambda file: file.name):
-            found |= parse_queries(adapt(file.read_text(encoding="utf-8")), numbered=_numbered(dialect))
+    for place in (files("frontdesk.stores") / folder, files(f"frontdesk.stores.{dialect}") / folder):
+        for text in _scripts(place):
+            found |= parse_queries(adapt(text), numbered=_numbered(dialect))
     return found
+
+
+def _scripts(folder: Traversable) -> list[str]:
+    """The folder's SQL files, by name."""
+    found = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda f: f.name)
+    return [file.read_text(encoding="utf-8") for file in found]
 
 
 def _numbered(dialect: str) -> str:
@@ -81,6 +87,4 @@ def _picking(parameters: Sequence[str], lists_as_json: bool) -> Callable[[dict[s
 
 def load_migrations(dialect: str) -> list[str]:
     """The dialect's migrations in order; the first brings an empty database to version 1."""
-    folder: Traversable = files(f"frontdesk.stores.{dialect}") / "migrations"
-    found = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda f: f.name)
-    return [file.read_text(encoding="utf-8") for file in found]
+    return _scripts(files(f"frontdesk.stores.{dialect}") / "migrations")

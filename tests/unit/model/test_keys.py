@@ -374,3 +374,80 @@ def test_error_repeats_only_the_beginning_of_a_long_text(check: Callable[[str], 
         check("k" * 3000)
     assert "k" * 99 + "…" in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+# Marks, where ids are free text
+
+
+FREE = ["webhook", "api_server", "web", "pigeon-post"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pigeons() -> None:
+    Platform.register("pigeon-post")
+    Platform.register("numbered-post", distinct_ids=True)
+
+
+@pytest.mark.parametrize("platform", FREE)
+@pytest.mark.parametrize(
+    ("chat_type", "fields", "tail"),
+    [
+        ("dm", {"chat_id": "c", "user_id": "u", "thread_id": "t"}, ":c:t"),
+        ("dm", {"user_id": "u"}, ":@u"),
+        ("dm", {"user_id": "u", "user_id_alt": "a", "thread_id": "t"}, ":@a:t"),
+        ("dm", {"thread_id": "t"}, ":#t"),
+        ("group", {"chat_id": "c", "user_id": "u"}, ":c:@u"),
+        ("group", {"chat_id": "c", "thread_id": "t", "user_id": "u"}, ":c:t"),
+        ("group", {"thread_id": "t", "user_id": "u"}, ":#t"),
+        ("channel", {"user_id": "u"}, ":@u"),
+        ("group", {"chat_id": "@c", "user_id": "#u"}, ":%40c:@%23u"),
+        ("group", {"chat_id": "c", "thread_id": "@t"}, ":c:%40t"),
+        ("dm", {"chat_id": "#c"}, ":%23c"),
+        ("dm", {"chat_id": "c@d#e"}, ":c@d#e"),
+    ],
+)
+def test_people_and_threads_without_a_chat_are_marked_where_ids_are_free_text(
+    platform: str, chat_type: str, fields: dict[str, str], tail: str
+) -> None:
+    made = build_session_key(source(chat_type, platform, **fields))
+    assert made == f"agent:main:{platform}:{chat_type}{tail}"
+
+
+def test_isolated_person_in_a_thread_is_marked_behind_it() -> None:
+    given_source = source("group", "webhook", chat_id="c", thread_id="t", user_id="u")
+    key = build_session_key(given_source, thread_sessions_per_user=True)
+    assert key == "agent:main:webhook:group:c:t:@u"
+
+
+@pytest.mark.parametrize("platform", ["telegram", "local", "matrix", "email", "numbered-post"])
+def test_keys_have_no_marks_where_ids_cannot_coincide(platform: str) -> None:
+    given_source = source("group", platform, chat_id="#c", user_id="@u")
+    assert build_session_key(given_source) == f"agent:main:{platform}:group:#c:@u"
+
+
+odd_ids = st.sampled_from(["7", "@7", "#7", "%407", "@@7", ":7", "8"]) | strategies.some_id
+
+
+@given(odd_ids, odd_ids, odd_ids, st.sampled_from(["group", "channel", "thread"]), strategies.settings)
+def test_shared_key_of_a_thread_is_never_a_person_s_own(
+    chat: str, thread: str, person: str, chat_type: str, settings: dict[str, Any]
+) -> None:
+    shared = source(chat_type, "webhook", chat_id=chat, thread_id=thread, user_id="somebody")
+    assume(is_shared_multi_user_session(shared, **settings))
+    own = source(chat_type, "webhook", chat_id=chat, user_id=person)
+    in_thread = source(chat_type, "webhook", thread_id=chat, user_id=person)
+    keys = {build_session_key(each, **settings) for each in (own, in_thread)}
+    assert build_session_key(shared, **settings) not in keys
+
+
+@given(st.data())
+def test_different_addresses_have_different_keys_where_ids_are_free_text(data: st.DataObject) -> None:
+    """What the key says can be read back from it."""
+
+    def drawn() -> tuple[tuple[str | None, ...], str]:
+        ids = [data.draw(st.none() | odd_ids) for _ in range(3)]
+        given_source = source("group", "webhook", chat_id=ids[0] or "", thread_id=ids[1], user_id=ids[2])
+        return tuple(each or None for each in ids), build_session_key(given_source, True, True)
+
+    (one, key), (other, another) = drawn(), drawn()
+    assert (key == another) is (one == other)

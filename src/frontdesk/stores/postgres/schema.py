@@ -1,5 +1,7 @@
 """Bringing the schema up to date, or refusing it."""
 
+from functools import partial
+
 import asyncpg
 
 from frontdesk import errors
@@ -8,7 +10,10 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import Link, connect, disconnect
+from frontdesk.stores.postgres.transactions import adapt, drive
 from frontdesk.stores.sql import Query, load_migrations
+from frontdesk.stores.upgrades import load_step_queries, step_after
+from frontdesk.stores.work import Row, Statement
 
 APPLICATION = "frontdesk"
 OLDEST_SERVER = 13
@@ -96,7 +101,13 @@ class _Preparation:
             await self._link.execute(f'CREATE SCHEMA "{self._schema}"')
         for script in self._migrations[await self._version() :]:
             await self._link.execute(script)
+            if step := step_after(script):
+                await drive(step(), partial(self._answer, load_step_queries("postgres", adapt)))
         await self._ask("set_version", len(self._migrations))
+
+    async def _answer(self, queries: dict[str, Query], statement: Statement) -> list[Row]:
+        query = queries[statement.name]
+        return [tuple(row) for row in await self._link.fetch(query.sql, *query.arguments(statement.values))]
 
     async def _ask(self, name: str, *arguments: object) -> list[asyncpg.Record]:
         return await self._link.fetch(self._queries[name].sql, *arguments)

@@ -1,0 +1,14 @@
+-- Keys with marks, where ids are free text: what is kept under keys of the older form moves over.
+-- step: mark_keys
+
+CREATE TEMP TABLE moved_sessions (
+    id TEXT NOT NULL PRIMARY KEY, old_key TEXT NOT NULL, new_key TEXT NOT NULL
+) ON COMMIT DROP;
+
+CREATE TEMP TABLE moved_turns (
+    id TEXT NOT NULL PRIMARY KEY, old_key TEXT NOT NULL, new_key TEXT NOT NULL
+) ON COMMIT DROP;
+
+CREATE TEMP TABLE moved_keys (
+    old_key TEXT NOT NULL PRIMARY KEY, new_key TEXT NOT NULL
+) ON COMMIT DROP;
