@@ -171,6 +171,27 @@ def test_database_that_is_taken_away_is_told(tmp_path: Path, receiver: Receiver,
         desk.assert_not_ready()
 
 
+def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.url, there = "http://127.0.0.1:1/", receiver.url
+    with running(tmp_path, tmp_path / "state.db", receiver) as desk:
+        for number in range(3):
+            assert desk.send(number, chat="c1")[0] == 202
+
+        def listed(*arguments: str) -> str:
+            return program.run(tmp_path, "deliveries", "list", *arguments, **desk.environment).stdout
+
+        assert wait_for(lambda: len(json.loads(listed("--json"))) == 3)
+        behind, _, first = json.loads(listed("--json"))
+        assert (first["state"] in ("pending", "sending"), first["attempts"] > 0) == (True, True)
+        assert "ConnectError" in first["error"]
+        assert (behind["attempts"], behind["next_try_at"]) == (0, None)
+        table = listed()
+        assert "ConnectError" in table
+        assert "waits for the one before it" in table
+        assert re.search(r"in \d+ s|now", table)
+    receiver.url = there
+
+
 def damage_transcripts(database: Path) -> None:
     with contextlib.closing(apsw.Connection(str(database))) as db:
         sql = "SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' ORDER BY path"

@@ -405,3 +405,43 @@ async def test_what_nobody_collects_is_given_up_in_the_open(store: Store) -> Non
     assert await store.deliveries.expire_boxes(NOW, 10) == 0
     assert await store.deliveries.expire_boxes(NOW + timedelta(days=1), 10) == 1
     assert [each.id for each in await store.deliveries.troubled(10)] == ["d1"]
+
+
+async def tried_in_vain(store: Store, node: int, name: str, chat: str) -> Delivery:
+    """A delivery that is to be tried again in an hour."""
+    source = SessionSource(platform=Platform.WEBHOOK, chat_id=chat, user_id="u1", account="shop")
+    await store.deliveries.add([make_delivery(name, lanes.chat_lane(source), to=source)])
+    (claim,) = await store.deliveries.claim(node, 1, NOW)
+    later = Settlement(state=deliveries.State.PENDING, retry_at=NOW + timedelta(hours=1), error="away")
+    await store.deliveries.settle(claim, later, NOW)
+    return claim.delivery
+
+
+async def test_late_deliveries_are_listed_with_those_behind_them(store: Store, node: int) -> None:
+    await store.deliveries.add([make_delivery("fresh", "chat:webhook::other:")])
+    await store.deliveries.claim(node, 1, NOW)
+    assert await store.deliveries.late(10) == []
+    first = await tried_in_vain(store, node, "first", "a")
+    await store.deliveries.add([make_delivery("behind", first.lane)])
+    behind, late = await store.deliveries.late(10)
+    assert (late.id, late.attempts, late.error, late.due_at) == ("first", 1, "away", NOW + timedelta(hours=1))
+    assert (behind.id, behind.attempts, behind.error) == ("behind", 0, None)
+    assert [each.id for each in await store.deliveries.late(1)] == ["behind"]
+    assert await store.deliveries.troubled(10) == []
+    (claim,) = await store.deliveries.claim(node, 1, NOW + timedelta(hours=2))
+    assert claim.delivery.id == "first"
+    assert {each.id for each in await store.deliveries.late(10)} == {"first", "behind"}
+
+
+async def test_late_delivery_that_is_brought_forward_is_due_now(store: Store, node: int) -> None:
+    late = [await tried_in_vain(store, node, f"d{chat}", f"c{chat}") for chat in range(3)]
+    assert await store.deliveries.claim(node, 10, NOW) == []
+    await store.deliveries.bring_forward(late[:2], NOW)
+    claims = await store.deliveries.claim(node, 10, NOW)
+    assert sorted(claim.delivery.id for claim in claims) == ["d0", "d1"]
+    await store.deliveries.bring_forward(late, NOW)
+    assert [claim.delivery.id for claim in await store.deliveries.claim(node, 10, NOW)] == ["d2"]
+    for claim in claims:
+        await store.deliveries.settle(claim, Settlement(state=deliveries.State.SENT), NOW)
+    await store.deliveries.bring_forward(late, NOW)
+    assert await store.deliveries.claim(node, 10, NOW) == []

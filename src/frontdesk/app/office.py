@@ -18,7 +18,7 @@ from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
 from frontdesk.formats import exports
 from frontdesk.model import access, inputs
-from frontdesk.model.deliveries import Delivery
+from frontdesk.model.deliveries import Delivery, State
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource
@@ -153,9 +153,11 @@ class Office:
             yield piece
 
     async def list_deliveries(self, limit: int = LIST_LIMIT) -> list[Plain]:
-        """Answers that did not arrive or may not have, newest first."""
-        found = await self._store.deliveries.troubled(inputs.check_limit(limit))
-        return [_plain_delivery(each) for each in found]
+        """Answers that did not arrive, or not yet at the first attempt, or may not have; newest first."""
+        most = inputs.check_limit(limit)
+        found = [*await self._store.deliveries.troubled(most), *await self._store.deliveries.late(most)]
+        found.sort(key=lambda each: each.number, reverse=True)
+        return [_plain_delivery(each) for each in found[:most]]
 
     async def resend_delivery(self, delivery_id: str) -> Plain:
         """Send an answer again that is in trouble; whether it was, and what it is now."""
@@ -238,6 +240,12 @@ def _where(source: SessionSource) -> str:
     return f"{place} ({chat})" if direct else place
 
 
+def _next_try(delivery: Delivery) -> str | None:
+    """When it is tried again by itself; what waits behind another one goes when that has arrived."""
+    retried = delivery.state is State.PENDING and delivery.error is not None and delivery.due_at is not None
+    return delivery.due_at.isoformat() if retried and delivery.due_at else None
+
+
 def _plain_delivery(delivery: Delivery) -> Plain:
     return {
         "id": delivery.id,
@@ -250,6 +258,7 @@ def _plain_delivery(delivery: Delivery) -> Plain:
         "text": delivery.text,
         "error": delivery.error,
         "attempts": delivery.attempts,
+        "next_try_at": _next_try(delivery),
         "turn_id": delivery.turn_id,
         "session_id": delivery.session_id,
         "created_at": delivery.created_at.isoformat(),

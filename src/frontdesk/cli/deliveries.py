@@ -1,6 +1,8 @@
 """``frontdesk deliveries``: answers that did not arrive."""
 
+import math
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ import click
 from frontdesk.app.office import LIST_LIMIT
 from frontdesk.cli import output
 from frontdesk.cli.asking import JSON, ask, limit_option
+
+HEADINGS = ("ID", "SINCE", "STATE", "TRIES", "NEXT", "WHERE", "WHY", "TEXT")
+BEHIND = "waits for the one before it"
 
 
 @click.group()
@@ -21,14 +26,28 @@ def command() -> None:
 @JSON
 @click.pass_obj
 def list_deliveries(config_file: Path | None, limit: int, as_json: bool) -> None:
-    """List answers that were given up (dead) or may not have arrived (unknown), the newest first."""
+    """List answers that have not arrived, the newest first.
+
+    Given up (dead), perhaps arrived (unknown), or tried in vain so far (pending, sending) with when they are
+    tried again; and those that wait behind them.
+    """
     found = ask(config_file, lambda office: office.list_deliveries(limit))
     if as_json:
         output.show_json(found)
     elif found:
-        output.show_table(("ID", "SINCE", "STATE", "WHERE", "WHY", "TEXT"), list(map(_row, found)))
+        output.show_table(HEADINGS, list(map(_row, found)))
     else:
-        output.show("Every answer has arrived, or is on its way.")
+        output.show("Every answer has arrived, or is on its way for the first time.")
+
+
+def _next(delivery: dict[str, Any]) -> str:
+    """When it is tried again, from now on."""
+    if delivery["state"] == "sending":
+        return "now"
+    if delivery["next_try_at"] is None:
+        return "-"
+    seconds = (datetime.fromisoformat(delivery["next_try_at"]) - datetime.now(UTC)).total_seconds()
+    return f"in {max(math.ceil(seconds), 0)} s"
 
 
 def _row(delivery: dict[str, Any]) -> tuple[object, ...]:
@@ -36,8 +55,10 @@ def _row(delivery: dict[str, Any]) -> tuple[object, ...]:
         delivery["id"],
         output.local_time(delivery["created_at"]),
         delivery["state"],
+        delivery["attempts"],
+        _next(delivery),
         output.short(f"{delivery['platform']}, {delivery['where']}", 30),
-        output.short(delivery["error"] or "", 40),
+        output.short(delivery["error"] or BEHIND, 40),
         output.short(delivery["text"], 40),
     )
 

@@ -400,6 +400,14 @@ class Deliveries(Protocol):
         """What did not arrive or may not have, newest first."""
         ...
 
+    async def late(self, limit: int) -> list[Delivery]:
+        """What was tried in vain and is tried again, and what waits behind it, newest first."""
+        ...
+
+    async def bring_forward(self, late: Sequence[Delivery], now: datetime) -> None:
+        """What is to be tried later is due now, as far as it still waits."""
+        ...
+
     async def collect(self, delivery_ids: Sequence[str], now: datetime) -> int: ...
 
     async def revive(self, delivery_id: str, now: datetime) -> bool:

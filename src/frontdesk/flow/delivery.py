@@ -15,6 +15,11 @@ from frontdesk.model.sessions import Status
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
+SHORT_PAUSE_SECONDS = 5.0
+PAUSES_OF_AN_OUTAGE = 6
+"""A pause is at most this part of the time that an answer has waited: after an outage of a minute, ten
+seconds."""
+MOST_REMEMBERED = 10_000
 MAX_DOUBLINGS = 16
 FEWEST_ATTEMPTS = 8
 """Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
@@ -23,19 +28,41 @@ SETTLE_PAUSE_SECONDS = 0.5
 log = get_logger(__name__)
 
 
+Receiver = tuple[str, str | None]
+"""A platform and our account there."""
+
+
 class Sender:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._late: dict[Receiver, dict[str, Delivery]] = {}
 
     async def send(self, claim: Claim) -> None:
         outcome = await self._try(await questions.as_it_stands(self._parts, claim.delivery))
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
         _log(claim.delivery, settlement)
+        await self._note_receiver(claim.delivery, outcome, settlement)
         if settlement.state is State.SENT:
             await self._close_session(claim.delivery)
         elif HOME in claim.delivery.extra and claim.delivery.attempts == 1:
             await self._tell_elsewhere(claim.delivery)
+
+    async def _note_receiver(self, delivery: Delivery, outcome: Outcome, settlement: Settlement) -> None:
+        """Whoever takes one answer takes the others, too: those that wait for another try are due at once.
+        When the receiver itself has said how long to wait, that holds."""
+        late = self._late.setdefault((str(delivery.to.platform), delivery.to.account), {})
+        late.pop(delivery.id, None)
+        asked = isinstance(outcome, NotSent) and outcome.retry_after_seconds is not None
+        if settlement.state is State.PENDING and not asked and len(late) < MOST_REMEMBERED:
+            late[delivery.id] = delivery
+        elif settlement.state is State.SENT and late:
+            again = list(late.values())
+            late.clear()
+            try:
+                await self._parts.store.deliveries.bring_forward(again, self._parts.clock.now())
+            except errors.StoreError as error:  # they are tried when it is their time
+                log.warning("store_troubled", delivery=delivery.id, why=str(error))
 
     async def _try(self, delivery: Delivery) -> Outcome:
         channel = self._parts.channel_of(delivery.to)
@@ -63,9 +90,7 @@ class Sender:
         if delivery.created_at < oldest and delivery.attempts >= FEWEST_ATTEMPTS:
             return Settlement(state=State.DEAD, error=f"given up: {outcome.why}")
         asked = outcome.retry_after_seconds if isinstance(outcome, NotSent) else None
-        return Settlement(
-            state=State.PENDING, retry_at=_later(now, delivery.attempts, asked), error=outcome.why
-        )
+        return Settlement(state=State.PENDING, retry_at=_later(now, delivery, asked), error=outcome.why)
 
     async def _settle(self, claim: Claim, settlement: Settlement) -> None:
         """Write down what became of it, as soon as the store takes it."""
@@ -111,10 +136,12 @@ class Sender:
         await parts.conversations.close_session(session.id)
 
 
-def _later(now: datetime, attempts: int, asked_seconds: float | None) -> datetime:
+def _later(now: datetime, delivery: Delivery, asked_seconds: float | None) -> datetime:
     """When to try again: when the platform said, else later after each attempt."""
-    doubled = FIRST_PAUSE_SECONDS * 2 ** min(max(attempts - 1, 0), MAX_DOUBLINGS)
-    seconds = doubled if asked_seconds is None else max(asked_seconds, FIRST_PAUSE_SECONDS)
+    doubled = FIRST_PAUSE_SECONDS * 2 ** min(max(delivery.attempts - 1, 0), MAX_DOUBLINGS)
+    waited = (now - delivery.created_at).total_seconds()
+    patience = max(waited / PAUSES_OF_AN_OUTAGE, SHORT_PAUSE_SECONDS)
+    seconds = min(doubled, patience) if asked_seconds is None else max(asked_seconds, FIRST_PAUSE_SECONDS)
     return now + timedelta(seconds=min(seconds, LONGEST_PAUSE_SECONDS))
 
 

@@ -62,6 +62,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes,
     ``confirmation`` the id of what people are asked about."""
     created_at: datetime
+    due_at: datetime | None = None
+    """Not before then, while it waits."""
     sent_at: datetime | None = None
     attempts: int = 0
     error: str | None = None

@@ -9,11 +9,12 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import claim, free, hold, line_up, tell
+from frontdesk.stores.lanes import claim, free, hold, line_up, tell, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, delivery_row, read_delivery
 from frontdesk.stores.rows import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.work import Engine, Work, row, rows, run
 
+LOCKED_AT_ONCE = 100
 NODE_GONE = "the node that was sending it is gone"
 
 
@@ -46,6 +47,15 @@ class Deliveries:
 
     async def troubled(self, limit: int) -> list[Delivery]:
         return await self._engine.read(partial(_many, "troubled_deliveries", limit=limit))
+
+    async def late(self, limit: int) -> list[Delivery]:
+        return await self._engine.read(partial(_many, "late_deliveries", limit=limit))
+
+    async def bring_forward(self, late: Sequence[Delivery], now: datetime) -> None:
+        by_lane = sorted(late, key=lambda delivery: delivery.lane)
+        for first in range(0, len(by_lane), LOCKED_AT_ONCE):
+            await self._engine.write(partial(_bring_forward, by_lane[first : first + LOCKED_AT_ONCE], now))
+        self._bells.ring(Topic.DELIVERIES)
 
     async def collect(self, delivery_ids: Sequence[str], now: datetime) -> int:
         return await self._engine.write(partial(_collect, delivery_ids, now))
@@ -156,6 +166,13 @@ def _find(delivery_id: str) -> Work[Delivery | None]:
 def _many(query: str, **values: Any) -> Work[list[Delivery]]:
     deliveries = map(read_delivery, (yield from rows(query, **values)))
     return [delivery for delivery in deliveries if delivery is not None]
+
+
+def _bring_forward(late: Sequence[Delivery], now: datetime) -> Work[None]:
+    for delivery in late:
+        yield from row("lock_lane", lane=delivery.lane)  # before the delivery, as whoever settles does
+        if (yield from row("bring_forward", delivery_id=delivery.id, now=to_micros(now))):
+            yield from unlined(delivery.lane)
 
 
 def _collect(delivery_ids: Sequence[str], now: datetime) -> Work[int]:

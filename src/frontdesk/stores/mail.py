@@ -165,7 +165,7 @@ def read_delivery(found: Row) -> Delivery | None:
 def _delivery(found: Row) -> Delivery:
     (
         number, delivery_id, lane, state, kind, _platform, _account, turn_id, session_id, session_key,
-        created_at, _due_at, sent_at, attempts, error, platform_message_id, blob,
+        created_at, due_at, sent_at, attempts, error, platform_message_id, blob,
         _confirmation_id,
     ) = found  # fmt: skip
     body = msgspec.json.decode(blob, type=DeliveryBody)
@@ -183,6 +183,7 @@ def _delivery(found: Row) -> Delivery:
         event_id=body.event_id,
         extra=body.extra,
         created_at=from_micros(created_at),
+        due_at=maybe_time(due_at),
         sent_at=maybe_time(sent_at),
         attempts=attempts,
         error=error,

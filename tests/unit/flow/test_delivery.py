@@ -71,3 +71,23 @@ async def test_next_attempt_comes_later_each_time() -> None:
         assert retry_at is not None
         delays.append(retry_at - CREATED - DAY * 2)
     assert delays == [timedelta(seconds=2**number) for number in range(FEWEST_ATTEMPTS - 1)]
+
+
+async def next_pause(attempts: int, waited: float) -> float:
+    retry_at = (await settlement_of(attempts, timedelta(seconds=waited))).retry_at
+    assert retry_at is not None
+    return (retry_at - CREATED).total_seconds() - waited
+
+
+@pytest.mark.parametrize("outage_seconds", [10, 60, 600, 1800])
+async def test_receiver_that_is_back_is_tried_soon(outage_seconds: int) -> None:
+    waited, attempts = 0.0, 1
+    while waited < outage_seconds:
+        waited += await next_pause(attempts, waited)
+        attempts += 1
+    assert waited - outage_seconds <= max(5.0, outage_seconds / 5)
+    assert attempts <= 60
+
+
+async def test_pause_never_grows_beyond_five_minutes() -> None:
+    assert await next_pause(300, 80_000.0) == 300.0

@@ -51,6 +51,21 @@ SELECT d.* FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER 
 -- What did not arrive, or may not have; newest first.
 SELECT d.* FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
 
+-- name: late_deliveries
+-- What was tried in vain and is tried again, and what waits behind it; newest first.
+SELECT d.* FROM deliveries d WHERE d.number IN (
+    SELECT p.number FROM deliveries p WHERE p.state = 'pending' AND (p.error IS NOT NULL
+        OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'pending' AND b.error IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'sending' AND b.error IS NOT NULL))
+    UNION ALL
+    SELECT s.number FROM deliveries s WHERE s.state = 'sending' AND s.error IS NOT NULL
+) ORDER BY d.number DESC LIMIT :limit;
+
+-- name: bring_forward
+-- What is to be tried later is due now.
+UPDATE deliveries SET due_at = :now
+WHERE id = :delivery_id AND state = 'pending' AND due_at > :now RETURNING lane;
+
 -- name: collect_delivery
 -- The other side has it.
 UPDATE deliveries SET state = 'sent', sent_at = :now
