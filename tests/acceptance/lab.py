@@ -78,7 +78,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     drain_seconds: float = 0.5
     """How long a node that is asked to stop lets turns go on."""
     clocks: bool = False
-    """The nodes' clocks can be turned."""
+    """The nodes' clocks can be turned. By such clocks what was just interrupted may be a day old: it goes on
+    all the same."""
     program: bool = False
     """Start `frontdesk run` itself, which cannot be told where to die and tells nothing of its agent."""
 
@@ -441,6 +442,7 @@ def _node(name: str, folder: Path, url: str, plan: Plan, callback_url: str, secr
     node.file.write_text(
         f"""
 home = "{home}"
+auto_continue_freshness_seconds = {0 if plan.clocks else 3600}
 [store]
 url = "{url}"
 [server]

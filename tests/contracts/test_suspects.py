@@ -242,6 +242,17 @@ async def test_crashed_turn_was_interrupted_when_its_node_was_last_seen(
     assert timedelta(hours=1, minutes=59) < NOW - interrupted < timedelta(hours=2, minutes=1)
 
 
+async def test_turn_that_was_claimed_again_and_not_begun_was_interrupted_before(
+    store: Store, node: int
+) -> None:
+    await accept(store, "a")
+    await crash(store, node, 1)
+    before = (await found(store, "a")).interrupted_at
+    await claim(store, node, LATER)
+    await store.turns.recover(node, lambda _: True, LATER + timedelta(hours=5))
+    assert (await found(store, "a")).interrupted_at == before
+
+
 async def test_what_broke_off_once_is_begun_again_all_at_once(store: Store, node: int) -> None:
     await accept(store, "a", "b", "c")
     await crash(store, node, 1)

@@ -463,7 +463,8 @@ SETTINGS: tuple[Setting, ...] = (
     _gateway_setting(
         "auto_continue_freshness_seconds",
         FRESHNESS,
-        "How long an interrupted session waits to be continued where it was.",
+        "How long an interrupted session waits to be continued where it was. A turn that was cut off earlier"
+        " does not go on by itself at the next start, and its sender is told.",
     ),
     STORE,
     SERVER_HOST,

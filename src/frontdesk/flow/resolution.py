@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.model import boundaries, moves
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
-from frontdesk.model.sessions import Reopening, Session, Status, with_boundary
+from frontdesk.model.sessions import Reopening, Session, SessionEntry, Status, with_boundary
 
 HELD_BACK_BY_WORK = AUTOMATIC - {EndReason.SUSPENDED, EndReason.RESUME_PENDING_EXPIRED}
 """Reasons that wait for background work to end."""
@@ -59,13 +59,9 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         if entry.suspended:
             return EndReason.SUSPENDED
         reason = None if self.busy else self.policy_reason(session)
-        if reason is None and entry.resume_pending and self._mark_expired(session):
+        if reason is None and mark_expired(entry, self.now, self.freshness):
             return EndReason.RESUME_PENDING_EXPIRED
         return reason
-
-    def _mark_expired(self, session: Session) -> bool:
-        marked = session.entry.last_resume_marked_at or session.entry.updated_at
-        return self.freshness is not None and self.now - marked > self.freshness
 
     def _recover(self, other: Session | None) -> moves.Move:
         if other is None:
@@ -102,6 +98,12 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         zone = self.policy.zone(self.machine_zone)
         passed = boundaries.latest_passing(self.now, self.policy.at_hour, zone)
         return msgspec.structs.replace(session, served=with_boundary(session.served, passed))
+
+
+def mark_expired(entry: SessionEntry, now: datetime, freshness: timedelta | None) -> bool:
+    """Whether it was to be resumed, and that is too long ago."""
+    marked = entry.last_resume_marked_at or entry.updated_at
+    return entry.resume_pending and freshness is not None and now - marked > freshness
 
 
 def _needs_nothing(session: Session) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow import endings, handover, notices, prompts
+from frontdesk.flow import continuation, endings, handover, notices, prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
 from frontdesk.flow.crew import Place
@@ -47,8 +47,10 @@ log = get_logger(__name__)
 class RunningTurn:
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: Claim) -> None:
+    def __init__(self, parts: Parts, claim: Claim, *, has_lapsed: bool = False) -> None:
+        """``has_lapsed``: it was interrupted too long ago to go on."""
         self._parts = parts
+        self._has_lapsed = has_lapsed
         self._listening = Listening(parts, claim)
         self._session_id = claim.turn.session_id
         self._draft: Draft | None = None
@@ -90,6 +92,8 @@ class RunningTurn:
         """Run it to its end; others have the place while it waits for a person."""
         turn, self._place = self.turn, place
         match turn.kind:
+            case _ if self._has_lapsed:
+                await self._lapse()
             case Kind.EXPIRY:
                 await finalize(self._parts, turn)
                 await self._finish(Ending(state=State.DONE))
@@ -99,6 +103,13 @@ class RunningTurn:
                 await self._obey(*command)
             case _:
                 await self._answer(turn.content or turn.text)
+
+    async def _lapse(self) -> None:
+        """It does not go on by itself; what it has written stays, and its sender is told how to go on."""
+        said = self._tell(await continuation.not_continued(self._parts, self.turn))
+        log.warning("turn_lapsed", turn=self.turn.id, session=self.turn.session_id)
+        ending = Ending(state=State.INTERRUPTED, deliveries=said, error=continuation.LAPSED)
+        await self._finish(replace(ending, session_id=self.turn.session_id))
 
     async def _overhear(self) -> None:
         session = await self._resolve()

@@ -8,6 +8,7 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
+from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.expiry import Expiry
@@ -44,6 +45,7 @@ class Worker:
         self._steadiness = Steadiness()
         self._closing = asyncio.Event()
         self._draining = False
+        self._continuation = Continuation(parts.conversations.config.freshness, parts.clock.now())
         self._turns = self._crew_of(Topic.TURNS, lanes.Kind.TURN, parts.running.turns_at_once)
         self._control = self._crew_of(Topic.CONTROL, lanes.Kind.CONTROL, parts.running.commands_at_once)
         self._deliveries = self._crew_of_deliveries()
@@ -129,7 +131,8 @@ class Worker:
         now = parts.clock.now()
         beside = [running.turn for running in self._running.values() if not running.is_waiting]
         claims = await parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
-        claimed = [RunningTurn(parts, claim) for claim in claims]
+        lapsed = self._continuation.has_lapsed
+        claimed = [RunningTurn(parts, claim, has_lapsed=lapsed(claim.turn, now)) for claim in claims]
         self._running |= {running.turn.id: running for running in claimed}
         return claimed
 

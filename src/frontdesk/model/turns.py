@@ -103,7 +103,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     doubts: int = 0
     """How often it was excused because another suspect may have killed the process."""
     interrupted_at: datetime | None = None
-    """When its latest attempt broke off."""
+    """When it was broken off, unless it is under way again."""
     steers: bool = False
     """To be steered into the turn that is running."""
     stop_requested: bool = False

@@ -9,6 +9,7 @@ from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
 from frontdesk.flow.notices import format_cost
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.resolution import mark_expired
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import Gauge, gauges
@@ -26,6 +27,9 @@ LET_GO = (
     " your next message starts a new one. To get back to it: {resume}"
 )
 
+EXPIRED = (
+    "It was interrupted long ago: your next message starts a new conversation, /retry goes on in this one."
+)
 WAITS = f"Now: your message waits: {HELD_BACK}."
 
 log = get_logger(__name__)
@@ -137,6 +141,8 @@ async def _outlook(parts: Parts, request: Request, entry: SessionEntry) -> list[
     due = await parts.conversations.reset_reason(entry, request.turn.source)
     if due:
         return [f"Your next message starts a new conversation ({due.replace('_', ' ')})."]
+    if mark_expired(entry, parts.clock.now(), parts.conversations.config.freshness):
+        return [EXPIRED]
     return ["It was interrupted and will be continued."] if entry.resume_pending else []
 
 

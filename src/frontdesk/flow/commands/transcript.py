@@ -44,6 +44,7 @@ async def retry(parts: Parts, request: Request, session: Session) -> Reply | Rer
         return Reply(SET_ASIDE.format(resume=views.resume_with(session)))
     else:
         content = await _take_back(parts, request, session)
+        await parts.conversations.clear_resume_pending(request.key)  # it goes on by this, however late
     if content is None:
         return Reply(f"{NOTHING_SAID} There is nothing to retry.")
     return Rerun(_unnamed(content) if parts.conversations.is_shared(request.turn.source) else content)

@@ -45,8 +45,8 @@ UPDATE turns SET
 WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting') RETURNING session_key;
 
 -- name: place_turn
--- The session that a turn runs in.
-UPDATE turns SET session_id = :session_id WHERE id = :turn_id;
+-- The session that a turn runs in; it is under way again.
+UPDATE turns SET session_id = :session_id, interrupted_at = NULL WHERE id = :turn_id;
 
 -- name: mark_turn
 -- A turn under way waits for a person, or goes on.
@@ -61,7 +61,7 @@ UPDATE turns SET draft = :draft WHERE id = :turn_id;
 -- To be run again, from the rows that it wrote.
 UPDATE turns SET
     state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, doubts = doubts + :doubted,
-    error = :error, interrupted_at = :interrupted_at, on_trial = 0
+    error = :error, interrupted_at = COALESCE(interrupted_at, :interrupted_at), on_trial = 0
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
 
 -- name: defer_turn
