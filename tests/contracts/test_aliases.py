@@ -1,13 +1,18 @@
 """One WhatsApp person under two names."""
 
+import itertools
 from typing import Any
 
 import pytest
 
-from frontdesk import Platform, SessionSource, SessionStore, errors
+from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
+from frontdesk.model.access import Access, Role
+from frontdesk.model.confirmations import Status
+from frontdesk.model.turns import State
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import OpenSessionStore
 from tests.contracts.samples import LASTING, direct, in_group, user_says
+from tests.flow.harness import Notebook, open_house
 
 PHONE, LID = "4915112345678", "987654321098765"
 
@@ -126,3 +131,105 @@ async def test_name_that_moves_to_another_person_takes_nothing_along(service: Se
     assert await service.search("heron", await service.viewer_for(second)) == []
     assert len(await service.search("heron", await service.viewer_for(first))) == 1
     assert (await service.get_or_create_session(first)).session_id == entry.session_id
+
+
+# Chains of names
+
+
+def named(name: str) -> SessionSource:
+    return SessionSource(platform=Platform.WHATSAPP, chat_id=f"{name}@lid", user_id=f"{name}@lid")
+
+
+CHAINS = [
+    [("1", "222"), ("222", "333")],
+    [("1", "222"), ("2", "222"), ("222", "333"), ("3", "333")],
+    [("1", "222"), ("222", "333"), ("333", "1")],
+    [("1", "222"), ("2", "333"), ("222", "333")],
+]
+ORDERS = [order for chain in CHAINS for order in itertools.permutations(chain)]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+async def test_person_is_one_in_whatever_order_their_names_are_learned(
+    service: SessionStore, clock: SettableClock, order: list[tuple[str, str]]
+) -> None:
+    names = sorted({name for pair in order for name in pair})
+    begun = set()
+    for name in names:
+        entry = await service.get_or_create_session(named(name))
+        await service.append_to_transcript(entry.session_id, user_says("needle"))
+        group = await service.get_or_create_session(in_crowd(f"{name}@lid"))
+        begun |= {entry.session_id, group.session_id}
+        clock.advance(minutes=1)
+    for lid, phone in order:
+        await service.learn_whatsapp_alias(lid, phone)
+    for make in (named, lambda name: in_crowd(f"{name}@lid")):
+        assert len({await service.session_key_for(make(name)) for name in names}) == 1
+        found = {(await service.get_or_create_session(make(name))).session_id for name in names}
+        assert len(found) == 1
+        assert found < begun
+    for name in names:
+        viewer = await service.viewer_for(named(name))
+        assert {session.id for session in await service.list_own_sessions(viewer)} == begun
+        assert len(await service.search("needle", viewer)) == len(names)
+    assert not await service.learn_whatsapp_alias(*order[0])
+
+
+@pytest.mark.parametrize("order", [*ORDERS[:2], *ORDERS[-6:]], ids=str)
+async def test_what_somebody_was_granted_is_theirs_under_every_name(
+    store_url: str, order: list[tuple[str, str]]
+) -> None:
+    config = GatewayConfig(access={"whatsapp": Access(administrators=(order[0][0],))})
+    async with open_house(store_url, config=config, notebook=Notebook("whatsapp")) as house:
+        for lid, phone in order:
+            await house.sessions.learn_whatsapp_alias(lid, phone)
+        people = house.gateway.parts.authorization
+        verdicts = [await people.check(named(name)) for name in sorted({n for pair in order for n in pair})]
+        assert {verdict.role for verdict in verdicts} == {Role.ADMINISTRATOR}
+        assert len({verdict.principal for verdict in verdicts}) == 1
+
+
+async def test_turns_that_wait_go_on_in_the_one_conversation(store_url: str) -> None:
+    async with open_house(store_url, config=LASTING, notebook=Notebook("whatsapp")) as house:
+        running = await house.say("!hang", source=named("1"))
+        await house.until(running.turn_id, State.RUNNING)
+        waiting = await house.say("second", source=named("1"))
+        stranger = await house.say("!hang", source=named("99"))
+        await house.until(stranger.turn_id, State.RUNNING)
+        await house.sessions.learn_whatsapp_alias("1", "222")
+        key = await house.sessions.session_key_for(named("222"))
+        for receipt in (running, waiting):
+            moved = await house.store.turns.find(receipt.turn_id)
+            assert moved is not None
+            assert moved.session_key == key
+        later = await house.say("third", source=named("222"))
+        await house.until(running.turn_id, State.RUNNING)
+        await house.ask("/stop", source=named("222"))
+        for receipt in (running, waiting, later):
+            await house.finished(receipt.turn_id)
+        session = await house.sessions.peek_session_id(key)
+        assert session
+        said = [row["content"] for row in await house.sessions.load_transcript(session)]
+        users = [text for text in said if not str(text).startswith("echo")]
+        assert [text for text in users if text in ("!hang", "second", "third")] == [
+            "!hang",
+            "second",
+            "third",
+        ]
+        untouched = await house.store.turns.find(stranger.turn_id)
+        assert untouched is not None
+        assert (untouched.state, untouched.attempts) == (State.RUNNING, 1)
+
+
+async def test_whoever_asks_and_decides_is_named_by_the_one_name(store_url: str) -> None:
+    config = GatewayConfig(access={"whatsapp": Access(administrators=("1",), allow=("*",))})
+    notebook = Notebook("whatsapp", reliable_sender_ids=True)
+    async with open_house(store_url, config=config, notebook=notebook) as house:
+        await house.sessions.learn_whatsapp_alias("1", "222")
+        turn = await house.say("!approve deploy", source=named("1"))
+        await house.until(turn.turn_id, State.WAITING)
+        [asked] = await house.gateway.parts.confirmations.list(status=Status.PENDING)
+        await house.ask(f"/approve {asked.id}", source=named("1"))
+        found = await house.store.confirmations.find(asked.id)
+        assert found is not None
+        assert (found.on_behalf_of, found.resolved_by) == ("whatsapp:222", "whatsapp:222")

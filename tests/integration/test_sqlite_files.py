@@ -535,7 +535,8 @@ async def test_work_that_fails_half_way_leaves_nothing(path: Path) -> None:
         raise Unexpected
 
     async with opened_store(path) as store:
-        learning = [store.aliases.learn("1", "2", fail, NOW), store.aliases.learn("8", "9", fail, NOW)]
+        pairs = (("1", "2"), ("8", "9"))
+        learning = [store.aliases.learn(*pair, fail, lambda *_: None, NOW) for pair in pairs]
         failed, learned = await asyncio.gather(*learning, return_exceptions=True)
         assert isinstance(failed, Unexpected)
         assert learned is True

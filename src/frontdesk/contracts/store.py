@@ -22,6 +22,7 @@ from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.searches import Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry, Usage
+from frontdesk.model.sources import SessionSource
 from frontdesk.model.transcripts import Revision, Rewound
 from frontdesk.model.turns import Accepted, Admission, Again, Begun, Claim, Ending, Signals, State, Turn
 
@@ -29,6 +30,8 @@ Decide = Callable[[Situation], Move]
 NewId = Callable[[], str]
 Rename = Callable[[Session, Mapping[str, str]], tuple[str, str, str]]
 """The key, owner and peer of a session under another table of aliases."""
+Readdress = Callable[[SessionSource, Mapping[str, str]], str | None]
+"""The key of a message's conversation under a table of aliases; None when none of its names is in there."""
 Admit = Callable[[Turn | None, int], Admission]
 """What becomes of a message, given the turn that runs in its conversation and how many wait."""
 TellTurn = Callable[[Turn], Sequence[Delivery]]
@@ -167,10 +170,13 @@ class Aliases(Protocol):
         """The other identifiers of a person, who is given by the canonical one."""
         ...
 
-    async def learn(self, identifier: str, person: str, rename: Rename, now: datetime) -> bool:
+    async def learn(
+        self, identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime
+    ) -> bool:
         """From now on ``identifier`` is another name of ``person``; False when that was known.
 
-        What the person had under the old name is found under the new one, in the same transaction.
+        What the person had under the old name, and all its other names, is found under the new one, in the
+        same transaction. Messages that wait are moved; a turn that runs is taken from its holder and goes on.
         """
         ...
 

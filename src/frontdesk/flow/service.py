@@ -53,12 +53,7 @@ class Service:
     async def _aliases(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names that matter for this source."""
         inputs.check_kind("source", source, SessionSource)
-        if source.platform is not Platform.WHATSAPP:
-            return {}
-        names = {
-            whatsapp.normalize_whatsapp_identifier(name) for name in (source.chat_id, source.participant)
-        }
-        return await self._store.aliases.canonical(sorted(names - {""}))
+        return await aliases_of(self._store, source)
 
     def _address(self, source: SessionSource, aliases: Mapping[str, str]) -> keys.Address:
         config = self._config
@@ -107,11 +102,16 @@ class Service:
         """Key, owner and peer of a person's session under another table of aliases."""
         source = session.entry.origin
         head, colon, person = session.owner.rpartition(":")
-        owner = f"{head}{colon}{aliases.get(person, person)}"
+        owner = f"{head}{colon}{whatsapp.canonical_whatsapp_identifier(person, aliases)}"
         if source is None:
             return session.entry.session_key, owner, session.peer
         where = self._address(source, aliases)
         return where.key, owner, peer_of(source, where, aliases)
+
+    def _readdress(self, source: SessionSource, aliases: Mapping[str, str]) -> str | None:
+        """The key of a message's conversation under these names, when it has one of them."""
+        key = self._address(source, aliases).key
+        return None if key == self._address(source, {}).key else key
 
     def _at_home(self, session: sessions.Session, aliases: Mapping[str, str]) -> sessions.Session:
         """A new session belongs to whom its origin says, whoever owned the one before it."""
@@ -128,7 +128,16 @@ class Service:
         What the person had under the LID is found under the phone number from now on.
         """
         identifier, person = map(whatsapp.check_whatsapp_identifier, (lid, phone))
-        return await self._store.aliases.learn(identifier, person, self._rename, self._clock.now())
+        now = self._clock.now()
+        return await self._store.aliases.learn(identifier, person, self._rename, self._readdress, now)
+
+
+async def aliases_of(store: Store, source: SessionSource) -> Mapping[str, str]:
+    """Who somebody is, for keys, permissions and votes alike: the learned names that matter for a source."""
+    if source.platform is not Platform.WHATSAPP:
+        return {}
+    names = {whatsapp.normalize_whatsapp_identifier(name) for name in (source.chat_id, source.participant)}
+    return await store.aliases.canonical(sorted(names - {""}))
 
 
 def peer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str]) -> str:

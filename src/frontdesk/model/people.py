@@ -33,9 +33,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return cls(platform=source.platform, user_id=person, account=source.account)
 
 
-def name_of(source: SessionSource) -> str:
+def name_of(source: SessionSource, aliases: Mapping[str, str]) -> str:
     """Who is behind a message, as votes and requests name them: the owner's terminal has no other name."""
-    principal = Principal.of(source)
+    principal = Principal.of(source, aliases)
     return principal.id if principal else str(source.platform)
 
 

@@ -15,9 +15,14 @@ def normalize_whatsapp_identifier(value: object) -> str:
 
 
 def canonical_whatsapp_identifier(value: object, aliases: Mapping[str, str] | None = None) -> str:
-    """The one identifier of a person; ``aliases`` maps learned identifiers to it."""
-    number = normalize_whatsapp_identifier(value)
-    return aliases.get(number, number) if aliases else number
+    """The one identifier of a person. ``aliases`` maps learned identifiers to others of the same person; of a
+    circle it is the least."""
+    names = [normalize_whatsapp_identifier(value)]
+    while aliases and (another := normalize_whatsapp_identifier(aliases.get(names[-1]))):
+        if another in names:
+            return min(names[names.index(another) :])
+        names.append(another)
+    return names[-1]
 
 
 def check_whatsapp_identifier(value: object) -> str:

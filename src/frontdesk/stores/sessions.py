@@ -1,6 +1,6 @@
 """Sessions and the keys that point to them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -8,13 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.store import Decide, NewId, Rename
+from frontdesk.contracts.store import Decide, NewId
 from frontdesk.model import moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry, Status, Usage
 from frontdesk.model.titles import title_key
-from frontdesk.stores import people, search, transcripts
+from frontdesk.stores import transcripts
 from frontdesk.stores.rows import (
     changed_row,
     new_row,
@@ -62,13 +62,13 @@ class Sessions:
         return moves.Settled(session=current.changed(updated_at=now), before=current, move=move)
 
     async def current(self, key: str) -> Session | None:
-        return await self._engine.read(partial(_one, "current_session", key=key))
+        return await self._engine.read(partial(one, "current_session", key=key))
 
     async def find(self, session_id: str) -> Session | None:
-        return await self._engine.read(partial(_one, "session", session_id=session_id))
+        return await self._engine.read(partial(one, "session", session_id=session_id))
 
     async def route_of(self, session_id: str) -> str | None:
-        return await self._engine.read(partial(_route_of, session_id))
+        return await self._engine.read(partial(route_of, session_id))
 
     async def tip(self, session_id: str) -> Session | None:
         return await self._engine.read(partial(_tip_of, session_id))
@@ -90,7 +90,7 @@ class Sessions:
             "before_minute": to_minute(after.updated_at) if after else EVER,
             "limit": EVER if limit is None else limit,
         }
-        return await self._engine.read(partial(_many, "list_current", **values))
+        return await self._engine.read(partial(many, "list_current", **values))
 
     async def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> list[Session]:
         return await self._engine.read(partial(_list_owned, viewer, limit, titled))
@@ -104,7 +104,7 @@ class Sessions:
             "after_id": after.id if after else "",
             "limit": limit,
         }
-        return await self._engine.read(partial(_many, "unfinalized", **values))
+        return await self._engine.read(partial(many, "unfinalized", **values))
 
     async def finalize(self, session_id: str) -> bool:
         return await self._engine.write(partial(_finalize, session_id))
@@ -125,27 +125,12 @@ class Sessions:
         return await self._engine.read(partial(_find_title, viewer, title))
 
 
-class Aliases:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    async def canonical(self, identifiers: Sequence[str]) -> dict[str, str]:
-        return await self._engine.read(partial(_canonical, identifiers))
-
-    async def names_of(self, person: str) -> list[str]:
-        found = await self._engine.glance("names_of", canonical=person)
-        return [identifier for (identifier,) in found]
-
-    async def learn(self, identifier: str, person: str, rename: Rename, now: datetime) -> bool:
-        return await self._engine.write(partial(_learn, identifier, person, rename, now))
-
-
-def _one(query: str, **values: Any) -> Work[Session | None]:
+def one(query: str, **values: Any) -> Work[Session | None]:
     found = yield from row(query, **values)
     return read_session(found) if found else None
 
 
-def _many(query: str, **values: Any) -> Work[list[Session]]:
+def many(query: str, **values: Any) -> Work[list[Session]]:
     found = yield from rows(query, **values)
     sessions = (read_session(each) for each in found)
     return [session for session in sessions if session is not None]
@@ -164,9 +149,9 @@ def settle(
     current = yield from _current_tip(key)
     other = None
     if target is not None:
-        other = yield from _one("session_locked", session_id=target)
+        other = yield from one("session_locked", session_id=target)
     elif current is None and peer is not None:
-        other = yield from _one("newest_of_peer", key=key, peer=peer())
+        other = yield from one("newest_of_peer", key=key, peer=peer())
     move = decide(moves.Situation(current, other))
     after = yield from _carry_out(move, key, current, now, new_id)
     return moves.Settled(session=after, before=current, move=move)
@@ -181,16 +166,16 @@ def _current_tip(key: str) -> Work[Session | None]:
     if tip.id == current.id:
         return current
     yield DURABLE
-    tip = (yield from _one("session_locked", session_id=tip.id)) or tip
-    yield from _point(key, tip)
+    tip = (yield from one("session_locked", session_id=tip.id)) or tip
+    yield from point(key, tip)
     return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
 
 
 def _current(key: str) -> Work[Session | None]:
     """The key's session, to be changed. Another key may have taken it while its lock was waited for."""
-    session = yield from _one("current_session_locked", key=key)
-    while session and session.entry.session_key != key and (yield from _route_of(session.id)) != key:
-        session = yield from _one("current_session_locked", key=key)
+    session = yield from one("current_session_locked", key=key)
+    while session and session.entry.session_key != key and (yield from route_of(session.id)) != key:
+        session = yield from one("current_session_locked", key=key)
     return session
 
 
@@ -198,7 +183,7 @@ def _walk(session: Session) -> Work[Session]:
     """Follow compressions to the newest continuation."""
     seen = {session.id}
     while session.reason is EndReason.COMPRESSED:
-        following = yield from _one("continuation", session_id=session.id)
+        following = yield from one("continuation", session_id=session.id)
         if following is None or following.id in seen:
             break
         seen.add(following.id)
@@ -207,7 +192,7 @@ def _walk(session: Session) -> Work[Session]:
 
 
 def _tip_of(session_id: str) -> Work[Session | None]:
-    session = yield from _one("session", session_id=session_id)
+    session = yield from one("session", session_id=session_id)
     return (yield from _walk(session)) if session else None
 
 
@@ -249,27 +234,27 @@ def _change(move: moves.Change) -> Work[Session]:
 def _start(
     move: moves.Start, key: str, current: Session | None, now: datetime, new_id: NewId
 ) -> Work[Session]:
-    yield from _leave(current, move.ends, now)
+    yield from leave(current, move.ends, now)
     session = yield from _insert(move.session, new_id)
-    yield from _point(key, session)
+    yield from point(key, session)
     if move.copies_parent and session.parent_id:
         yield from transcripts.copy(session.parent_id, session.id, now)
     if move.messages:
         yield from transcripts.begin(session.parent_id or session.id, session.id, move.messages, now)
     if move.copies_parent or move.messages:
-        return (yield from _one("session", session_id=session.id)) or session
+        return (yield from one("session", session_id=session.id)) or session
     return session
 
 
 def _switch(move: moves.Switch, key: str, current: Session | None, now: datetime) -> Work[Session]:
     session = move.session.changed(session_key=key)
     if current is None or current.id != session.id:
-        yield from _leave(current, move.ends, now)
-    yield from _point(key, session)
+        yield from leave(current, move.ends, now)
+    yield from point(key, session)
     return (yield from _change(moves.Change(session=session, fresh_allowance=move.fresh_allowance)))
 
 
-def _leave(current: Session | None, reason: EndReason, now: datetime) -> Work[None]:
+def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[None]:
     """End the session that loses its key; one that was merely closed is over now, too."""
     if current is None:
         return
@@ -287,12 +272,12 @@ def _insert(session: Session, new_id: NewId) -> Work[Session]:
     raise errors.StoreFailed(path=session.entry.session_key, why="no free session id")
 
 
-def _point(key: str, session: Session) -> Work[None]:
+def point(key: str, session: Session) -> Work[None]:
     yield from run("drop_route_to", session_id=session.id)
     yield from run("point_route", key=key, session_id=session.id)
 
 
-def _route_of(session_id: str) -> Work[str | None]:
+def route_of(session_id: str) -> Work[str | None]:
     found = yield from row("route_of", session_id=session_id)
     return found[0] if found else None
 
@@ -314,9 +299,9 @@ def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
 
 def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]:
     if viewer.administrator:
-        return (yield from _many("list_all", limit=limit, titled=int(titled)))
+        return (yield from many("list_all", limit=limit, titled=int(titled)))
     values = {"owners": sorted(viewer.owners), "chat": viewer.chat, "titled": int(titled)}
-    return (yield from _many("list_owned", **values, limit=limit))
+    return (yield from many("list_owned", **values, limit=limit))
 
 
 def _count(at_most: int) -> Work[int]:
@@ -326,7 +311,7 @@ def _count(at_most: int) -> Work[int]:
 
 def _mark_recent(since: datetime, reason: str, now: datetime) -> Work[int]:
     values = {"since": to_micros(since), "since_minute": to_minute(since)}
-    recent = yield from _many("recent_sessions", **values)
+    recent = yield from many("recent_sessions", **values)
     for session in recent:
         details = write_details(session.changed(resume_reason=reason))
         yield from run("mark_recent", session_id=session.id, now=to_micros(now), details=details)
@@ -344,13 +329,13 @@ def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:
     session = yield from _current(key)
     if session is None or session.entry.suspended or session.entry.updated_at >= before:
         return False
-    yield from _leave(session, EndReason.PRUNED, now)
+    yield from leave(session, EndReason.PRUNED, now)
     yield from run("drop_route_to", session_id=session.id)
     return True
 
 
 def _set_title(session_id: str, title: str | None) -> Work[bool]:
-    session = yield from _one("session_locked", session_id=session_id)
+    session = yield from one("session_locked", session_id=session_id)
     if session is None:
         return False
     if title is not None:
@@ -362,7 +347,7 @@ def _set_title(session_id: str, title: str | None) -> Work[bool]:
 
 def _make_room(session: Session, title: str) -> Work[None]:
     """Take the title from earlier generations of the same conversation; refuse when another one has it."""
-    holder = yield from _one("titled", owner=session.owner, title_key=title_key(title))
+    holder = yield from one("titled", owner=session.owner, title_key=title_key(title))
     if holder is None or holder.id == session.id:
         return
     tip = yield from _walk(holder)
@@ -373,48 +358,7 @@ def _make_room(session: Session, title: str) -> Work[None]:
 
 def _find_title(viewer: Viewer, title: str) -> Work[Session | None]:
     for owner in sorted(viewer.owners):
-        found = yield from _one("titled", owner=owner, title_key=title_key(title))
+        found = yield from one("titled", owner=owner, title_key=title_key(title))
         if found and viewer.shows(found):
             return found
     return None
-
-
-def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
-    known = {}
-    for identifier in identifiers:
-        found = yield from row("canonical", identifier=identifier)
-        if found:
-            known[identifier] = found[0]
-    return known
-
-
-def _learn(identifier: str, person: str, rename: Rename, now: datetime) -> Work[bool]:
-    yield from run("lock_key", key=f"alias:{person}")
-    known = yield from _canonical([identifier, person])
-    canonical = known.get(person, person)
-    if known.get(identifier, identifier) == canonical:
-        return False
-    yield from run("learn_alias", identifier=identifier, canonical=canonical)
-    if identifier not in known:  # a name that moves to another person takes nothing of the first along
-        yield from _rename_sessions(identifier, {identifier: canonical}, rename, now)
-        yield from people.rename_whatsapp(identifier, canonical)
-    return True
-
-
-def _rename_sessions(old: str, table: Mapping[str, str], rename: Rename, now: datetime) -> Work[None]:
-    for session in (yield from _many("sessions_of_whatsapp", name=old)):
-        key, owner, peer = rename(session, table)
-        route = yield from _route_of(session.id)
-        if session.title and (yield from row("titled", owner=owner, title_key=title_key(session.title))):
-            yield from run("set_title", session_id=session.id, title=None, title_key=None)
-        yield from run("rename_session", session_id=session.id, session_key=key, owner=owner, peer=peer)
-        yield from search.reindex_session(session.id)
-        if route is None or route == key:
-            continue
-        rival = yield from _one("current_session_locked", key=key)
-        if rival is None or rival.entry.updated_at < session.entry.updated_at:
-            yield from _leave(rival, EndReason.CLOSED, now)
-            yield from _point(key, session)
-        else:
-            yield from run("drop_route_to", session_id=session.id)
-            yield from _leave(session, EndReason.CLOSED, now)

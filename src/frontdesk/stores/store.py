@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from frontdesk.contracts.store import Upgrade
+from frontdesk.stores.aliases import Aliases
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
@@ -11,7 +12,7 @@ from frontdesk.stores.feed import Feed
 from frontdesk.stores.nodes import Alone, Nodes, Presence
 from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
-from frontdesk.stores.sessions import Aliases, Sessions
+from frontdesk.stores.sessions import Sessions
 from frontdesk.stores.transcripts import Transcripts
 from frontdesk.stores.turns import Turns
 from frontdesk.stores.work import Engine
@@ -33,7 +34,7 @@ class SqlStore:
         self.sessions = Sessions(engine)
         self.transcripts = Transcripts(engine)
         self.index = Index(engine)
-        self.aliases = Aliases(engine)
+        self.aliases = Aliases(engine, self.bells)
         self.people = People(engine)
         self.turns = Turns(engine, self.bells)
         self.deliveries = Deliveries(engine, self.bells)

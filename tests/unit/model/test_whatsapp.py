@@ -46,6 +46,20 @@ def test_learned_lid_is_the_phone_number(form: object) -> None:
     assert canonical_whatsapp_identifier(form, ALIASES) == PHONE
 
 
+@pytest.mark.parametrize("name", ["1", "1@lid", "222", "333"])
+def test_table_is_walked_to_its_end(name: str) -> None:
+    assert canonical_whatsapp_identifier(name, {"1": "222", "222": "333"}) == "333"
+
+
+@pytest.mark.parametrize("name", ["1", "2", "3", "4"])
+def test_circle_of_names_is_one_person(name: str) -> None:
+    assert canonical_whatsapp_identifier(name, {"1": "2", "2": "3", "3": "2", "4": "1"}) == "2"
+
+
+def test_name_that_leads_to_itself_is_itself() -> None:
+    assert canonical_whatsapp_identifier("1", {"1": "1"}) == "1"
+
+
 @pytest.mark.parametrize("aliases", [None, {}, {"1": "2"}])
 def test_lid_nobody_learned_stands_for_itself(aliases: dict[str, str] | None) -> None:
     assert canonical_whatsapp_identifier(f"{LID}@lid", aliases) == LID

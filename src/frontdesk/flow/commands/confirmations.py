@@ -5,6 +5,7 @@ from typing import Literal
 from frontdesk import errors
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.service import aliases_of
 from frontdesk.model import access, people
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
 from frontdesk.model.turns import Kind as TurnKind
@@ -28,13 +29,14 @@ async def _decide(parts: Parts, request: Request, verb: Literal["approve", "deny
     if not wanted:
         return Reply(WHICH.format(usage=f"/{verb} ID [reason]"), refused=True)
     decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
-    return _told(await decide(wanted, _caller(request), reason=reason or None))
+    return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(parts: Parts, request: Request) -> Caller:
     """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
     role = access.Role(request.turn.role) if request.turn.role else access.Role.USER
-    named = people.name_of(request.turn.source)
+    source = request.turn.source
+    named = people.name_of(source, await aliases_of(parts.store, source))
     if not role.covers(access.Role.APPROVER):
         raise errors.NotAllowed(who=named, rule=NOT_YOURS)
     return Caller(id=named, kind=Kind.APPROVER)

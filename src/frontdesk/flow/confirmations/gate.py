@@ -9,6 +9,7 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.flow.confirmations.telling import Telling
+from frontdesk.flow.service import aliases_of
 from frontdesk.formats import canonical
 from frontdesk.model import confirmations, events, people, turns
 from frontdesk.model.confirmations import Caller, Confirmation, Status
@@ -87,7 +88,7 @@ class Gate:
             data,
             _caller(turn),
             turn_id=turn.id,
-            on_behalf_of=people.name_of(turn.source),
+            on_behalf_of=people.name_of(turn.source, await aliases_of(self._store, turn.source)),
             also=partial(self._telling.in_chat, turn),
         )
         return submitted.confirmation

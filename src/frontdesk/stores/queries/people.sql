@@ -118,8 +118,12 @@ DELETE FROM links WHERE principal = :principal RETURNING person /*pg , pg_curren
 DELETE FROM links WHERE person = :person AND (SELECT COUNT(*) FROM links WHERE person = :person) = 1;
 
 -- name: names_of
--- All the other names of a person.
-SELECT identifier FROM aliases WHERE canonical = :canonical ORDER BY identifier;
+-- All the other names of a person, those that lead to them in several steps included.
+WITH RECURSIVE names (name) AS (
+    SELECT a.identifier FROM aliases a WHERE a.canonical = :canonical
+    UNION SELECT a.identifier FROM aliases a JOIN names n ON a.canonical = n.name
+)
+SELECT name FROM names WHERE name <> :canonical ORDER BY name;
 
 -- name: principals_of_whatsapp
 -- A WhatsApp person as our accounts know them, as far as they were let in, linked or shown a code.

@@ -166,8 +166,12 @@ WHERE s.owner = 'whatsapp:' || :name OR (s.platform = 'whatsapp' AND s.owner LIK
 ORDER BY s.updated_at, s.id /*pg FOR UPDATE OF s */;
 
 -- name: canonical
--- The person's canonical name.
-SELECT canonical FROM aliases WHERE identifier = :identifier;
+-- The names that a name leads to, each with the one before; older tables lead to the person in several steps.
+WITH RECURSIVE steps (identifier, canonical) AS (
+    SELECT a.identifier, a.canonical FROM aliases a WHERE a.identifier = :identifier
+    UNION SELECT a.identifier, a.canonical FROM aliases a JOIN steps s ON a.identifier = s.canonical
+)
+SELECT canonical, identifier FROM steps;
 
 -- name: learn_alias
 -- One more name of a person.

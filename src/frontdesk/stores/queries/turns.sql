@@ -113,6 +113,17 @@ SELECT o.* FROM (
     UNION ALL SELECT r.* FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
 ) o ORDER BY o.number LIMIT :limit;
 
+-- name: open_turns_of
+-- What is under way or waits on a platform.
+SELECT o.* FROM (
+    SELECT q.* FROM turns q WHERE q.state = 'queued' AND q.platform = :platform
+    UNION ALL SELECT r.* FROM turns r WHERE r.state IN ('running', 'waiting') AND r.platform = :platform
+) o ORDER BY o.number;
+
+-- name: readdress_turn
+-- A turn belongs to another conversation.
+UPDATE turns SET session_key = :session_key, lane = :lane WHERE id = :turn_id;
+
 -- name: prune_turns
 -- Forget turns that ended long ago, some at a time.
 DELETE FROM turns WHERE number IN (

@@ -1,0 +1,135 @@
+"""The names of WhatsApp people: what somebody had under one name is found under the others."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Readdress, Rename
+from frontdesk.model import lanes, whatsapp
+from frontdesk.model.platforms import Platform
+from frontdesk.model.policies import EndReason
+from frontdesk.model.titles import title_key
+from frontdesk.model.turns import Kind, State, Turn
+from frontdesk.stores import people, search
+from frontdesk.stores.bells import Bells
+from frontdesk.stores.lanes import fence, line_up, tell_turn, unlined
+from frontdesk.stores.mail import read_turn
+from frontdesk.stores.rows import to_micros
+from frontdesk.stores.sessions import leave, many, one, point, route_of
+from frontdesk.stores.work import Engine, Work, row, rows, run
+
+PAUSE = timedelta(seconds=3)
+"""Before a turn that ran under the old name goes on: by then whoever ran it has let go of it."""
+
+MOST_TURNS = 2**62
+
+Table = Mapping[str, str]
+
+
+class Aliases:
+    def __init__(self, engine: Engine, bells: Bells) -> None:
+        self._engine = engine
+        self._bells = bells
+
+    async def canonical(self, identifiers: Sequence[str]) -> dict[str, str]:
+        return await self._engine.read(partial(_canonical, identifiers))
+
+    async def names_of(self, person: str) -> list[str]:
+        found = await self._engine.glance("names_of", canonical=person)
+        return [identifier for (identifier,) in found]
+
+    async def learn(
+        self, identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime
+    ) -> bool:
+        learned = await self._engine.write(partial(_learn, identifier, person, rename, readdress, now))
+        if learned:
+            for topic in (Topic.TURNS, Topic.CONTROL, Topic.SIGNALS):
+                self._bells.ring(topic)
+        return learned
+
+
+def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
+    known = {}
+    for identifier in identifiers:
+        steps = yield from rows("canonical", identifier=identifier)
+        table = {name: following for following, name in steps}
+        person = whatsapp.canonical_whatsapp_identifier(identifier, table)
+        if person != identifier:
+            known[identifier] = person
+    return known
+
+
+def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime) -> Work[bool]:
+    yield from run("lock_key", key="aliases")  # of two that are learned at once, the second sees the first
+    known = yield from _canonical([identifier, person])
+    canonical = known.get(person, person)
+    if known.get(identifier, identifier) == canonical:
+        return False
+    if identifier in known:  # a name that moves to another person takes nothing of the first along
+        yield from run("learn_alias", identifier=identifier, canonical=canonical)
+        return True
+    names = [identifier, *(name for (name,) in (yield from rows("names_of", canonical=identifier)))]
+    others = [name for (name,) in (yield from rows("names_of", canonical=canonical))]
+    for name in names:
+        yield from run("learn_alias", identifier=name, canonical=canonical)
+    table = dict.fromkeys([*names, *others], canonical)
+    yield from _move_turns(table, readdress, now)
+    for name in names:
+        yield from _rename_sessions(name, table, rename, now)
+        yield from people.rename_whatsapp(name, canonical)
+    return True
+
+
+def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]:
+    """What waits or runs under another name of the person goes on in the one conversation."""
+    waiting = yield from _turns("open_turns_of", platform=str(Platform.WHATSAPP))
+    moving = [turn for turn in waiting if readdress(turn.source, table) not in (None, turn.session_key)]
+    for lane in sorted({_lane(turn, turn.session_key) for turn in moving}):
+        # The lane is locked first: whoever claims a turn of it has done so, or will find it moved.
+        yield from rows("lock_lane", lane=lane)
+        for turn in (yield from _turns("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
+            key = readdress(turn.source, table)
+            if key is not None:
+                yield from _move_turn(turn, key, now)
+        yield from fence(lane)
+
+
+def _turns(query: str, **values: object) -> Work[list[Turn]]:
+    turns = map(read_turn, (yield from rows(query, **values)))
+    return [turn for turn in turns if turn is not None]
+
+
+def _lane(turn: Turn, key: str) -> str:
+    return lanes.control_lane(key) if turn.kind is Kind.CONTROL else lanes.turn_lane(key)
+
+
+def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:
+    lane, due_at = _lane(turn, key), turn.received_at
+    if turn.state is not State.QUEUED:
+        due_at = now + PAUSE
+        values = {"due_at": to_micros(due_at), "interrupted_at": to_micros(now), "error": None}
+        yield from run("requeue_turn", turn_id=turn.id, uncounted=1, doubted=0, **values)
+        yield from tell_turn(turn, State.QUEUED, now)
+    yield from run("readdress_turn", turn_id=turn.id, session_key=key, lane=lane)
+    yield from line_up(lane, due_at)
+    yield from unlined(lane)
+
+
+def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> Work[None]:
+    for session in (yield from many("sessions_of_whatsapp", name=old)):
+        key, owner, peer = rename(session, table)
+        route = yield from route_of(session.id)
+        if session.title and (yield from row("titled", owner=owner, title_key=title_key(session.title))):
+            yield from run("set_title", session_id=session.id, title=None, title_key=None)
+        yield from run("rename_session", session_id=session.id, session_key=key, owner=owner, peer=peer)
+        yield from search.reindex_session(session.id)
+        if route is None or route == key:
+            continue
+        rival = yield from one("current_session_locked", key=key)
+        if rival is None or rival.entry.updated_at < session.entry.updated_at:
+            yield from leave(rival, EndReason.CLOSED, now)
+            yield from point(key, session)
+        else:
+            yield from run("drop_route_to", session_id=session.id)
+            yield from leave(session, EndReason.CLOSED, now)
