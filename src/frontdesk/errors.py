@@ -220,6 +220,9 @@ class LeaseLost(FrontdeskError):
 class NotAllowed(FrontdeskError):
     """{who} may not do this: {rule}"""
 
+    rule: object = ""
+    """Which one does not let them."""
+
 
 class UnknownConfirmation(FrontdeskError):
     """There is no confirmation {confirmation_id!r}."""

@@ -114,6 +114,29 @@ class TestConfigShow:
         file.write_text(done.stdout)
         assert config.load(file, {}).gateway.default_reset_policy.mode == "none"
 
+    def test_defaults_of_the_agent_and_the_channels_are_shown(self, tmp_path: Path) -> None:
+        file = tmp_path / "desk.toml"
+        file.write_text(
+            '[agent]\ndriver = "openai"\nmodel = "m"\nretries = 7\n[channels.webhook.shop]\n'
+            'secret_env = "S"\ncallback_url = "http://127.0.0.1:9/"\n'
+            '[channels.api_server.tokens_env]\nann = "A"\n'
+        )
+        done = run(tmp_path, "--config", str(file), "config", "show")
+        shown = tomllib.loads(done.stdout)
+        assert (shown["agent"]["retries"], shown["agent"]["max_rounds"]) == (7, 20)
+        assert "# agent.api_key_env =" in done.stdout
+        assert shown["channels"]["webhook"]["shop"]["secret_env"] == "S"
+        assert shown["channels"]["webhook"]["shop"]["timeout_seconds"] == 20.0
+        assert shown["channels"]["api_server"]["wait_seconds"] == 600.0
+        file.write_text(done.stdout)
+        assert run(tmp_path, "--config", str(file), "config", "check").returncode == 0
+
+    def test_unknown_driver_is_no_reason_to_show_nothing(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "config", "show", FRONTDESK_AGENT_DRIVER="nope")
+        assert done.returncode == 0
+        assert 'agent.driver = "nope"' in done.stdout
+        assert "no agent called 'nope'" in done.stderr
+
     def test_json_has_every_value(self, tmp_path: Path) -> None:
         done = run(tmp_path, "config", "show", "--json", FRONTDESK_STORE_URL="postgresql://me:secret@db/desk")
         shown = json.loads(done.stdout)
@@ -199,11 +222,21 @@ class TestExplain:
             "source   group: C1, thread: 7",
             "key      agent:main:slack:group:C1:7",
             "rule     everybody in the thread shares a session",
+            "sender   slack: not let in, by the rule nameless; no such channel is connected",
             "shared   yes",
             "policy   daily at 4:00 (local time), after 1440 idle minutes, at 200 messages",
             "session  none yet",
-            "next     a message starts a session",
+            "next     a message is refused: its sender is not let in (nameless)",
         ]
+
+    def test_sender_is_let_in_by_the_channel_that_would_be_there(self, tmp_path: Path) -> None:
+        (tmp_path / "desk.toml").write_text(
+            '[channels.webhook.shop]\nsecret_env = "S"\ncallback_url = "http://127.0.0.1:9/"\n'
+        )
+        options = ["--platform", "webhook", "--account", "shop", "--chat-id", "1"]
+        done = run(tmp_path, "--config", "desk.toml", "explain", *options)
+        assert "sender   webhook@shop: let in as user, by the rule channel_credential\n" in done.stdout
+        assert "next     a message starts a session\n" in done.stdout
 
     def test_source_can_be_json(self, tmp_path: Path) -> None:
         given = '{"platform": "telegram", "chat_id": 42, "user_name": "ann"}'
@@ -226,8 +259,11 @@ class TestExplain:
     def test_session_of_the_conversation_is_found(self, tmp_path: Path) -> None:
         url = f"sqlite:///{tmp_path}/some.db"
         asyncio.run(talk(url))
-        done = run(tmp_path, "explain", "--platform", "telegram", "--chat-id", "alice", "--store", url)
+        options = ["--platform", "telegram", "--chat-id", "alice", "--user-id", "alice"]
+        allowed = {"FRONTDESK_CHANNELS_TELEGRAM_ALLOW": "alice"}
+        done = run(tmp_path, "explain", *options, "--store", url, **allowed)
         assert ", 2 messages\nnext     a message goes on in this session\n" in done.stdout
+        assert "sender   telegram:alice: let in as user, by the rule allow_list" in done.stdout
 
     def test_nothing_is_created_by_asking(self, tmp_path: Path) -> None:
         assert run(tmp_path, "explain", "--platform", "slack", "--chat-id", "C1").returncode == 0

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.flow.commands import Command, registry, running, sessions, transcript, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
 from frontdesk.model import titles
-from frontdesk.model.turns import Kind
+from frontdesk.model.turns import Busy, Kind
 from tests.docs import pages
 
 PAGE = pages.ROOT / "docs" / "commands.md"
@@ -15,6 +15,8 @@ TEXT = " ".join(pages.read(PAGE).split())
 
 
 def meanwhile(command: Command) -> str:
+    if command.takes_in is Busy.STEER:
+        return "is passed on"
     if command.kind is Kind.CONTROL:
         return "works"
     return "stops it first" if command.stops_turn else "waits"

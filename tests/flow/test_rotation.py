@@ -538,3 +538,39 @@ async def test_background_work_holds_the_rotation_back(store_url: str) -> None:
         busy = False
         await house.ask("three")
         assert (await current(house)).id != first.id
+
+
+SHORT = limited(max_messages=2)
+
+
+async def just_rotated(house: House) -> str:
+    """A conversation that has just rotated; the id of the session before."""
+    before = await spent(house, "build the parser")
+    await rotated(house, before)
+    return before.id
+
+
+async def test_retry_after_a_rotation_asks_the_last_message_in_the_new_session(store_url: str) -> None:
+    async with open_house(store_url, config=SHORT) as house:
+        before = await just_rotated(house)
+        assert await house.ask("/retry") == "echo: build the parser"
+        notices = await house.notebook.wait_for(2, "notice")
+        assert any("ask it again in the new one" in text and f"/resume {before}" in text for text in notices)
+        kept = await house.sessions.load_transcript(before)
+        assert [row["content"] for row in kept] == ["build the parser", "echo: build the parser"]
+
+
+async def test_undo_and_export_after_a_rotation_say_where_the_words_are(store_url: str) -> None:
+    async with open_house(store_url, config=SHORT) as house:
+        before = await just_rotated(house)
+        for command in ("/undo", "/export"):
+            said = await house.ask(command)
+            assert f"/resume {before}, then {command}" in said
+        await house.ask(f"/resume {before}")
+        assert "Took back 1 turn" in await house.ask("/undo")
+
+
+async def test_after_new_there_is_nothing_to_retry(house: House) -> None:
+    await house.ask("hello")
+    await house.ask("/new")
+    assert "nothing to retry" in await house.ask("/retry")

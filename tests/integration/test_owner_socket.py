@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -421,6 +421,30 @@ async def test_status_says_whether_a_gateway_runs(settings: config.Config, road:
     if status["running"]:
         assert (status["node"], status["process"]) == (gateway.node, os.getpid())
         assert {"platform": "local", "account": None} in status["channels"]
+        assert status["refused"]["counts"] == {}
+    else:
+        assert status["refused"] is None
+
+
+async def test_refused_messages_are_counted_by_reason_where_the_owner_sees_them(
+    settings: config.Config,
+) -> None:
+    nobody = SessionSource(platform=Platform("matrix"), chat_id="", user_id=None)
+    async with running(settings) as (gateway, _), reach(settings) as office:
+        stranger = SessionSource(platform=Platform.TELEGRAM, chat_id="7", user_id="7")
+        for incoming in (
+            Incoming(source=stranger, text="let me in"),
+            Incoming(source=stranger, text="please"),
+            Incoming(source=nobody, text="hello"),
+            Incoming(source=ANN, text=" "),
+        ):
+            with pytest.raises(errors.FrontdeskError):
+                await gateway.desk.accept(incoming)
+        refused = (await office.status())["refused"]
+        *_, end = await everything(Terminal(gateway.desk).say("/status"))
+    assert refused["counts"] == {"InvalidMessage": 1, "Unroutable": 1, "stranger": 2}
+    assert datetime.fromisoformat(refused["since"]) <= datetime.now(UTC)
+    assert "2 stranger" in end["deliveries"][-1]["text"]
 
 
 @ROADS
@@ -430,6 +454,25 @@ async def test_message_is_explained(settings: config.Config, road: Road) -> None
         (current,) = await office.list_sessions()
     assert explained["session_key"] == current["key"]
     assert explained["session"]["session_id"] == current["id"]
+    assert explained["access"]["channel"] is (road is through_the_socket)
+
+
+async def test_explanation_says_whether_the_sender_is_let_in_and_why(settings: config.Config) -> None:
+    stranger = SessionSource(platform=Platform.TELEGRAM, chat_id="7", user_id="7")
+    async with running(settings) as (gateway, _), reach(settings) as office:
+        known = (await office.explain(ANN.to_dict()))["access"]
+        unknown = (await office.explain(stranger.to_dict()))["access"]
+        owner = (await office.explain(SessionSource.local_cli().to_dict()))["access"]
+        assert gateway.parts.authorization.refused == {}
+    assert known == {
+        "channel": True,
+        "allowed": True,
+        "rule": "channel_credential",
+        "role": "user",
+        "who": "matrix:ann",
+    }
+    assert (unknown["channel"], unknown["allowed"], unknown["rule"]) == (False, False, "stranger")
+    assert (owner["allowed"], owner["rule"], owner["role"]) == (True, "local", "administrator")
 
 
 @ROADS

@@ -15,6 +15,7 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.config import Config
 from frontdesk.config import options as records
+from frontdesk.config.settings import Value
 from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
@@ -151,6 +152,14 @@ def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.St
 def _read_platform(
     platform: str, table: Mapping[str, Any]
 ) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
+    for made, account, above, own in _tables(platform, table):
+        others = () if account else ACCESS_FIELDS
+        yield made, account, records.read_options(made.Options, own, above, others)
+
+
+def _tables(
+    platform: str, table: Mapping[str, Any]
+) -> Iterator[tuple[Any, str | None, tuple[str, ...], Mapping[str, Any]]]:
     """One for the platform's own table, one for each table in it that is no option."""
     made = _load_channel(platform)
     options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
@@ -162,9 +171,19 @@ def _read_platform(
     }
     own = {name: value for name, value in table.items() if name not in accounts}
     if own or not accounts:
-        yield made, None, records.read_options(made.Options, own, above, ACCESS_FIELDS)
+        yield made, None, above, own
     for name, value in accounts.items():
-        yield made, name, records.read_options(made.Options, value, (*above, name))
+        yield made, name, (*above, name), value
+
+
+def unset_options(config: Config) -> Iterator[Value]:
+    """The options of the agent and the channels that nothing sets, with what holds then."""
+    driver = plugins.load_part("agent", config.driver)
+    yield from records.unset(driver.Options, config.agent, ("agent",))
+    for platform, table in config.channels.items():
+        if platform != LOCAL:
+            for made, _, above, own in _tables(platform, table):
+                yield from records.unset(made.Options, own, above)
 
 
 def _load_channel(platform: str) -> Any:

@@ -21,6 +21,7 @@ from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.live import Live
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.refusals import Refusals
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks.chain import Guarded
 from frontdesk.logs import get_logger
@@ -71,6 +72,7 @@ class Gateway:
             confirmations=service,
             telling=telling,
             gate=Gate(service, telling, sessions.store, clock),
+            refusals=Refusals(clock.now()),
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
@@ -12,10 +12,12 @@ import msgspec
 from frontdesk import errors
 from frontdesk.app.health import STORE_SECONDS, find_troubles
 from frontdesk.app.sessions import SessionStore
+from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
+from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import exports
 from frontdesk.model import access, inputs
 from frontdesk.model.deliveries import Delivery, State
@@ -31,6 +33,11 @@ SEARCH_LIMIT = 20
 MINUTE = timedelta(minutes=1)
 
 Plain = dict[str, Any]
+Channels = Callable[[], Awaitable[Sequence[Channel]]]
+
+
+async def _none() -> Sequence[Channel]:
+    return ()
 
 
 class Office:
@@ -43,7 +50,10 @@ class Office:
         gateway: "Gateway | None" = None,
         *,
         clock: Clock | None = None,
+        channels: "Channels | None" = None,
     ) -> None:
+        """Without a gateway, ``channels`` gives those that one would have."""
+        self._channels = channels or _none
         self._store = store
         self._conversations = conversations
         self._gateway = gateway
@@ -58,8 +68,8 @@ class Office:
         return cls(parts.store, parts.conversations, gateway, clock=parts.clock)
 
     @classmethod
-    def of_sessions(cls, sessions: SessionStore) -> Self:
-        return cls(sessions.store, sessions)
+    def of_sessions(cls, sessions: SessionStore, channels: "Channels | None" = None) -> Self:
+        return cls(sessions.store, sessions, channels=channels)
 
     async def status(self) -> Plain:
         """What runs, and how much waits."""
@@ -75,6 +85,7 @@ class Office:
             "process": os.getpid() if gateway else None,
             "version": version("frontdesk"),
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
+            "refused": _plain_refusals(gateway.parts.refusals) if gateway else None,
             **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),
         }
 
@@ -95,10 +106,25 @@ class Office:
             return {"turns": {}, "held_back": 0, "deliveries": {}, "callbacks": {"owed": 0, "overdue": 0}}
 
     async def explain(self, source: Plain) -> Plain:
-        """Where a message from there would go, and why; changes nothing."""
-        found = await self._conversations.explain(SessionSource.from_dict(source))
+        """Where a message from there would go, and why, and whether its sender is let in; changes nothing."""
+        place = SessionSource.from_dict(source)
+        found = await self._conversations.explain(place)
         plain: Plain = msgspec.to_builtins(found, enc_hook=str)
-        return plain
+        return plain | {"access": await self._access(place)}
+
+    async def _access(self, source: SessionSource) -> Plain:
+        channels = self._gateway.parts.channels.values() if self._gateway else await self._channels()
+        named = (str(source.platform), source.account)
+        able = next((each.capabilities for each in channels if (each.name, each.account) == named), None)
+        known = able or Capabilities()
+        verdict = await self._people.look(source, known.authenticates, reliable_ids=known.reliable_sender_ids)
+        return {
+            "channel": able is not None,
+            "allowed": verdict.allowed,
+            "rule": str(verdict.rule),
+            "role": str(verdict.role) if verdict.role else None,
+            "who": verdict.who,
+        }
 
     async def list_sessions(
         self,
@@ -202,6 +228,10 @@ def _role(name: str) -> access.Role:
 def _plain(record: msgspec.Struct) -> Plain:
     data: Plain = msgspec.to_builtins(record, enc_hook=str)
     return data
+
+
+def _plain_refusals(refusals: Refusals) -> Plain:
+    return {"since": refusals.since.isoformat(), "counts": dict(sorted(refusals.counts.items()))}
 
 
 def _plain_session(session: Session, messages: int) -> Plain:

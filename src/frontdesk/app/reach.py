@@ -13,7 +13,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app import sockets
-from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Office, Plain
+from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Channels, Office, Plain
 from frontdesk.app.sessions import SessionStore
 from frontdesk.app.terminal import CLI, Terminal
 from frontdesk.config import Config
@@ -27,15 +27,16 @@ IN_MEMORY = "sqlite:///:memory:"
 
 
 @asynccontextmanager
-async def reach(config: Config) -> AsyncIterator[Office]:
-    """The running gateway's office; without a gateway, one of our own over the store."""
+async def reach(config: Config, channels: Channels | None = None) -> AsyncIterator[Office]:
+    """The running gateway's office; without a gateway, one of our own over the store, to which ``channels``
+    gives those that a gateway would have."""
     line = Line(sockets.socket_of(config.home))
     try:
         await line.call("GET", "/")
     except errors.NoGateway:
         url = without_creating(config.store_url)
         async with await SessionStore.open(url, config.gateway, upgrade=False) as sessions:
-            yield Office.of_sessions(sessions)
+            yield Office.of_sessions(sessions, channels)
     else:
         yield FarOffice(line)
 

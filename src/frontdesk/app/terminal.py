@@ -34,7 +34,7 @@ class Terminal:
         """Hand in a message and follow its turn: first that it was accepted, at last how it ended."""
         receipt = await self.accept(text, chat, event_id)
         yield {"type": "accepted"} | receipt
-        if receipt["waiting"]:
+        if receipt["waiting"] or text.startswith("/"):
             for each in await self._desk.uncollected(source_of(chat), turn_id=receipt["turn_id"]):
                 yield {"type": "notice"} | _plain_delivery(each)
         async with aclosing(self.follow(receipt["turn_id"])) as following:

@@ -2,13 +2,15 @@
 
 import asyncio
 import difflib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+import msgspec
 
-from frontdesk import config, plugins
+from frontdesk import config, errors, plugins
 from frontdesk.app import build
-from frontdesk.cli import output
+from frontdesk.cli import one_line, output
 from frontdesk.config import reference, settings
 from frontdesk.config.settings import Value
 from frontdesk.config.table import SETTINGS
@@ -30,11 +32,12 @@ def show(config_file: Path | None, as_json: bool) -> None:
     The output is itself a valid frontdesk.toml, except that passwords are hidden.
     """
     loaded = config.load(config_file)
+    values = list(_expanded([*loaded.values, *_unset_options(loaded)]))
     if as_json:
-        output.show_json(_as_dict(loaded))
+        output.show_json(_as_dict(loaded, values))
         return
     output.show(f"# {_about_file(loaded.file)}")
-    for value in loaded.values:
+    for value in values:
         output.show(_line(value))
     _warn(loaded)
 
@@ -57,6 +60,26 @@ def print_reference() -> None:
     output.show(reference.render().removesuffix("\n"))
 
 
+def _unset_options(loaded: config.Config) -> list[Value]:
+    """None where a part cannot be loaded: what it takes is not known then."""
+    try:
+        return list(build.unset_options(loaded))
+    except errors.FrontdeskError as error:
+        output.note(f"What the agent and the channels take besides is not shown. {one_line(error)}")
+        return []
+
+
+def _expanded(values: Sequence[Value]) -> Iterator[Value]:
+    """The values, a table as what stands in it where something else stands in it, too."""
+    tables = {value.path[:-1] for value in values}
+    for value in values:
+        if value.path in tables:
+            for name, each in value.value.items():
+                yield msgspec.structs.replace(value, path=(*value.path, name), value=each)
+        else:
+            yield value
+
+
 def _about_file(file: Path) -> str:
     return str(file) if file.exists() else f"{file} (no such file)"
 
@@ -71,12 +94,12 @@ def _origin(value: Value) -> str:
     return f"{value.origin} ({value.where})" if value.where else str(value.origin)
 
 
-def _as_dict(loaded: config.Config) -> dict[str, object]:
+def _as_dict(loaded: config.Config, values: Sequence[Value]) -> dict[str, object]:
     return {
         "file": str(loaded.file),
         "values": [
             {"name": value.name, "value": value.shown, "origin": value.origin, "where": value.where}
-            for value in loaded.values
+            for value in values
         ],
         "unknown_variables": loaded.unknown_variables,
     }

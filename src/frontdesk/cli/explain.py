@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import click
 import msgspec
 
 from frontdesk import config, errors
-from frontdesk.app import SessionStore, reach
-from frontdesk.cli import output
+from frontdesk.app import SessionStore, build, reach
+from frontdesk.app.office import Office
+from frontdesk.cli import one_line, output
+from frontdesk.contracts.channels import Channel
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -32,7 +35,8 @@ COLUMN = 9
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.pass_obj
 def command(config_file: Path | None, /, store_url: str | None, as_json: bool, **fields: str | None) -> None:
-    """Show key, rule, policy and session for a message from there. Changes nothing.
+    """Show key, rule, policy and session for a message from there, and whether its sender is let in. Changes
+    nothing.
 
     Give the source with options, or as JSON on the input:
 
@@ -67,12 +71,25 @@ def _decoded(text: bytes) -> dict[str, Any]:
 
 async def _explain(loaded: config.Config, store_url: str | None, source: SessionSource) -> dict[str, Any]:
     """The gateway's word where one runs; another store than its own is opened here."""
+    channels = partial(_channels, loaded)
     if store_url is None:
-        async with reach.reach(loaded) as office:
+        async with reach.reach(loaded, channels) as office:
             return await office.explain(source.to_dict())
     url = reach.without_creating(store_url)
     async with await SessionStore.open(url, loaded.gateway, upgrade=False) as store:
-        return await store.explain(source)
+        return await Office.of_sessions(store, channels).explain(source.to_dict())
+
+
+async def _channels(loaded: config.Config) -> list[Channel]:
+    """The channels that a gateway would have; none where they cannot be made."""
+    try:
+        channels = build.make_channels(loaded)
+    except errors.FrontdeskError as error:
+        output.note(one_line(error))
+        return []
+    for channel in channels:
+        await channel.close()
+    return channels
 
 
 def describe(explanation: dict[str, Any]) -> list[str]:
@@ -80,6 +97,7 @@ def describe(explanation: dict[str, Any]) -> list[str]:
     facts = {
         "key": explanation["session_key"],
         "rule": explanation["rule"],
+        "sender": _sender(explanation["access"]),
         "shared": "yes" if explanation["shared"] else "no",
         "policy": _policy(explanation["policy"]),
         "session": _session(explanation["session"]),
@@ -96,6 +114,12 @@ def _policy(policy: dict[str, Any]) -> str:
     return f"{when[policy['mode']]}, {f'at {most} messages' if most else 'no message limit'}"
 
 
+def _sender(access: dict[str, Any]) -> str:
+    verdict = f"let in as {access['role']}" if access["allowed"] else "not let in"
+    missing = "" if access["channel"] else "; no such channel is connected"
+    return f"{access['who']}: {verdict}, by the rule {access['rule']}{missing}"
+
+
 def _session(session: dict[str, Any] | None) -> str:
     return f"{session['session_id']}, {session['message_count']} messages" if session else "none yet"
 
@@ -104,6 +128,8 @@ def _next(explanation: dict[str, Any]) -> str:
     session, refused = explanation["session"], explanation["refused"]
     if refused:
         return f"a message is refused: {' '.join(refused.split())}"
+    if not explanation["access"]["allowed"]:
+        return f"a message is refused: its sender is not let in ({explanation['access']['rule']})"
     if session is None:
         return "a message starts a session"
     reason = EndReason.SUSPENDED if session["suspended"] else explanation["reset_reason"]

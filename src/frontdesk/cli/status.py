@@ -39,6 +39,7 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "channels", ", ".join(map(_channel, status["channels"])) or "-"
     yield "turns", _counts(status["turns"], "nothing under way") + _held_back(status["held_back"])
     yield "deliveries", _counts(status["deliveries"], "nothing waiting")
+    yield "refused", _refused(status["refused"])
 
 
 def _held_back(number: int) -> str:
@@ -54,6 +55,13 @@ def _gateway(status: dict[str, Any]) -> str:
 
 def _channel(channel: dict[str, Any]) -> str:
     return f"{channel['platform']}@{channel['account']}" if channel["account"] else str(channel["platform"])
+
+
+def _refused(refused: dict[str, Any] | None) -> str:
+    if refused is None:
+        return "-"
+    since = output.local_time(refused["since"])
+    return f"{_counts(refused['counts'], 'no message')} since {since}, when the gateway started"
 
 
 def _counts(counts: dict[str, int], nothing: str) -> str:

@@ -18,6 +18,8 @@ from msgspec.structs import FieldInfo
 
 from frontdesk import errors
 from frontdesk.config import settings
+from frontdesk.config.settings import Value
+from frontdesk.config.table import OPTION
 from frontdesk.contracts.secrets import Secret
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -47,6 +49,21 @@ def read_options(
         key = settings.dotted((*above, _written(missing[0])))
         raise errors.MissingSetting(key=key, why="it must be set.")
     return kind(**values)
+
+
+def unset(kind: type[msgspec.Struct], table: Mapping[str, Any], above: settings.Path) -> Iterator[Value]:
+    """What the table does not set, with what holds then; None for secrets and what has no default."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    found = {field.name for name in table if (field := _named(fields, name))}
+    for field in fields.values():
+        if field.name not in found:
+            default = None if _is_secret(field.type) else _default(field)
+            yield Value(setting=OPTION, path=(*above, _written(field)), value=default)
+
+
+def _default(field: FieldInfo) -> Any:
+    made = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+    return None if made is msgspec.NODEFAULT else msgspec.to_builtins(made, enc_hook=str)
 
 
 def _together(path: settings.Path, known: Any, more: Any) -> Any:

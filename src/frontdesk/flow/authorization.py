@@ -38,10 +38,20 @@ class Authorization(Service):
 
         The two flags are the channel's capabilities, and the source is as its adapter made it.
         """
+        verdict = await self.look(source, authenticates, reliable_ids=reliable_ids)
+        if not verdict.allowed:
+            self.refused[str(verdict.rule)] += 1
+            log.info("sender_refused", who=verdict.who, rule=verdict.rule)
+        return verdict
+
+    async def look(
+        self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True
+    ) -> access.Verdict:
+        """Whether the sender would be let in: nobody has written."""
         aliases = await self._all_names(source)
         principal = None if access.is_local(source) else people.Principal.of(source, aliases)
         grant = await self._store.people.grant_of(principal.id) if principal else None
-        verdict = access.decide(
+        return access.decide(
             source,
             authenticates,
             self._config.get_access(source.platform),
@@ -49,10 +59,6 @@ class Authorization(Service):
             aliases=aliases,
             reliable_ids=reliable_ids,
         )
-        if not verdict.allowed:
-            self.refused[str(verdict.rule)] += 1
-            log.info("sender_refused", who=verdict.who, rule=verdict.rule)
-        return verdict
 
     async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names of this source, and all the other names of its person."""

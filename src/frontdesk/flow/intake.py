@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
@@ -30,6 +32,10 @@ WAITING_NOTICE = (
     " /approve and /deny decide, /stop ends the waiting."
 )
 
+NOTHING_TO_STEER = "Nothing is running that could be steered. I take it as your next message."
+CANNOT_STEER = "What runs now cannot be steered. Your message is queued and comes next."
+BEHIND_OTHERS = "Your message is queued behind {count} before it."
+
 log = get_logger(__name__)
 
 
@@ -42,12 +48,20 @@ class Intake:
         self._channel = channel
 
     async def accept(self, incoming: Incoming) -> Receipt:
+        with self._parts.refusals.counting():
+            return await self._accept(incoming)
+
+    async def _accept(self, incoming: Incoming) -> Receipt:
         _check(incoming)
         self._check_origin(incoming.source)
         verdict = await self._admitted(incoming.source)
         key = await self._parts.conversations.route(incoming.source)
+        ordered = None if incoming.content or incoming.observed else registry.message_in(incoming.text)
         turn = self._turn(incoming, key, verdict)
-        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn))
+        if ordered:
+            turn = replace(turn, text=ordered[0], kind=Kind.MESSAGE)
+        admit = partial(self._admit_as, turn, ordered[1]) if ordered else partial(self._admit, turn)
+        accepted = await self._parts.store.turns.accept(turn, admit)
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)
@@ -110,19 +124,28 @@ class Intake:
             raise errors.TooManyWaiting(waiting=queued)
         if turn.kind is Kind.COMMAND:
             return Admission(interrupts=registry.stops_turn(turn.text))
-        mode = self._mode(running, queued)
+        mode = self._mode(self._parts.running.busy_mode, running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
         first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
         text = WAITING_NOTICE if running and running.state is turns.State.WAITING else BUSY_NOTICES[mode]
         notices = self._parts.notices(turn, text) if wanted and first_to_wait else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
-    def _mode(self, running: Turn | None, queued: int) -> Busy:
+    def _admit_as(self, turn: Turn, wanted: Busy, running: Turn | None, queued: int) -> Admission:
+        """What becomes of a message whose sender said what should. They are told what does."""
+        if queued >= self._parts.running.most_waiting:
+            raise errors.TooManyWaiting(waiting=queued)
+        mode = self._mode(wanted, running, queued)
+        text = _told(wanted, mode, running, queued)
+        told = text is not None and self._parts.capabilities_of(turn.source).notices
+        notices = self._parts.notices(turn, text) if text and told else ()
+        return Admission(steers=mode is Busy.STEER, notices=notices)
+
+    def _mode(self, mode: Busy, running: Turn | None, queued: int) -> Busy:
         """A turn that is not running cannot be steered, and what waits before a message goes first. One that
         waits for people is not disturbed."""
         if running is not None and running.state is turns.State.WAITING:
             return Busy.QUEUE
-        mode = self._parts.running.busy_mode
         able = running is not None and running.kind is Kind.MESSAGE and not queued
         if mode is Busy.STEER and not (able and self._parts.agent.abilities.steers):
             return Busy.QUEUE
@@ -163,6 +186,17 @@ class Intake:
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())
+
+
+def _told(wanted: Busy, mode: Busy, running: Turn | None, queued: int) -> str | None:
+    if running is None and not queued:
+        return NOTHING_TO_STEER if wanted is Busy.STEER else None
+    if queued:
+        before = queued + (running is not None)
+        return BEHIND_OTHERS.format(count="another" if before == 1 else f"{before} others")
+    if running and running.state is turns.State.WAITING:
+        return WAITING_NOTICE
+    return CANNOT_STEER if wanted is not mode else BUSY_NOTICES[mode]
 
 
 def _kind(incoming: Incoming) -> Kind:

@@ -18,6 +18,7 @@ from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live
+from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import splitting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.deliveries import Delivery
@@ -48,6 +49,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     confirmations: Confirmations
     telling: Telling
     gate: Gate
+    refusals: Refusals
 
     def channel_of(self, source: SessionSource) -> Channel | None:
         return self.channels.get((str(source.platform), source.account))

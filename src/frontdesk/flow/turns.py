@@ -128,14 +128,14 @@ class RunningTurn:
         except errors.FrontdeskError as refusal:
             reply = Reply(str(refusal), refused=True)
         if isinstance(reply, Rerun):
-            await self._answer(reply.content)
+            await self._answer(reply.content, reply.note)
             return
         said = parts.answers(self.turn, reply.text)
         why = reply.text if reply.refused else None
         await self._finish(Ending(state=State.DONE, deliveries=said, error=why))
 
-    async def _answer(self, content: prompts.Content) -> None:
-        session, assignment, draft = await self._begin(await self._resolve(), content)
+    async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
+        session, assignment, draft = await self._begin(await self._resolve(), content, note)
         allowance = Allowance(self._parts, self.turn, session, assignment.messages, draft)
         try:
             failure = await self._hear(assignment, draft, allowance)
@@ -172,11 +172,11 @@ class RunningTurn:
         return session
 
     async def _begin(
-        self, session: Session, content: prompts.Content
+        self, session: Session, content: prompts.Content, note: str | None
     ) -> tuple[Session, events.Assignment, Draft]:
         """Write the message down; the session with it counted, what the agent gets, and an empty draft."""
         message = prompts.user_message(self._parts, self.turn, content)
-        begun = await self._write_message(session, message)
+        begun = await self._write_message(session, message, note)
         log.info("turn_began", turn=self.turn.id, session=session.id, attempt=self.turn.attempts)
         counted = session.changed(message_count=begun.message_count)
         self._draft = Draft(self.turn.id, begun.position)
@@ -184,7 +184,7 @@ class RunningTurn:
         self._prompt_tokens = partial(prompts.prompt_tokens, assignment, session)
         return counted, assignment, self._draft
 
-    async def _write_message(self, session: Session, message: Plain) -> Begun:
+    async def _write_message(self, session: Session, message: Plain, note: str | None) -> Begun:
         """Write the message into the transcript; what a session's first turn brings along is before it."""
         parts, turn = self._parts, self.turn
         if not session.started:
@@ -197,8 +197,15 @@ class RunningTurn:
             [messages.pack(each, turn.id, place) for place, each in enumerate((*opening, message))],
             parts.clock.now(),
             starts=not session.started,
-            notices=() if session.reset_told else reset_notices(parts, turn, session),
+            notices=(*self._told_of_reset(session), *self._noted(note)),
         )
+
+    def _told_of_reset(self, session: Session) -> tuple[Delivery, ...]:
+        return () if session.reset_told else reset_notices(self._parts, self.turn, session)
+
+    def _noted(self, note: str | None) -> tuple[Delivery, ...]:
+        wanted = note and self._parts.capabilities_of(self.turn.source).notices
+        return self._parts.notices(self.turn, note) if note and wanted else ()
 
     async def _opening(self, session: Session) -> list[Plain]:
         """What stands before the first message: the hand-over, and what the other side brought along."""

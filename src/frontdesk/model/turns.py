@@ -223,6 +223,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool = False
     waiting: int = 0
     """How many are before it."""
+    told: bool = False
+    """Whether its sender is told something."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

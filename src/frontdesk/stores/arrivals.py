@@ -45,7 +45,8 @@ def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
         yield from rows("request_stop", turn_id=running.id)
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, State.QUEUED, turn.received_at)
-    return Accepted(turn=_numbered(turn, inserted[0]), waiting=queued + (running is not None))
+    waiting = queued + (running is not None)
+    return Accepted(turn=_numbered(turn, inserted[0]), waiting=waiting, told=bool(admission.notices))
 
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:

@@ -58,6 +58,7 @@ class Turns:
             self._bells.ring(Topic.FEED)
         if accepted.waiting:
             self._bells.ring(Topic.SIGNALS)
+        if accepted.told:
             self._bells.ring(Topic.DELIVERIES, far=False)
         return accepted
 

@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.flow.parts import Parts
 from frontdesk.model.access import Role
 from frontdesk.model.people import Viewer
-from frontdesk.model.turns import Kind, Turn
+from frontdesk.model.turns import Busy, Kind, Turn
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +45,8 @@ class Rerun(msgspec.Struct, frozen=True):
     """Go on as if this had been the message."""
 
     content: str | list[dict[str, Any]]
+    note: str | None = None
+    """What the caller is told before the answer."""
 
 
 Handler = Callable[[Parts, Request], Awaitable[Reply | Rerun]]
@@ -60,3 +62,5 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """CONTROL for what works while a turn runs and when it hangs."""
     stops_turn: bool = False
     """A turn that runs is stopped first."""
+    takes_in: Busy | None = None
+    """What follows is a message for the agent, and becomes this while a turn runs."""

@@ -14,7 +14,8 @@ from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import Gauge, gauges
 from frontdesk.model.sessions import Session, SessionEntry
-from frontdesk.model.turns import HELD_BACK, Ending, Kind, State, Turn
+from frontdesk.model.sources import ChatType
+from frontdesk.model.turns import HELD_BACK, Busy, Ending, Kind, State, Turn
 
 GRACE_SECONDS = 1.0
 POLL_SECONDS = 1.0
@@ -105,7 +106,16 @@ async def status(parts: Parts, request: Request) -> Reply:
     turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
     session = await views.own_session(parts, request)
     about = await _about(parts, request, session) if session else [views.NO_SESSION]
-    return Reply("\n".join((*about, *_work(parts, turns))))
+    return Reply("\n".join((*about, *_work(parts, turns), *_refused(parts, request))))
+
+
+def _refused(parts: Parts, request: Request) -> list[str]:
+    """What the gateway has refused, for those who run it."""
+    refusals = parts.refusals
+    if not (request.administrator and refusals.counts and request.turn.source.chat_type is ChatType.DM):
+        return []
+    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(refusals.counts.items()))
+    return [f"Refused since the gateway started {views.ago(refusals.since, parts.clock.now())}: {told}"]
 
 
 async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
@@ -185,7 +195,26 @@ def _used(gauge: Gauge) -> str:
     )
 
 
+async def ask_for_text(_: Parts, request: Request) -> Reply:
+    name = request.turn.text.split()[0]
+    return Reply(f"Say what for the agent: {name} and the text of a message.", refused=True)
+
+
 COMMANDS = (
+    Command(
+        name="queue",
+        usage="text",
+        handle=ask_for_text,
+        takes_in=Busy.QUEUE,
+        help="Say something to the agent after what it does now.",
+    ),
+    Command(
+        name="steer",
+        usage="text",
+        handle=ask_for_text,
+        takes_in=Busy.STEER,
+        help="Say something to the agent in the middle of what it does now.",
+    ),
     Command(name="stop", handle=stop, kind=Kind.CONTROL, help="Stop what is running."),
     Command(name="status", handle=status, kind=Kind.CONTROL, help="Show where this conversation stands."),
     Command(

@@ -26,6 +26,14 @@ MAX_TOOL_CHARACTERS = 500
 _SENDER = re.compile(r"\[[^\[\]\n]{1,80}\](?: |\Z)")
 
 NOTHING_SAID = "Nothing has been said here yet."
+ROTATED = (
+    "Nothing has been said here since the conversation started afresh. What was said before is in {id};"
+    " to go on there: {resume}"
+)
+ASKED_ANEW = (
+    "The conversation has started afresh since your last message: I ask it again in the new one."
+    " To go on where it was: {resume}"
+)
 SET_ASIDE = "This conversation was set aside. To take it up again: {resume}"
 NOTHING_UNDONE = "There is nothing to bring back: nothing was undone, or something was said since."
 TOO_SHORT = "There is nothing to compress yet: the conversation has {count}, and the newest {kept} are kept."
@@ -45,9 +53,27 @@ async def retry(parts: Parts, request: Request, session: Session) -> Reply | Rer
     else:
         content = await _take_back(parts, request, session)
         await parts.conversations.clear_resume_pending(request.key)  # it goes on by this, however late
-    if content is None:
+    if content is not None:
+        return Rerun(_unsigned(parts, request, content))
+    before = await views.rotated_from(parts, request, session)
+    content = _last_request(await parts.conversations.load_transcript(before.id)) if before else None
+    if before is None or content is None:
         return Reply(f"{NOTHING_SAID} There is nothing to retry.")
-    return Rerun(_unnamed(content) if parts.conversations.is_shared(request.turn.source) else content)
+    note = ASKED_ANEW.format(resume=views.resume_with(before))
+    return Rerun(_unsigned(parts, request, content), note)
+
+
+def _unsigned(parts: Parts, request: Request, content: Content) -> Content:
+    return _unnamed(content) if parts.conversations.is_shared(request.turn.source) else content
+
+
+async def _nothing_said(parts: Parts, request: Request, session: Session, what: str) -> Reply:
+    """Nothing can be done here; where what was meant is, when the conversation has rotated."""
+    before = await views.rotated_from(parts, request, session)
+    if before is None:
+        return Reply(f"{NOTHING_SAID} There is nothing to {what}.")
+    told = ROTATED.format(id=before.id, resume=views.resume_with(before))
+    return Reply(f"{told}, then /{what}.")
 
 
 async def _take_back(parts: Parts, request: Request, session: Session) -> Content | None:
@@ -91,7 +117,7 @@ async def undo(parts: Parts, request: Request, session: Session) -> Reply:
         return Reply(_undone(len(requests), len(rows), text))
     rewound = await parts.conversations.rewind_session(session.id, wanted)
     if rewound is None:
-        return Reply(f"{NOTHING_SAID} There is nothing to undo.")
+        return await _nothing_said(parts, request, session, "undo")
     return Reply(_undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"]))
 
 
@@ -155,7 +181,7 @@ async def export(parts: Parts, request: Request, session: Session) -> Reply:
     transcript = await _with_ancestors(parts, request, session)
     blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
     if not blocks:
-        return Reply(f"{NOTHING_SAID} There is nothing to export.")
+        return await _nothing_said(parts, request, session, "export")
     begun = f"Session {session.id}, begun {session.entry.created_at:%Y-%m-%d}"
     return Reply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
 

@@ -10,8 +10,8 @@ from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model.people import Viewer
-from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Reopening, Session, SessionEntry, Status
+from frontdesk.model.policies import AUTOMATIC, EndReason
+from frontdesk.model.sessions import Relation, Reopening, Session, SessionEntry, Status
 
 MAX_ARGUMENT_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 120
@@ -44,6 +44,14 @@ def goes_on(session: Session) -> bool:
 
 def is_forgotten(session: Session) -> bool:
     return session.status is Status.ENDED and session.reopening is Reopening.NEVER
+
+
+async def rotated_from(parts: Parts, request: Request, session: Session) -> Session | None:
+    """The session before this one, when it ended by itself and the caller may see it: to people it is all one
+    conversation."""
+    before = session.parent_id if session.relation is Relation.RESET else None
+    parent = await parts.conversations.find_session(before, request.viewer) if before else None
+    return parent if parent and parent.reason in AUTOMATIC and not is_forgotten(parent) else None
 
 
 def with_session(handle: SessionHandler) -> Handler:
