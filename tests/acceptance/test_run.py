@@ -282,7 +282,7 @@ def test_init_writes_a_file_that_check_accepts(tmp_path: Path) -> None:
 
 
 def test_init_offers_what_the_environment_has_and_writes_no_secret(tmp_path: Path) -> None:
-    done = program.run(tmp_path, "init", "--print", OPENAI_API_KEY="sk-hunter2")
+    done = program.run(tmp_path, "init", "--print", "--offline", OPENAI_API_KEY="sk-hunter2")
     assert 'api_key_env = "OPENAI_API_KEY"' in done.stdout
     assert "hunter2" not in done.stdout
 

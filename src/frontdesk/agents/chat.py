@@ -160,7 +160,7 @@ class Client:
         headers = {name.lower(): value for name, value in request.headers.items()}
         headers |= {"accept": STREAM, "accept-encoding": "identity", "content-type": "application/json"}
         if request.token is not None:
-            headers["authorization"] = f"Bearer {_checked(request.token, request)}"
+            headers["authorization"] = f"Bearer {checked_token(request.token, request)}"
         url = f"{request.base_url.rstrip('/')}/chat/completions"
         built = self._http.build_request("POST", url, content=_encode(request), headers=headers)
         return await self._http.send(built, stream=True)
@@ -214,7 +214,7 @@ def _encode(request: Request) -> bytes:
         raise errors.EndpointRefused(endpoint=request.endpoint, why=why) from error
 
 
-def _checked(token: str, request: Request) -> str:
+def checked_token(token: str, request: Request) -> str:
     """The token, when a header can hold it."""
     if not token.isascii() or not token.isprintable() or " " in token or not token:
         why = f"the secret in {request.token_setting} is no key: check it for line ends and blanks"
@@ -225,7 +225,7 @@ def _checked(token: str, request: Request) -> str:
 async def _check_response(response: httpx.Response, request: Request, deadline: float) -> None:
     if response.status_code != HTTPStatus.OK:
         body = await _in_time(_read_some(response), deadline, request.endpoint)
-        raise _refusal(response, request, body)
+        raise refusal_of(response, request, body)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != STREAM:
         why = f"it is {quoting.quote(kind or 'nothing')} instead of {STREAM}"
@@ -244,7 +244,7 @@ async def _read_some(response: httpx.Response) -> bytes:
     return bytes(body[:MAX_ERROR_BYTES])
 
 
-def _refusal(response: httpx.Response, request: Request, body: bytes) -> errors.AgentFailed:
+def refusal_of(response: httpx.Response, request: Request, body: bytes) -> errors.AgentFailed:
     status = response.status_code
     if status in CREDENTIALS:
         why = f"it does not accept the credentials (HTTP {status}): check {request.token_setting}"

@@ -1,5 +1,6 @@
 """The gateway that a configuration describes."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -17,7 +18,7 @@ from frontdesk.config import Config
 from frontdesk.config import options as records
 from frontdesk.config.settings import Value
 from frontdesk.config.table import ACCESS_FIELDS
-from frontdesk.contracts.agents import Agent
+from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
 from frontdesk.formats import links
 from frontdesk.hooks import open_hooks
@@ -28,6 +29,7 @@ from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
 APPROVERS = "approvers"
+TRIAL_SECONDS = 15.0
 EVERYWHERE = ("0.0.0.0", "::")
 """Addresses to listen on that are no address to call."""
 
@@ -110,6 +112,20 @@ async def check(config: Config) -> None:
     await make_agent(config).close()
     for channel in make_channels(config):
         await channel.close()
+
+
+async def try_agent(config: Config) -> str | None:
+    """Make the agent and try what its turns will need; what is doubtful. Errors say what is wrong."""
+    agent = make_agent(config)
+    try:
+        if not isinstance(agent, Checkable):
+            return None
+        async with asyncio.timeout(TRIAL_SECONDS):
+            return await agent.check(str(_running(config).working_dir))
+    except TimeoutError:
+        raise errors.AgentFailed(why=f"it could not be tried within {TRIAL_SECONDS:.0f} seconds") from None
+    finally:
+        await agent.close()
 
 
 def make_agent(config: Config) -> Agent:

@@ -1,13 +1,19 @@
 """``frontdesk init``: a configuration file to begin with."""
 
+import asyncio
 import os
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import msgspec
 
-from frontdesk import config
-from frontdesk.agents import found
-from frontdesk.cli import output
+from frontdesk import config, errors
+from frontdesk.agents import found, models
+from frontdesk.app import build
+from frontdesk.cli import one_line, output
 from frontdesk.config import settings
 
 HEAD = """\
@@ -40,32 +46,113 @@ max_messages = 200
 """
 
 
+LOCAL_TITLE = "the local model"
+FIRST = "It cannot work yet: first do what is said above, then frontdesk doctor tries it again."
+NEXT = "Next: frontdesk run, and in another terminal: frontdesk chat"
+LATER = (
+    "When it answers, frontdesk doctor says so. Then: frontdesk run, and in another terminal: frontdesk chat"
+)
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent that could stand in the file, and what came of trying it."""
+
+    title: str
+    table: str
+    fault: str | None = None
+    usable: bool = True
+    """It is complete: once whatever does not answer does, it works."""
+
+
 @click.command()
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option("--print", "only_print", is_flag=True, help="Print the file instead of writing it.")
+@click.option("--offline", is_flag=True, help="Ask no endpoint and try nothing.")
 @click.pass_obj
-def command(config_file: Path | None, force: bool, only_print: bool) -> None:
+def command(config_file: Path | None, force: bool, only_print: bool, offline: bool) -> None:
     """Write a frontdesk.toml to begin with.
 
-    A key or an address of a model that is found in the environment is offered in it.
+    A key or an address of a model that is found in the environment is offered in it. Its endpoint is asked
+    for its models, and what is written is tried. The exit code is 1 when nothing that was found can work.
     """
     environ = config.environment()
-    text = "\n".join((HEAD, _agent(found.suggestions(environ)), EXAMPLES))
+    file = config_file or config.usual_file(environ)
+    if file.exists() and not (force or only_print):
+        raise click.ClickException(f"{file} is there already. --force replaces it, --print shows a new one.")
+    offers = _offers(environ, offline)
+    best = min(offers, key=_rank)
+    text = "\n".join((HEAD, _agents(best, offers), EXAMPLES))
     if only_print:
         output.show(text.rstrip())
         return
-    file = config_file or config.usual_file(environ)
-    _write(file, text, force)
-    output.show(f"Wrote {file}.\nNext: frontdesk run, and in another terminal: frontdesk chat")
+    _write(file, text)
+    output.show(f"Wrote {file}; the agent is {best.title}.")
+    for offer in offers:
+        if offer.fault and (offer is best or offer.title != LOCAL_TITLE):
+            output.note(f"{offer.title}: {offer.fault}")
+    output.show(NEXT if best.fault is None else LATER if best.usable else FIRST)
+    if not best.usable:
+        sys.exit(1)
 
 
-def _agent(suggestions: list[found.Suggestion]) -> str:
-    """The agent's table: the first one found, the others behind comment marks."""
-    tables = [_table(suggestion) for suggestion in suggestions]
-    if not tables:
-        return LOCAL
-    others = ["".join(f"# {line}\n" for line in table.splitlines()) for table in [*tables[1:], LOCAL]]
-    return "\n".join([tables[0], *others])
+def _rank(offer: Offer) -> int:
+    """What works comes first, then what may once its endpoint answers."""
+    return (offer.fault is not None) + (not offer.usable)
+
+
+def _offers(environ: Mapping[str, str], offline: bool) -> list[Offer]:
+    """What was found, and at the end the model that needs nothing."""
+    found_here = [_offer(each, environ, offline) for each in found.suggestions(environ)]
+    local = Offer(title=LOCAL_TITLE, table=LOCAL)
+    return [*found_here, local if offline else _tried(local)]
+
+
+def _offer(suggestion: found.Suggestion, environ: Mapping[str, str], offline: bool) -> Offer:
+    title = f"{suggestion.title} ({suggestion.found_in})"
+    if "model" not in suggestion.options:
+        try:
+            suggestion = _with_model(suggestion, environ, offline)
+        except errors.FrontdeskError as error:
+            return Offer(title=title, table=_table(suggestion), fault=one_line(error), usable=False)
+    offer = Offer(title=title, table=_table(suggestion))
+    return offer if offline else _tried(offer)
+
+
+def _with_model(suggestion: found.Suggestion, environ: Mapping[str, str], offline: bool) -> found.Suggestion:
+    """The suggestion with the first model that its endpoint has."""
+    base_url, key = suggestion.options["base_url"], environ.get(suggestion.key_variable or "", "").strip()
+    listed = None if offline else asyncio.run(models.list_models(base_url, key or None))
+    names = models.for_chat(listed or [])
+    if not names:
+        raise errors.MissingSetting(key="agent.model", why="name one that the endpoint has.")
+    return msgspec.structs.replace(suggestion, options={**suggestion.options, "model": names[0]})
+
+
+def _tried(offer: Offer) -> Offer:
+    """The offer with what came of trying it, as ``frontdesk run`` would use it."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / config.FILE_NAME
+            file.write_text(offer.table, encoding="utf-8")
+            doubt = asyncio.run(build.try_agent(config.load(file)))
+    except errors.EndpointUnavailable as error:
+        return msgspec.structs.replace(offer, fault=one_line(error))
+    except errors.FrontdeskError as error:
+        return msgspec.structs.replace(offer, fault=one_line(error), usable=False)
+    return msgspec.structs.replace(offer, fault=doubt)
+
+
+def _agents(best: Offer, offers: list[Offer]) -> str:
+    """The agent's table: the best one, the others behind comment marks, with what they lack."""
+    others = [_commented(offer) for offer in offers if offer is not best]
+    return "\n".join([best.table, *others])
+
+
+def _commented(offer: Offer) -> str:
+    lines = offer.table.splitlines()
+    if offer.fault:
+        lines.insert(1, f"# {offer.fault}")
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _table(suggestion: found.Suggestion) -> str:
@@ -77,10 +164,8 @@ def _table(suggestion: found.Suggestion) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(file: Path, text: str, force: bool) -> None:
+def _write(file: Path, text: str) -> None:
     """Write it whole or not at all; nobody else may read it."""
-    if file.exists() and not force:
-        raise click.ClickException(f"{file} is there already. --force replaces it, --print shows a new one.")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = file.with_name(f".{file.name}.{os.getpid()}")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -68,6 +68,16 @@ class Line:
     async def stopped(self) -> None:
         """Wait until the agent is to stop."""
         await self._stopping.wait()
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """What an agent has besides that can say beforehand whether turns will work."""
+
+    async def check(self, working_dir: str) -> str | None:
+        """Try what a turn will need, without one. An error of ours says what is wrong and what to do, a text
+        what is doubtful, None that all is well. Called by people who wait: it takes seconds at most."""
+        ...
 
 
 class Agent(Protocol):

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import TypeVar
 
+from frontdesk.agents import processes, trials
 from frontdesk.agents.acp import options, prompts
 from frontdesk.agents.acp.kept import Kept
 from frontdesk.agents.acp.pool import Pool
@@ -37,6 +38,11 @@ class Driver:
                     yield event
         except Lost as lost:
             yield lost.failed
+
+    async def check(self, working_dir: str) -> None:
+        """Start the program once."""
+        env = processes.environment((*options.PASSED, *self._options.env))
+        await trials.start_once(self._options.command, working_dir, env)
 
     async def release(self, session_id: str) -> None:
         await self._pool.release(session_id)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import NamedTuple
 
-from frontdesk.agents import processes
+from frontdesk.agents import processes, trials
 from frontdesk.agents.command import options, protocol
 from frontdesk.agents.command.exchange import Exchange
 from frontdesk.agents.processes import Process
@@ -56,6 +56,11 @@ class Driver:
             await self._put_away(
                 turn.session_id, process, last, keep=self._options.keep and not line.stopping
             )
+
+    async def check(self, working_dir: str) -> None:
+        """Start the program once."""
+        env = processes.environment((*options.PASSED, *self._options.env))
+        await trials.start_once(self._options.command, working_dir, env)
 
     async def release(self, session_id: str) -> None:
         """End the process that rests for a session. One in the middle of a turn goes on."""

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from frontdesk import errors
-from frontdesk.agents import chat
+from frontdesk.agents import chat, models
 from frontdesk.agents.openai import tools, transcripts
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.secrets import Secret
@@ -64,6 +64,13 @@ class Driver:
                     yield event
         except (errors.AgentFailed, errors.MissingSecret) as error:
             yield chat.failed_of(error, retryable=isinstance(error, errors.EndpointUnavailable))
+
+    async def check(self, working_dir: str) -> str | None:  # noqa: ARG002 - it has none
+        """Ask the endpoint for its models."""
+        options = self._options
+        token = options.api_key().strip() if options.api_key else None
+        found = await models.list_models(options.base_url, token, options.headers)
+        return models.doubt(options.model, found) if found else None
 
     async def release(self, session_id: str) -> None:
         """Nothing is held for a session."""

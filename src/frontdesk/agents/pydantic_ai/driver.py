@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
@@ -36,6 +37,17 @@ class Driver:
         async with aclosing(relay.run(self._work(turn, line, relay))) as happening:
             async for event in happening:
                 yield event
+
+    async def check(self, working_dir: str) -> None:  # noqa: ARG002 - it has none
+        """Make the model, with its package and its key."""
+        try:
+            self._models.of_turn(None)
+        except ImportError as error:
+            provider = (self._options.model or "").partition(":")[0]
+            part = f"The model {self._options.model}"
+            raise errors.MissingProvider(part=part, package=provider, extra=provider) from error
+        except UserError as error:
+            raise errors.AgentFailed(why=str(error)) from error
 
     async def release(self, session_id: str) -> None:
         """Nothing is held for a session."""

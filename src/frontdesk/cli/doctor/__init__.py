@@ -155,13 +155,19 @@ async def _open(loaded: Config) -> None:
 
 
 def _agent(loaded: Config) -> Finding:
+    """The agent can be made, and what its turns will need is there and answers."""
     try:
         asyncio.run(_make_agent(loaded))
-    except errors.FrontdeskError as error:
+        if program := _missing_program(loaded):
+            text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
+            return Finding(check="agent", verdict=Verdict.FAILED, text=text)
+        doubt = asyncio.run(build.try_agent(loaded))
+    except errors.MissingSecret as error:  # the check of the secrets says so, too
         return Finding(check="agent", verdict=Verdict.FAILED, text=one_line(error))
-    if program := _missing_program(loaded):
-        text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
-        return Finding(check="agent", verdict=Verdict.FAILED, text=text)
+    except errors.FrontdeskError as error:
+        return Finding(check="agent", verdict=Verdict.FAILED, text=f"{loaded.driver}: {one_line(error)}")
+    if doubt:
+        return Finding(check="agent", verdict=Verdict.WARNING, text=f"{loaded.driver}: {doubt}")
     return Finding(check="agent", text=loaded.driver)
 
 
