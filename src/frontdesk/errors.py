@@ -70,6 +70,7 @@ FrontdeskError
 │       ├── EndpointTroubled  it says so itself
 │       └── EndpointBusy      it is asked more than it lets us
 ├── BrokenHook                hooks of a package that cannot be loaded
+├── HookUndecided             a hook that was asked about background work and gave no answer
 ├── CheckpointError           a checkpoint was not made, or not restored
 │   ├── UnusableDirectory
 │   │   └── DirectoryTooLarge
@@ -410,6 +411,11 @@ class EndpointBusy(EndpointUnavailable):
 
 class BrokenHook(FrontdeskError):
     """The hooks {name!r} cannot be loaded ({why}). Mend or uninstall the package that brings them."""
+
+
+class HookUndecided(FrontdeskError):
+    """The hook {name!r} did not say whether background work runs: it ended with {code} and said {output!r}.
+    Let it end with 0 for yes, 1 for no."""
 
 
 class CheckpointError(FrontdeskError):

@@ -312,3 +312,25 @@ class TestExplain:
     def test_control_characters_do_not_reach_the_terminal(self, tmp_path: Path) -> None:
         given = '{"platform": "slack", "chat_type": "group", "chat_id": "1", "chat_name": "\\u001b[2J"}'
         assert "\x1b" not in run(tmp_path, "explain", given=given).stdout
+
+
+class TestBackground:
+    def test_work_is_begun_listed_and_ended(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path}/some.db"
+        (tmp_path / "desk.toml").write_text(f'[store]\nurl = "{url}"')
+        asyncio.run(talk(url))
+        key = "agent:main:telegram:dm:alice"
+        assert (
+            run(tmp_path, "--config", "desk.toml", "background", "begin", key, "--name", "build").returncode
+            == 0
+        )
+        (work,) = json.loads(run(tmp_path, "--config", "desk.toml", "background", "list", "--json").stdout)
+        assert (work["session_key"], work["name"]) == (key, "build")
+        for code in (0, 1):
+            ended = run(tmp_path, "--config", "desk.toml", "background", "end", key, "--name", "build")
+            assert ended.returncode == code
+        assert "Nothing runs" in run(tmp_path, "--config", "desk.toml", "background", "list").stdout
+
+    def test_unknown_conversation_is_an_error_in_one_line(self, tmp_path: Path) -> None:
+        done = run(tmp_path, "background", "begin", "20260101_000000_00000000")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)

@@ -584,6 +584,82 @@ async def test_failing_question_about_background_work_is_logged(
     assert entry.session_key in caplog.text
 
 
+# background work that somebody told of
+
+
+async def test_background_work_that_was_told_of_holds_back_the_policy_and_pruning(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    service = await open_session_store(with_policy(max_messages=1))
+    entry = await service.get_or_create_session(direct())
+    other = await service.get_or_create_session(direct("other"))
+    await service.append_to_transcript(entry.session_id, user_says())
+    clock.advance(days=40)
+    await service.begin_background(entry.session_key, "build")
+    assert await service.prune_old_entries(30) == 1
+    assert await service.get_session(other.session_key) is None
+    assert await service.reset_reason(await current(service, entry)) is None
+    assert (await service.get_or_create_session(direct())).session_id == entry.session_id
+    assert await service.end_background(entry.session_key, "build")
+    assert await service.reset_reason(await current(service, entry)) is EndReason.MESSAGE_LIMIT
+
+
+async def test_background_work_survives_the_service_and_ends_with_its_time(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    service = await open_session_store(with_policy())
+    entry = await service.get_or_create_session(direct())
+    clock.advance(days=2)
+    await service.begin_background(entry.session_key, seconds=600)
+    clock.advance(seconds=300)
+    await service.begin_background(entry.session_key, seconds=600)
+    await service.close()
+    again = await open_session_store(with_policy())
+    clock.advance(seconds=599)
+    assert await again.is_busy(entry.session_key)
+    clock.advance(seconds=1)
+    assert not await again.is_busy(entry.session_key)
+    assert (await again.get_or_create_session(direct())).auto_reset_reason is EndReason.IDLE
+
+
+async def test_works_of_a_conversation_end_one_by_one(service: SessionStore, clock: SettableClock) -> None:
+    entry = await service.get_or_create_session(direct())
+    for name in ("build", "tests"):
+        await service.begin_background(entry.session_key, name)
+    assert [work.name for work in await service.store.background.list(clock.now(), 10)] == ["build", "tests"]
+    assert await service.end_background(entry.session_key, "build")
+    assert not await service.end_background(entry.session_key, "build")
+    assert await service.is_busy(entry.session_key)
+    assert await service.end_background(entry.session_key, "tests")
+    assert not await service.is_busy(entry.session_key)
+
+
+async def test_background_work_never_holds_back_a_suspension_or_an_expired_mark_or_a_command(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    service = await open_session_store(with_policy(mode=ResetMode.NONE))
+    entry = await service.get_or_create_session(direct())
+    await service.begin_background(entry.session_key, seconds=24 * 3600)
+    await service.suspend_session(entry.session_key)
+    second = await service.get_or_create_session(direct())
+    assert second.auto_reset_reason is EndReason.SUSPENDED
+    await service.mark_resume_pending(entry.session_key)
+    clock.advance(hours=2)
+    third = await service.get_or_create_session(direct())
+    assert third.auto_reset_reason is EndReason.RESUME_PENDING_EXPIRED
+    fourth = await service.reset_session(entry.session_key)
+    assert fourth
+    assert fourth.session_id != third.session_id
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seconds": 0}, {"seconds": 8 * 24 * 3600}, {"name": " "}, {"name": "x" * 101}]
+)
+async def test_background_work_has_a_name_and_a_bound(service: SessionStore, wrong: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidInput):
+        await service.begin_background("agent:main:matrix:dm:1", **wrong)
+
+
 # reset_reason
 
 

@@ -88,3 +88,26 @@ async def test_status_of_a_store_without_a_gateway(open_session_store: OpenSessi
     status = await Office.of_sessions(await open_session_store(LASTING)).status()
     assert not status["running"]
     assert (status["turns"], status["deliveries"], status["channels"]) == ({}, {}, [])
+
+
+async def test_owner_says_that_work_runs_by_session_or_key(
+    service: SessionStore, clock: SettableClock
+) -> None:
+    session_id, office = await talk(service, ANN, "hello"), office_of(service, clock)
+    key = await service.session_key_for(ANN)
+    begun = await office.begin_background(session_id, "build", 60)
+    assert (begun["session_key"], begun["name"]) == (key, "build")
+    await office.begin_background(key)
+    assert {work["name"] for work in await office.list_background()} == {"build", "work"}
+    assert await office.end_background(key, "build")
+    assert await office.end_background(session_id)
+    assert not await office.end_background(session_id)
+    assert await office.list_background() == []
+
+
+@pytest.mark.parametrize("unknown", ["20260101_000000_00000000", "agent:main:telegram:dm:nobody"])
+async def test_work_of_an_unknown_conversation_is_refused(
+    service: SessionStore, clock: SettableClock, unknown: str
+) -> None:
+    with pytest.raises(errors.SessionNotFound):
+        await office_of(service, clock).begin_background(unknown)

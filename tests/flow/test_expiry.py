@@ -12,6 +12,7 @@ from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.flow.expiry import Expiry
+from frontdesk.flow.forgetting import Forgetting
 from frontdesk.model import events, turns
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry, Status
@@ -278,3 +279,58 @@ async def test_session_of_a_turn_that_was_put_back_is_marked_to_be_resumed(store
         assert (turn.state, turn.attempts, turn.put_backs) == (turns.State.QUEUED, 1, 1)
         entry = (await current(house)).entry
         assert (entry.resume_pending, entry.resume_reason) == (True, "restart_timeout")
+
+
+def forgetting(house: House, clock: SettableClock) -> Forgetting:
+    """What the worker does by the clock, which goes as time does here."""
+    began = clock.now()
+
+    def elapsed() -> float:
+        return (clock.now() - began).total_seconds()
+
+    return Forgetting(house.gateway.parts, elapsed)
+
+
+async def test_conversations_that_rest_for_long_are_pruned_and_taken_leave_of(store_url: str) -> None:
+    clock, story = SettableClock(), Story()
+    running = Running(drain_seconds=1.0, expiry_check_seconds=SELDOM_SECONDS, prune_days=30)
+    lasting = GatewayConfig(default_reset_policy=SessionResetPolicy(mode=ResetMode.NONE))
+    async with open_house(
+        store_url, config=lasting, running=running, clock=clock, hooks=story, agent=story
+    ) as house:
+        sweeps = forgetting(house, clock)
+        for user in ("ann", "bob", "cid"):
+            await house.ask("hello", user=user)
+        for days in (0, 29):
+            clock.advance(days=days)
+            await sweeps.sweep()
+        await house.ask("again", user="bob")
+        clock.advance(days=2)
+        await house.sessions.begin_background(await house.key("cid"))
+        await sweeps.sweep()
+        left = [session.entry.session_key for session in await house.store.sessions.list_current()]
+        assert set(left) == {await house.key("bob"), await house.key("cid")}
+        assert story.told.count("finalize pruned") == 1
+
+
+async def test_nothing_is_pruned_unless_it_is_asked_for(store_url: str) -> None:
+    clock = SettableClock()
+    async with open_house(store_url, running=QUIET, clock=clock) as house:
+        sweeps = forgetting(house, clock)
+        await sweeps.sweep()
+        await house.ask("hello")
+        clock.advance(days=4000)
+        await sweeps.sweep()
+        assert len(await house.store.sessions.list_current()) == 1
+
+
+async def test_conversations_are_not_pruned_by_a_clock_that_jumped(store_url: str) -> None:
+    clock = SettableClock()
+    running = Running(drain_seconds=1.0, expiry_check_seconds=SELDOM_SECONDS, prune_days=30)
+    async with open_house(store_url, running=running, clock=clock) as house:
+        sweeps = Forgetting(house.gateway.parts, lambda: 7200.0)
+        await sweeps.sweep()
+        await house.ask("hello")
+        clock.advance(days=4000)
+        await sweeps.sweep()
+        assert len(await house.store.sessions.list_current()) == 1

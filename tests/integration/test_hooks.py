@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from frontdesk import EndReason, Platform, SessionEntry, errors
+from frontdesk import EndReason, Platform, SessionEntry, config, errors
+from frontdesk.app.build import open_gateway
 from frontdesk.contracts.hooks import Commands, Hooks, LoadTranscript, NoHooks
 from frontdesk.hooks import open_hooks, processes
 from frontdesk.hooks.packages import load_packages
@@ -323,3 +324,55 @@ def test_package_whose_hooks_cannot_be_loaded_is_an_error_that_names_it(
     install(tmp_path, monkeypatch, name, f"{name}_module:Memory", module)
     with pytest.raises(errors.BrokenHook, match=f"'{name}' cannot be loaded .*{why}"):
         open_hooks()
+
+
+@pytest.mark.parametrize(("code", "busy"), [(0, True), (1, False)])
+async def test_command_says_by_its_exit_code_whether_work_goes_on(
+    code: int, busy: bool, tmp_path: Path
+) -> None:
+    script = f"cat > {tmp_path / 'asked'}; exit {code}"
+    hooks = open_hooks(Commands(has_active_processes=("/bin/sh", "-c", script)), packages=())
+    assert await hooks.has_active_processes("agent:main:telegram:dm:42") is busy
+    asked = json.loads((tmp_path / "asked").read_text())
+    assert asked == {"event": "has_active_processes", "session_key": "agent:main:telegram:dm:42"}
+
+
+async def test_command_that_does_not_answer_is_named() -> None:
+    commands = Commands(has_active_processes=("/bin/sh", "-c", "echo what; exit 3"))
+    with pytest.raises(errors.HookUndecided, match="ended with 3 and said 'what'"):
+        await open_hooks(commands, packages=()).has_active_processes("agent:main:telegram:dm:42")
+
+
+class Busy(NoHooks):
+    async def has_active_processes(self, session_key: str) -> bool:
+        return session_key.endswith(":42")
+
+
+class Before:
+    """Hooks from before there was the question."""
+
+
+async def test_packages_are_asked_whether_work_goes_on() -> None:
+    packages: Any = [("before", Before()), ("none", NoHooks()), ("busy", Busy())]
+    hooks = open_hooks(packages=packages)
+    assert await hooks.has_active_processes("agent:main:telegram:dm:42")
+    assert not await hooks.has_active_processes("agent:main:telegram:dm:43")
+
+
+async def test_gateway_that_is_run_asks_the_configured_command(tmp_path: Path) -> None:
+    file = tmp_path / "frontdesk.toml"
+    file.write_text(CONFIGURED.format(folder=tmp_path))
+    async with open_gateway(config.load(file, {"HOME": str(tmp_path)})) as gateway:
+        busy = gateway.parts.conversations.is_busy
+        assert [await busy(f"agent:main:telegram:dm:{chat}") for chat in (42, 43)] == [True, False]
+
+
+CONFIGURED = """
+home = "{folder}/home"
+[store]
+url = "sqlite:///{folder}/state.db"
+[agent]
+driver = "scripted"
+[hooks]
+has_active_processes = ["/bin/sh", "-c", "grep -q ':42' "]
+"""

@@ -172,6 +172,25 @@ class TestPolicies:
         assert gateway.get_reset_policy("telegram", "group").max_messages == 2
         assert gateway.get_reset_policy("telegram", "group", "-100:7").max_messages == 3
 
+    def test_instructions_of_chats_and_topics_arrive(self, tmp_path: Path) -> None:
+        found = loaded(
+            """
+            [chats."telegram:-100"]
+            instructions = "Speak of boats."
+            [chats."telegram:-100:7"]
+            instructions = "Be brief."
+            [chats."slack:C1"]
+            """,
+            tmp_path,
+        )
+        texts = {"telegram:-100": "Speak of boats.", "telegram:-100:7": "Be brief."}
+        assert found.gateway.instructions == texts
+        assert of(found, 'chats."telegram:-100".instructions').value == "Speak of boats."
+
+    def test_pruning_is_off_unless_it_is_set(self, tmp_path: Path) -> None:
+        assert loaded("", tmp_path).running.prune_days == 0
+        assert loaded("[gateway]\nprune_days = 90", tmp_path).running.prune_days == 90
+
     def test_overriding_table_is_complete_in_itself(self, tmp_path: Path) -> None:
         text = '[session_reset]\nat_hour = 9\n[session_reset.by_type.dm]\nmode = "daily"'
         found = loaded(text, tmp_path)

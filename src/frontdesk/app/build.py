@@ -42,15 +42,19 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
     running = _running(config)
     agent = make_agent(config)
     channels = make_channels(config)
+    hooks = open_hooks(config.hooks)
     _warn_of_secrets(config)
     async with AsyncExitStack() as opened:
-        sessions = await opened.enter_async_context(await SessionStore.open(config.store_url, config.gateway))
+        opening = SessionStore.open(
+            config.store_url, config.gateway, has_active_processes_fn=hooks.has_active_processes
+        )
+        sessions = await opened.enter_async_context(await opening)
         gateway = Gateway(
             sessions,
             agent,
             channels,
             running=running,
-            hooks=open_hooks(config.hooks),
+            hooks=hooks,
             snapshots=_snapshots(config),
             confirming=_confirming(config),
         )

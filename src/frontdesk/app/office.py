@@ -19,7 +19,7 @@ from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import exports
-from frontdesk.model import access, inputs
+from frontdesk.model import access, background, inputs
 from frontdesk.model.deliveries import Delivery, State
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
@@ -177,6 +177,31 @@ class Office:
         transcript = await self._conversations.load_records(session.id, ancestors)
         for piece in exports.export(form, await self._facts(session), transcript):
             yield piece
+
+    async def begin_background(
+        self,
+        conversation: str,
+        name: str = background.DEFAULT_NAME,
+        seconds: float = background.DEFAULT_SECONDS,
+    ) -> Plain:
+        """Work runs for a conversation, given by a session's id or its key; at most so long."""
+        key = await self._key_of(conversation)
+        return _plain(await self._conversations.begin_background(key, name, seconds))
+
+    async def end_background(self, conversation: str, name: str = background.DEFAULT_NAME) -> bool:
+        """It has ended; False when none of that name ran."""
+        return await self._conversations.end_background(await self._key_of(conversation), name)
+
+    async def list_background(self, limit: int = LIST_LIMIT) -> list[Plain]:
+        """The work that runs, the latest first."""
+        found = await self._store.background.list(self._clock.now(), inputs.check_limit(limit))
+        return [_plain(work) for work in found]
+
+    async def _key_of(self, conversation: str) -> str:
+        """The key of a conversation that is given by it or by the id of one of its sessions."""
+        if await self._store.sessions.current(conversation):
+            return conversation
+        return (await self._find(conversation)).entry.session_key
 
     async def list_deliveries(self, limit: int = LIST_LIMIT) -> list[Plain]:
         """Answers that did not arrive, or not yet at the first attempt, or may not have; newest first."""

@@ -17,6 +17,7 @@ from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Channels, Office, Pla
 from frontdesk.app.sessions import SessionStore
 from frontdesk.app.terminal import CLI, Terminal
 from frontdesk.config import Config
+from frontdesk.model import background
 
 CONNECT_SECONDS = 5.0
 CALL_SECONDS = 60.0
@@ -228,6 +229,22 @@ class FarOffice(Office):
         async with aclosing(self._line.stream("POST", "/office/export_session", arguments)) as pieces:
             async for piece in pieces:
                 yield decoder.decode(piece)
+
+    async def begin_background(
+        self,
+        conversation: str,
+        name: str = background.DEFAULT_NAME,
+        seconds: float = background.DEFAULT_SECONDS,
+    ) -> Plain:
+        arguments = {"conversation": conversation, "name": name, "seconds": seconds}
+        found: Plain = await self._ask("begin_background", **arguments)
+        return found
+
+    async def end_background(self, conversation: str, name: str = background.DEFAULT_NAME) -> bool:
+        return bool(await self._ask("end_background", conversation=conversation, name=name))
+
+    async def list_background(self, limit: int = LIST_LIMIT) -> list[Plain]:
+        return await self._many("list_background", limit=limit)
 
     async def list_deliveries(self, limit: int = LIST_LIMIT) -> list[Plain]:
         return await self._many("list_deliveries", limit=limit)

@@ -17,6 +17,7 @@ COMMANDS = {
     "chat": "Talk to the agent in the terminal.",
     "status": "Show whether a gateway runs, and how much waits.",
     "sessions": "List, show, search and export conversations.",
+    "background": "Say that work goes on for a conversation in the background.",
     "deliveries": "Show answers that did not arrive, and send them again.",
     "people": "Show who was let in, let people in, take that back.",
     "confirm": "Let people decide before something dangerous is done.",

@@ -98,6 +98,7 @@ class Reading:
             reset_by_type=self._policies("by_type"),
             reset_by_platform=self._policies("by_platform"),
             reset_by_chat=self._policies("by_chat"),
+            instructions=self._instructions(),
             **{path[0]: found.value for path, found in self._set.items() if len(path) == 1},
         )
 
@@ -127,6 +128,10 @@ class Reading:
         """The tables right under another one."""
         depth = len(above)
         return [path[depth] for path in self._tables if path[:depth] == above and len(path) == depth + 1]
+
+    def _instructions(self) -> dict[str, str]:
+        texts = {name: self._at(("chats", name, "instructions")) for name in self._names("chats")}
+        return {name: text for name, text in texts.items() if text}
 
     def _policies(self, kind: str) -> dict[str, SessionResetPolicy]:
         names = self._names("session_reset", kind)

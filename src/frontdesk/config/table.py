@@ -243,6 +243,12 @@ def _port(value: Any) -> int:
     return value
 
 
+def _days(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_DAYS:
+        raise ValueError
+    return value
+
+
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_SECONDS:
         raise ValueError
@@ -264,8 +270,10 @@ def _addresses(value: Any) -> tuple[str, ...]:
 
 LAST_PORT = 65_535
 MOST_SECONDS = 30 * 24 * 3600
+MOST_DAYS = 36_600
 WHOLE = Kind("a whole number from 1", _whole, settings.parse_whole)
 PORT = Kind(f"a whole number up to {LAST_PORT}; 0 takes any free one", _port, settings.parse_whole)
+DAYS = Kind(f"a whole number up to {MOST_DAYS}", _days, settings.parse_whole)
 SECONDS = Kind(f"a number over 0, up to {MOST_SECONDS}", _seconds, settings.parse_number)
 BUSY = Kind(", ".join(Busy), Busy)
 NAMES = Kind("a list of platform names", _known_platforms, settings.parse_names)
@@ -299,6 +307,11 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
         WHOLE,
         "How long finished turns and deliveries are kept. So long an event that comes again is known;"
         " transcripts are kept in any case.",
+    ),
+    "prune_days": (
+        DAYS,
+        "After so many days without a word a conversation is pruned: its next message starts a new one, as"
+        " the first did. The old session is kept, to be found and resumed. 0 means never.",
     ),
     "expiry_check_seconds": (SECONDS, "How often sessions are looked for whose time is over."),
     "extra_prompt": (TEXT, "Instructions for the agent in every turn, after the context."),
@@ -484,12 +497,25 @@ SETTINGS: tuple[Setting, ...] = (
         "The command to run before a session is replaced; it gets the transcript.",
     ),
     _hook_setting(
+        "has_active_processes",
+        COMMAND,
+        "The command that is asked whether work goes on for a conversation in the background: 0 says yes, 1"
+        " no. It holds back resets by policy, and pruning.",
+    ),
+    _hook_setting(
         "timeout_seconds", HOOK_SECONDS, "How long a hook may take; a command is killed after that."
     ),
     *_policy_settings("session_reset"),
     *_policy_settings("session_reset.by_type.<type>"),
     *_policy_settings("session_reset.by_platform.<platform>"),
     *_policy_settings("session_reset.by_chat.<chat>"),
+    Setting(
+        name="chats.<chat>.instructions",
+        kind=TEXT,
+        default=None,
+        help="What the agent is told in this chat, in the prompt of each turn, after the context. A topic is"
+        ' written `"platform:chat_id:thread_id"`; what its chat is told holds there, too.',
+    ),
     _platform_setting(
         "enabled",
         FLAG,

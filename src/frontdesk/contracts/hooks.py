@@ -39,6 +39,11 @@ class Hooks(Protocol):
         """A session is about to be replaced: the place to save what is to be remembered."""
         ...
 
+    async def has_active_processes(self, session_key: str) -> bool:
+        """Whether work goes on for a conversation in the background. Asked before a policy would start it
+        afresh, and before it is pruned."""
+        ...
+
 
 class NoHooks:
     """Hears of everything and does nothing: inherit from it and define what you want to hear of."""
@@ -54,6 +59,10 @@ class NoHooks:
     ) -> None:
         """A session is about to be replaced."""
 
+    async def has_active_processes(self, session_key: str) -> bool:  # noqa: ARG002
+        """Whether work goes on for a conversation in the background."""
+        return False
+
 
 class Commands(msgspec.Struct, frozen=True, kw_only=True):
     """The programs to run, each with its arguments; an empty one is none."""
@@ -61,6 +70,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True):
     on_session_start: tuple[str, ...] = ()
     on_session_end: tuple[str, ...] = ()
     on_session_finalize: tuple[str, ...] = ()
+    has_active_processes: tuple[str, ...] = ()
     timeout_seconds: int = 30
     """How long each may take; a hook of a package may take as long."""
 

@@ -13,6 +13,7 @@ import msgspec
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model import access, codes, lanes
+from frontdesk.model.background import Background
 from frontdesk.model.deliveries import Claim as DeliveryClaim
 from frontdesk.model.deliveries import Delivery, Settlement
 from frontdesk.model.feed import Change, Place
@@ -425,6 +426,28 @@ class Deliveries(Protocol):
     async def next_due(self) -> datetime | None: ...
 
 
+class BackgroundWork(Protocol):
+    """What goes on for conversations when no turn runs, for as long as somebody says so."""
+
+    async def begin(self, work: Background) -> None:
+        """It runs, or still runs."""
+        ...
+
+    async def end(self, session_key: str, name: str) -> bool:
+        """Whether it ran as far as anybody knew."""
+        ...
+
+    async def runs(self, session_key: str, now: datetime) -> bool: ...
+
+    async def list(self, now: datetime, limit: int) -> list[Background]:
+        """All that runs, the latest first."""
+        ...
+
+    async def prune(self, now: datetime) -> None:
+        """Forget what was not said again in time."""
+        ...
+
+
 class Feed(Protocol):
     async def end(self) -> Place: ...
 
@@ -496,6 +519,9 @@ class Store(Protocol):
 
     @property
     def deliveries(self) -> Deliveries: ...
+
+    @property
+    def background(self) -> BackgroundWork: ...
 
     @property
     def feed(self) -> Feed: ...

@@ -150,6 +150,8 @@ class Listening:
     async def _write(self, event: events.Event, session_id: str, draft: Draft) -> None:
         if isinstance(event, events.Approval):
             await self._ask(event)
+        if isinstance(event, events.Background):
+            await self._note(event)
         absorbed = self._take_heard()
         rows = draft.close() if absorbed else []
         rows += [draft.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
@@ -157,6 +159,17 @@ class Listening:
         if rows:
             now = self._parts.clock.now()
             await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
+
+    async def _note(self, work: events.Background) -> None:
+        """Background work; what cannot be noted of it is logged, and the turn goes on."""
+        key, conversations = self._claim.turn.session_key, self._parts.conversations
+        try:
+            if work.running:
+                await conversations.begin_background(key, work.name, work.seconds)
+            else:
+                await conversations.end_background(key, work.name)
+        except errors.InvalidInput as refusal:
+            log.warning("background_refused", turn=self._claim.turn.id, why=str(refusal))
 
     async def _ask(self, approval: events.Approval) -> None:
         """Wait for people; the agent is asked for nothing more meanwhile. That the turn was told to stop may

@@ -48,9 +48,9 @@ def system_prompt(parts: Parts, turn: Turn, session: Session, transcript: Sequen
         entry, policy, checkpointed=session.checkpointed, handed_over=handover.is_due(session)
     )
     whole = f"{note}\n\n{block}" if note else block
-    return limits.ephemeral_prompt(
-        whole, parts.running.extra_prompt, _warning(parts, turn, session, transcript)
-    )
+    bound = conversations.config.get_instructions(turn.source)
+    extra = "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))
+    return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, transcript))
 
 
 def prompt_tokens(assignment: events.Assignment, session: Session) -> int:

@@ -3,14 +3,15 @@
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, tzinfo
 
 from msgspec.structs import replace
 
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
-from frontdesk.model import inputs, keys, people, sessions, whatsapp
+from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
+from frontdesk.model.background import Background
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
@@ -87,8 +88,10 @@ class Service:
         return people.Viewer(frozenset({where.key}) if where.shared else viewer.owners, chat=where.key)
 
     async def is_busy(self, key: str) -> bool:
-        """Whether background work runs for the key; a callback that fails counts as yes."""
-        keys.check_key(key)
+        """Whether background work runs for the key, as somebody has said or the callback says; one that fails
+        counts as yes."""
+        if await self._store.background.runs(keys.check_key(key), self._clock.now()):
+            return True
         if self._has_active_processes is None:
             return False
         try:
@@ -97,6 +100,24 @@ class Service:
         except Exception:
             log.exception("has_active_processes_failed", session_key=key)
             return True
+
+    async def begin_background(
+        self, key: str, name: str = background.DEFAULT_NAME, seconds: float = background.DEFAULT_SECONDS
+    ) -> Background:
+        """Work of the conversation runs in the background, at most so long; said again, so long from then."""
+        now = self._clock.now()
+        work = Background(
+            session_key=keys.check_key(key),
+            name=background.check_name(name),
+            begun_at=now,
+            until=now + timedelta(seconds=background.check_seconds(seconds)),
+        )
+        await self._store.background.begin(work)
+        return work
+
+    async def end_background(self, key: str, name: str = background.DEFAULT_NAME) -> bool:
+        """It has ended; False when none of that name ran."""
+        return await self._store.background.end(keys.check_key(key), background.check_name(name))
 
     def _rename(self, session: sessions.Session, aliases: Mapping[str, str]) -> tuple[str, str, str]:
         """Key, owner and peer of a person's session under another table of aliases."""

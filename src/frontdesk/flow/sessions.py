@@ -1,6 +1,6 @@
 """The life of sessions: found, reset, switched, suspended, resumed, pruned."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from typing import Any
@@ -342,8 +342,11 @@ class Sessions(Service):
         since = inputs.ago(now, "max_age_seconds", max_age_seconds, SECOND)
         return await self._store.sessions.mark_recent(since, "restart_interrupted", now)
 
-    async def prune_old_entries(self, max_age_days: float) -> int:
-        """Forget keys that have rested so long, except suspended and busy ones; how many were."""
+    async def prune_old_entries(
+        self, max_age_days: float, leave: Callable[[str], Awaitable[object]] | None = None
+    ) -> int:
+        """Forget keys that have rested so long, except suspended and busy ones; how many were. ``leave`` is
+        called with each before."""
         inputs.check_kind("max_age_days", max_age_days, int, float)
         if max_age_days <= 0:
             return 0
@@ -351,8 +354,11 @@ class Sessions(Service):
         before = inputs.ago(now, "max_age_days", max_age_days, DAY)
         pruned = 0
         for key in await self._store.sessions.stale_keys(before):
-            if not await self.is_busy(key):
-                pruned += await self._store.sessions.prune(key, before, now)
+            if await self.is_busy(key):
+                continue
+            if leave:
+                await leave(key)
+            pruned += await self._store.sessions.prune(key, before, now)
         return pruned
 
     async def consume_reset(self, key: str) -> SessionEntry | None:

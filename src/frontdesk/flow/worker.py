@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 
 from frontdesk import errors
@@ -12,8 +11,9 @@ from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.expiry import Expiry
+from frontdesk.flow.forgetting import Forgetting
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.steadiness import Setbacks, Steadiness
+from frontdesk.flow.steadiness import Setbacks
 from frontdesk.flow.turns import RunningTurn, set_aside_notices
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, lanes, turns
@@ -25,8 +25,6 @@ TRIAL_CHECK_SECONDS = 0.5
 LAST_SENDS_SECONDS = 1.0
 """What is being sent when the turns have used up the time to stop may go on for so long."""
 PRUNE_SECONDS = 3600.0
-PRUNE_BATCH = 500
-FEED_KEPT = timedelta(days=7)
 STORE_PAUSE_SECONDS = 0.5
 TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, errors.StoreClosed)
 """What is the store's trouble and not the turn's: the attempt does not count."""
@@ -42,7 +40,7 @@ class Worker:
         self._sending: dict[str, deliveries.Claim] = {}
         self._sender = Sender(parts)
         self._setbacks = Setbacks()
-        self._steadiness = Steadiness()
+        self._forgetting = Forgetting(parts)
         self._closing = asyncio.Event()
         self._draining = False
         self._continuation = Continuation(parts.conversations.config.freshness, parts.clock.now())
@@ -87,7 +85,7 @@ class Worker:
                 (self._renew, RENEW_SECONDS),
                 (self._acquit, TRIAL_CHECK_SECONDS),
                 (self._expire, self._parts.running.expiry_check_seconds),
-                (self._prune, PRUNE_SECONDS),
+                (self._forgetting.sweep, PRUNE_SECONDS),
             ):
                 group.create_task(self._repeat(job, partial(self._pause, seconds)))
             bell = self._parts.store.bells.listen(Topic.SIGNALS)
@@ -260,23 +258,6 @@ class Worker:
         for node in late:
             await store.turns.recover(node, self._parts.repeatable, now, overdue=True)
             log.warning("lease_overdue", node=node)
-
-    async def _prune(self) -> None:
-        """Forget what nobody asks for any more, some at a time, so that nobody waits for it. Nothing is
-        forgotten by a clock that was not steady for a while."""
-        store, running, now = self._parts.store, self._parts.running, self._parts.clock.now()
-        if not self._steadiness.holds(now):
-            return
-        await store.feed.prune(now - FEED_KEPT)
-        kept = now - timedelta(days=running.keep_days)
-        unwanted = now - timedelta(seconds=running.delivery_max_age_seconds)
-        for forget, before in (
-            (store.turns.prune, kept),
-            (store.deliveries.prune, kept),
-            (store.deliveries.expire_boxes, unwanted),
-        ):
-            while await forget(before, PRUNE_BATCH) == PRUNE_BATCH:
-                continue
 
     async def _expire(self) -> None:
         if not self._draining:

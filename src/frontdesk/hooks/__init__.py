@@ -14,7 +14,7 @@ def open_hooks(
     """Everything that is to be told, as one; without ``packages``, those that are installed."""
     commands = commands or Commands()
     parts: list[Hooks] = []
-    if any(commands.command_for(event) for event in Event):
+    if commands.has_active_processes or any(commands.command_for(event) for event in Event):
         parts.append(Guarded("commands", CommandHooks(commands)))
     for name, hooks in load_packages() if packages is None else packages:
         parts.append(Guarded(name, hooks, commands.timeout_seconds))

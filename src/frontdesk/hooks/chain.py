@@ -32,6 +32,12 @@ class Chain:
         for hooks in self._parts:
             await hooks.on_session_finalize(entry, reason, load_transcript)
 
+    async def has_active_processes(self, session_key: str) -> bool:
+        for hooks in self._parts:
+            if await hooks.has_active_processes(session_key):
+                return True
+        return False
+
 
 class Guarded:
     """Hooks whose failures are logged and whose time, when ``seconds`` are given, is bounded."""
@@ -50,6 +56,13 @@ class Guarded:
     ) -> None:
         tell = partial(self._hooks.on_session_finalize, entry, reason, load_transcript)
         await self._guard(Event.FINALIZE, entry, tell)
+
+    async def has_active_processes(self, session_key: str) -> bool:
+        """Hooks that were written before there was this question know of no work. What goes wrong is raised:
+        whoever asks takes it for a yes."""
+        ask = getattr(self._hooks, "has_active_processes", None)
+        async with asyncio.timeout(self._seconds):
+            return ask is not None and bool(await ask(session_key))
 
     async def _guard(self, event: Event, entry: SessionEntry, tell: Callable[[], Awaitable[None]]) -> None:
         facts = {"hook": self._name, "hook_event": str(event), "session": entry.session_id}

@@ -5,11 +5,14 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.contracts.hooks import Commands, Event, LoadTranscript, idempotency_key
 from frontdesk.hooks import processes
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
+
+ANSWERS: Mapping[int | None, bool] = {0: True, 1: False}
 
 log = get_logger(__name__)
 
@@ -32,6 +35,17 @@ class CommandHooks:
         if self._commands.on_session_finalize:
             facts = {"reason": str(reason), "transcript": await load_transcript()}
             await self._run(Event.FINALIZE, entry, facts)
+
+    async def has_active_processes(self, session_key: str) -> bool:
+        """The exit code is the answer: 0 yes, 1 no."""
+        command = self._commands.has_active_processes
+        if not command:
+            return False
+        asked = msgspec.json.encode({"event": "has_active_processes", "session_key": session_key})
+        finished = await processes.run(command, asked, self._commands.timeout_seconds)
+        if finished.code not in ANSWERS:
+            raise errors.HookUndecided(name=command[0], code=finished.code, output=finished.output)
+        return ANSWERS[finished.code]
 
     async def _run(self, event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> None:
         command = self._commands.command_for(event)

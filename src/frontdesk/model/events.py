@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.model.background import DEFAULT_NAME, DEFAULT_SECONDS
 from frontdesk.model.messages import Plain
 from frontdesk.model.sessions import Usage
 
@@ -76,6 +77,16 @@ class Summary(Event, frozen=True, kw_only=True):
     """The agent's own summary of the conversation, for the hand-over to the next session."""
 
     text: str
+
+
+class Background(Event, frozen=True, kw_only=True):
+    """Work goes on in the background, beyond the end of the turn, or has ended: the session is not reset by
+    policy meanwhile."""
+
+    name: str = DEFAULT_NAME
+    running: bool = True
+    seconds: float = DEFAULT_SECONDS
+    """How long at most; said again, so long from then."""
 
 
 class Done(Event, frozen=True, kw_only=True):

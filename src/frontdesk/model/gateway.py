@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.model.access import Access
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
-from frontdesk.model.sources import ChatType
+from frontdesk.model.sources import ChatType, SessionSource
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
 NOBODY = Access()
@@ -29,6 +29,9 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     reset_by_platform: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
     reset_by_chat: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
     """Policies for single chats, by ``platform:chat_id``."""
+    instructions: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """What the agent is told in single chats, by ``platform:chat_id``, and in topics of them, by
+    ``platform:chat_id:thread_id``."""
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
     multiplex_profiles: bool = False
@@ -46,6 +49,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
             _check_table(name, getattr(self, name), SessionResetPolicy)
         _check_names("reset_by_type", self.reset_by_type, _is_type, f"the names {', '.join(ChatType)}")
         _check_names("reset_by_chat", self.reset_by_chat, _is_chat, "names of the form platform:chat_id")
+        _check_table("instructions", self.instructions, str)
+        _check_names("instructions", self.instructions, _is_chat, "names of the form platform:chat_id")
         for name in ("group_sessions_per_user", "thread_sessions_per_user", "multiplex_profiles"):
             if not isinstance(getattr(self, name), bool):
                 raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="true or false")
@@ -68,6 +73,17 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
             or self.reset_by_type.get(session_type or "")
             or self.default_reset_policy
         )
+
+    def get_instructions(self, source: SessionSource) -> str | None:
+        """What is bound to the place of a message: to the chat that its thread hangs on, to its chat, to its
+        topic, in this order."""
+        chats = (
+            source.parent_chat_id,
+            source.chat_id,
+            source.thread_id and f"{source.chat_id}:{source.thread_id}",
+        )
+        names = dict.fromkeys(f"{source.platform}:{chat}" for chat in chats if chat)
+        return "\n\n".join(self.instructions[name] for name in names if name in self.instructions) or None
 
     def get_access(self, platform: str) -> Access:
         """Who may use the platform."""

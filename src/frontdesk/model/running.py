@@ -33,6 +33,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """After so long, what could not be delivered is given up."""
     keep_days: int = 30
     """How long finished turns and deliveries are kept; so long a repeated event is known again."""
+    prune_days: int = 0
+    """After so many days without a word a conversation is forgotten; 0 means never."""
     expiry_check_seconds: float = 60.0
     """How often sessions are looked for whose time is over."""
     extra_prompt: str | None = None

@@ -5,6 +5,7 @@ from typing import Self
 
 from frontdesk.contracts.store import Upgrade
 from frontdesk.stores.aliases import Aliases
+from frontdesk.stores.background import BackgroundWork
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
@@ -38,6 +39,7 @@ class SqlStore:
         self.people = People(engine)
         self.turns = Turns(engine, self.bells)
         self.deliveries = Deliveries(engine, self.bells)
+        self.background = BackgroundWork(engine)
         self.feed = Feed(engine)
         self.nodes = Nodes(engine, self._presence)
         self.confirmations = Confirmations(engine, self.bells)

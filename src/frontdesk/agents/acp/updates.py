@@ -5,13 +5,15 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.model import events
+from frontdesk.model import background, events
 from frontdesk.model.sessions import MAX_COUNT, Usage
 
 MAX_ID_CHARACTERS = 100
 MAX_RESULT_CHARACTERS = 100_000
 MAX_DESCRIPTION_CHARACTERS = 2_000
 BREAK = "\n\n"
+BACKGROUND = "frontdesk/background"
+"""In the `_meta` of an update."""
 FINISHED = {"end_turn": "stop", "max_tokens": "length"}
 OVER = {"completed": False, "failed": True}
 """The last states of a call, and whether they are errors."""
@@ -33,6 +35,9 @@ class Scribe:
         self.cost_usd: float | None = None
 
     def take(self, update: Body) -> list[events.Event]:
+        return [*self._reported(update), *_background(update)]
+
+    def _reported(self, update: Body) -> list[events.Event]:
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 return self._say(update)
@@ -119,6 +124,22 @@ class Scribe:
         amount = cost.get("amount") if isinstance(cost, dict) and cost.get("currency") == "USD" else None
         if isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_COUNT:
             self.cost_usd = float(amount)
+
+
+def _background(update: Body) -> list[events.Event]:
+    """The protocol has no word for background work, but a place for what goes beyond it."""
+    meta = update.get("_meta")
+    told = meta.get(BACKGROUND) if isinstance(meta, dict) else None
+    if not isinstance(told, dict):
+        return []
+    seconds = told.get("seconds")
+    return [
+        events.Background(
+            name=text_or(told.get("name"), background.DEFAULT_NAME),
+            running=told.get("running") is not False,
+            seconds=float(seconds) if isinstance(seconds, int | float) else background.DEFAULT_SECONDS,
+        )
+    ]
 
 
 def usage_of(result: Body, used: int | None, cost_usd: float | None) -> Usage | None:

@@ -6,7 +6,8 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.formats import quoting
-from frontdesk.model import events
+from frontdesk.model import background, events
+from frontdesk.model.background import DEFAULT_NAME, DEFAULT_SECONDS
 from frontdesk.model.sessions import Usage
 
 UNUSABLE = "the agent wrote a line that cannot be used"
@@ -54,6 +55,12 @@ class Summary(Line, frozen=True, kw_only=True, tag="summary"):
     text: str
 
 
+class Background(Line, frozen=True, kw_only=True, tag="background"):
+    name: Name = DEFAULT_NAME
+    running: bool = True
+    seconds: float = DEFAULT_SECONDS
+
+
 class Steered(Line, frozen=True, kw_only=True, tag="steered"):
     id: Name
 
@@ -69,7 +76,7 @@ class Error(Line, frozen=True, kw_only=True, tag="error"):
 
 
 _LINES = msgspec.json.Decoder(
-    Text | ToolCall | ToolResult | Approval | Used | Summary | Steered | Done | Error
+    Text | ToolCall | ToolResult | Approval | Used | Summary | Background | Steered | Done | Error
 )
 
 
@@ -169,7 +176,15 @@ class Reader:
         )
 
 
+def _background(line: Background) -> events.Event:
+    name, seconds = background.check_name(line.name), background.check_seconds(line.seconds)
+    return events.Background(name=name, running=line.running, seconds=seconds)
+
+
 def _end(line: Line) -> events.Event:
+    """What is neither said nor asked for."""
+    if isinstance(line, Background):
+        return _background(line)
     if isinstance(line, Error):
         return events.Failed(message=line.message, retryable=line.retryable, detail=line.detail)
     return events.Done()

@@ -17,6 +17,7 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!steer``                   waits for a steering message and says ``steered: `` and its text
 ``!tokens IN OUT [COST]``    reports usage
 ``!summary TEXT``            gives a summary
+``!background NAME [S]``     says that work goes on, for S seconds at most; with ``ended`` that it has ended
 ``!show WHAT``               says ``attempt``, ``messages`` (how many), ``session``, ``system`` or ``model``
 ``!fail [retryable] [N]``    fails
 ``!raise [N]``               raises an error, which an agent never should

@@ -10,6 +10,7 @@ from frontdesk.agents.scripted.options import Options
 from frontdesk.agents.scripted.script import Step
 from frontdesk.contracts.agents import Line
 from frontdesk.model import events, messages
+from frontdesk.model.background import DEFAULT_SECONDS
 from frontdesk.model.sessions import Usage
 
 EXIT_CODE = 70
@@ -183,6 +184,13 @@ class Performance:
         )
         return [events.Used(usage=usage.checked())]
 
+    async def background(self, step: Step) -> Sequence[events.Event]:
+        name, *rest = step.words or ["work"]
+        if rest == ["ended"]:
+            return [events.Background(name=name, running=False)]
+        seconds = step.number(1, default=DEFAULT_SECONDS)
+        return [events.Background(name=name, seconds=seconds)]
+
     async def summary(self, step: Step) -> Sequence[events.Event]:
         return [events.Summary(text=step.rest)]
 
@@ -228,6 +236,7 @@ ACTS: dict[str, Act] = {
     "steer": Performance.steer,
     "tokens": Performance.tokens,
     "summary": Performance.summary,
+    "background": Performance.background,
     "show": Performance.show,
     "fail": Performance.fail,
     "raise": Performance.crash,

@@ -124,6 +124,8 @@ async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
     lines = [f"Conversation: {session.id}{title}", await _messages(parts, request, session), _tokens(entry)]
     if entry.model_override and "model" in entry.model_override:
         lines.append(f"Model: {views.quoted(entry.model_override['model'])}")
+    if await parts.store.background.runs(request.key, parts.clock.now()):
+        lines.append("Work goes on in the background: the conversation is not reset meanwhile.")
     return [*lines, *await _outlook(parts, request, entry)]
 
 
