@@ -1,11 +1,13 @@
 """What tests of every kind share."""
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import hypothesis
 import pytest
+import uvloop
 
 from tests import counts, servers
 from tests.schemas import Schemas
@@ -18,6 +20,11 @@ hypothesis.settings.load_profile("frontdesk")
 
 # Files have the same permissions whoever runs the tests.
 os.umask(0o022)
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests run on the loop that the program runs on."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="session")

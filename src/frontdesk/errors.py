@@ -71,6 +71,7 @@ FrontdeskError
 │       └── EndpointBusy      it is asked more than it lets us
 ├── BrokenHook                hooks of a package that cannot be loaded
 ├── HookUndecided             a hook that was asked about background work and gave no answer
+├── HookNotStarted            a hook that did not hear of an event; it is told again
 ├── CheckpointError           a checkpoint was not made, or not restored
 │   ├── UnusableDirectory
 │   │   └── DirectoryTooLarge
@@ -416,6 +417,10 @@ class BrokenHook(FrontdeskError):
 class HookUndecided(FrontdeskError):
     """The hook {name!r} did not say whether background work runs: it ended with {code} and said {output!r}.
     Let it end with 0 for yes, 1 for no."""
+
+
+class HookNotStarted(FrontdeskError):
+    """The hook {name!r} could not be told ({why}). It is told again by itself, later."""
 
 
 class CheckpointError(FrontdeskError):

@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FRONTDESK = Path(sys.executable).with_name("frontdesk")
@@ -70,6 +70,14 @@ def read_until(process: subprocess.Popen[bytes], text: str) -> str:
         assert byte, f"the program ended or fell silent after writing {written.decode()!r}"
         written += byte
     return written.decode()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    """Wait for what nobody tells us."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def write(process: subprocess.Popen[bytes], text: str) -> None:

@@ -82,11 +82,11 @@ def receiver() -> Iterator[Receiver]:
 
 
 @contextmanager
-def gateway(home: Path, receiver: Receiver) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def gateway(home: Path, receiver: Receiver, more: str = "") -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A running gateway and its address."""
     folder = home / ".frontdesk"
     folder.mkdir(exist_ok=True)
-    (folder / "frontdesk.toml").write_text(CONFIGURATION.format(callback=receiver.url))
+    (folder / "frontdesk.toml").write_text(CONFIGURATION.format(callback=receiver.url) + more)
     arguments = ("run", "--log-level", "warning")
     with program.start(home, *arguments, SHOP_SECRET=SECRET, ANN_TOKEN=TOKEN) as process:
         text = program.read_until(process, "agent is")
@@ -133,6 +133,32 @@ def test_openai_client_talks_to_the_endpoint(tmp_path: Path, receiver: Receiver)
         with ask(model="any", messages=[{"role": "user", "content": "!stream 3"}], stream=True) as stream:
             pieces = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
         assert "".join(filter(None, pieces)).split() == ["1", "2", "3"]
+
+
+HOOK = """
+[hooks]
+on_session_start = {command}
+on_session_finalize = {command}
+"""
+
+
+def test_hook_commands_are_run_and_told_again_once_they_can_be_started(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    told, hook = tmp_path / "told", tmp_path / "hook"
+    command = json.dumps([str(hook)])
+    with gateway(tmp_path, receiver, HOOK.format(command=command)) as (_, url):
+        assert post(url, "e1", "hello") == 202
+        assert receiver.wait_for(1) == ["echo: hello"]
+        hook.write_text(f"#!/bin/sh\ncat >>{told}; echo >>{told}\n")
+        hook.chmod(0o700)
+        assert post(url, "e2", "/new") == 202
+        assert receiver.wait_for(2)[1].startswith("This is a new conversation")
+        program.wait_for(lambda: told.exists() and told.read_text().count("\n") == 2)
+    heard = {each["event"]: each for each in map(json.loads, told.read_text().splitlines())}
+    assert heard.keys() == {"on_session_start", "on_session_finalize"}
+    transcript = heard["on_session_finalize"]["transcript"]
+    assert [row["content"] for row in transcript] == ["hello", "echo: hello"]
 
 
 def test_health_is_told(tmp_path: Path, receiver: Receiver) -> None:

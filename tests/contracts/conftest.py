@@ -1,16 +1,22 @@
 """The session service over every store."""
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, closing
 from typing import Any, Protocol
 
 import pytest
+import uvloop
 
 from frontdesk import Clock, GatewayConfig, SessionStore
 from frontdesk.testing import SettableClock
 from tests import schemas
 from tests.contracts.samples import LASTING
+
+Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
+GATEWAY_LOOPS: Loops = {"uvloop": uvloop.new_event_loop}
+LIBRARY_LOOPS: Loops = {**GATEWAY_LOOPS, "asyncio": asyncio.new_event_loop}
 
 HasActiveProcesses = Callable[[str], bool | Awaitable[bool]]
 
@@ -27,6 +33,21 @@ class OpenSessionStore(Protocol):
 
 class EditStore(Protocol):
     async def __call__(self, sql: str, *, postgresql: str | None = None) -> None: ...
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Loops:
+    """The library is also used by programs that choose another loop."""
+    is_library = isinstance(item, pytest.Function) and "open_session_store" in item.fixturenames
+    return LIBRARY_LOOPS if is_library else GATEWAY_LOOPS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On asyncio's loop SQLite alone, whose engine has threads of its own: PostgreSQL would take minutes."""
+    items[:] = [item for item in items if not {"asyncio", "postgresql"} <= _variant(item)]
+
+
+def _variant(item: pytest.Item) -> set[str]:
+    return set(item.name.partition("[")[2].removesuffix("]").split("-"))
 
 
 @pytest.fixture

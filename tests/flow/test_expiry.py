@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from frontdesk import EndReason, GatewayConfig, ResetMode, SessionResetPolicy
+from frontdesk import EndReason, GatewayConfig, ResetMode, SessionResetPolicy, errors
 from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
+from frontdesk.flow import occasions
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
 from frontdesk.model import events, turns
@@ -123,6 +124,114 @@ async def test_watcher_of_a_running_gateway_finds_it(store_url: str) -> None:
         assert house.notebook.notices == []
 
 
+class Missing(Story):
+    """Hooks whose program cannot be started until it is installed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.installed = False
+        self.tried: list[tuple[str, str]] = []
+
+    async def on_session_start(self, entry: SessionEntry) -> None:
+        self._start("start", entry)
+        self.told.append("start")
+
+    async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
+        self._start("end", entry)
+        await super().on_session_end(entry, reason)
+
+    async def on_session_finalize(
+        self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
+    ) -> None:
+        self._start("finalize", entry)
+        await super().on_session_finalize(entry, reason, load_transcript)
+
+    def _start(self, event: str, entry: SessionEntry) -> None:
+        self.tried.append((event, entry.session_id))
+        if not self.installed:
+            raise errors.HookNotStarted(name="missing", why="No such file or directory")
+
+    async def tries(self, session: Session, times: int) -> None:
+        async def look() -> bool | None:
+            return True if self.tried.count(("finalize", session.id)) >= times else None
+
+        await poll(look)
+
+
+async def test_hooks_that_could_not_be_started_are_told_again_and_only_then_it_is_recorded(
+    store_url: str,
+) -> None:
+    clock, story = SettableClock(), Missing()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        clock.advance(minutes=31)
+        assert await Expiry(house.gateway.parts).sweep() == 1
+        await story.tries(session, 2)
+        assert not (await current(house)).entry.expiry_finalized
+        assert story.told == ["release"]
+        story.installed = True
+        clock.advance(minutes=1)
+        await finalized(house, session.id)
+        await nothing_waits(house)
+        assert sorted(story.told) == sorted(["start", *ONCE])
+        assert story.saved == [2]
+
+
+async def test_hooks_that_could_not_be_started_are_told_after_a_restart(store_url: str) -> None:
+    clock, story = SettableClock(), Missing()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        clock.advance(minutes=31)
+        await Expiry(house.gateway.parts).sweep()
+        await story.tries(session, 2)
+    story.installed = True
+    clock.advance(hours=3)
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await finalized(house, session.id)
+        await nothing_waits(house)
+        assert sorted(story.told) == sorted(["start", *ONCE])
+
+
+async def test_nobody_waits_for_a_hook_that_cannot_be_started(store_url: str) -> None:
+    story = Missing()
+    async with open_house(store_url, running=QUIET, hooks=story, agent=story) as house:
+        assert await house.ask("hello") == "echo: hello"
+        before = await current(house)
+        await house.ask("/new")
+        assert await house.ask("hello again") == "echo: hello again"
+        await story.tries(before, 2)
+        story.installed = True
+        assert (await current(house)).id != before.id
+
+
+async def test_hook_that_can_never_be_started_is_given_up(store_url: str) -> None:
+    clock, story = SettableClock(), Missing()
+    async with open_house(
+        store_url, config=idle(), running=QUIET, clock=clock, hooks=story, agent=story
+    ) as house:
+        await house.ask("hello")
+        session = await current(house)
+        clock.advance(minutes=31)
+        await Expiry(house.gateway.parts).sweep()
+
+        async def given_up() -> bool | None:
+            clock.advance(hours=2)
+            await house.ask("what is due?", user="bob")  # which rings the bell
+            return True if (await current(house)).entry.expiry_finalized else None
+
+        await poll(given_up)
+        assert (await current(house)).id == session.id
+        assert story.tried.count(("finalize", session.id)) == occasions.MAX_TELLINGS + 1
+
+
 async def test_order_survives_a_restart_in_the_middle(store_url: str) -> None:
     clock, story = SettableClock(), Story()
     story.gate.clear()
@@ -179,7 +288,7 @@ async def test_session_that_is_active_again_is_left_alone(store_url: str) -> Non
         session = await current(house)
         clock.advance(minutes=20)
         receipt = await house.say("!sleep 0.3; still here")
-        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.rows(3)
         clock.advance(minutes=31)
         await Expiry(house.gateway.parts).sweep()  # the order waits behind the turn, which ends just now
         await house.finished(receipt.turn_id)

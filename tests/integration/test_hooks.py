@@ -125,10 +125,12 @@ async def test_command_that_fails_or_dies_is_a_warning_and_stops_nothing(
 
 
 @pytest.mark.parametrize("program", ["/nowhere/at/all", "/", "with\0nul"])
-async def test_command_that_cannot_be_started_is_a_warning(
-    program: str, logged: Callable[[], list[str]]
+@every_event
+async def test_command_that_cannot_be_started_is_a_warning_and_to_be_told_again(
+    event: str, program: str, logged: Callable[[], list[str]]
 ) -> None:
-    await hooks_of(program).on_session_start(ENTRY)
+    with pytest.raises(errors.HookNotStarted):
+        await EVENTS[event](hooks_of(program))
     (line,) = logged()
     assert line.startswith("WARNING event=hook_not_started ")
 
@@ -285,12 +287,23 @@ async def test_hook_that_fails_or_hangs_does_not_stop_the_next(
     assert [entry.partition(" session=")[0] for entry in logged()] == [line]
 
 
-async def test_transcript_that_cannot_be_read_stops_nothing(logged: Callable[[], list[str]]) -> None:
+async def test_command_whose_transcript_cannot_be_read_is_to_be_told_again(
+    logged: Callable[[], list[str]],
+) -> None:
     async def unreadable() -> list[dict[str, Any]]:
         raise errors.StoreClosed()
 
-    await shell("exit 0").on_session_finalize(ENTRY, EndReason.IDLE, unreadable)
-    assert [line.split(" hook_event")[0] for line in logged()] == ["ERROR event=hook_raised hook=commands"]
+    with pytest.raises(errors.HookNotStarted):
+        await shell("exit 0").on_session_finalize(ENTRY, EndReason.IDLE, unreadable)
+    assert [line.split(" why")[0] for line in logged()] == ["WARNING event=hook_not_started"]
+
+
+async def test_hook_that_could_not_be_started_does_not_keep_the_next_from_hearing() -> None:
+    second = Diary()
+    hooks = open_hooks(Commands(on_session_finalize=("/nowhere/at/all",)), packages=[("second", second)])
+    with pytest.raises(errors.HookNotStarted):
+        await EVENTS["on_session_finalize"](hooks)
+    assert len(second.heard) == 1
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, target: str, module: str) -> None:

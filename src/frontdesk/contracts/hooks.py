@@ -23,7 +23,10 @@ class Event(StrEnum):
 
 
 class Hooks(Protocol):
-    """Told at least once of each event: after a crash it may be told again of what it has dealt with."""
+    """Told at least once of each event: after a crash it may be told again of what it has dealt with.
+
+    Who raises `HookNotStarted` has not heard of the event, and is told again later.
+    """
 
     async def on_session_start(self, entry: SessionEntry) -> None:
         """A session has begun."""
@@ -77,6 +80,19 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True):
     def command_for(self, event: Event) -> tuple[str, ...]:
         command: tuple[str, ...] = getattr(self, event)
         return command
+
+
+async def tell(
+    hooks: Hooks, event: Event, entry: SessionEntry, reason: EndReason | None, load_transcript: LoadTranscript
+) -> None:
+    """Tell of any event. A beginning has no reason."""
+    match event, reason:
+        case Event.FINALIZE, EndReason():
+            await hooks.on_session_finalize(entry, reason, load_transcript)
+        case Event.END, EndReason():
+            await hooks.on_session_end(entry, reason)
+        case _:
+            await hooks.on_session_start(entry)
 
 
 def idempotency_key(entry: SessionEntry, event: Event) -> str:

@@ -4,6 +4,8 @@ import asyncio
 from datetime import datetime, timedelta
 
 from frontdesk import errors
+from frontdesk.contracts.hooks import Event
+from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
 from frontdesk.flow.parts import Parts
@@ -132,7 +134,7 @@ class Sender:
             return
         if await parts.store.turns.open_turns(delivery.session_key, 1):
             return  # whichever is answered last closes it
-        await parts.hooks.on_session_end(session.entry, EndReason.CLOSED)
+        await occasions.tell(parts, Event.END, session.entry, EndReason.CLOSED)
         await parts.conversations.close_session(session.id)
 
 

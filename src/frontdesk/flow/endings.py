@@ -1,12 +1,13 @@
-"""The end of a session as hooks and the agent hear of it, before anything takes its place."""
+"""The end of a session as hooks and the agent hear of it."""
 
 import asyncio
-from functools import partial
 
+from frontdesk.contracts.hooks import Event
+from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import AUTOMATIC, EndReason
-from frontdesk.model.sessions import Relation, Session, Status
+from frontdesk.model.sessions import Relation, Session, SessionEntry, Status
 
 RELEASE_SECONDS = 30.0
 
@@ -14,13 +15,23 @@ log = get_logger(__name__)
 
 
 async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
-    """Tell the hooks, free the agent, record it; after a crash in between, all of it happens again."""
-    await parts.hooks.on_session_end(session.entry, reason)
-    load = partial(parts.conversations.load_transcript, session.id)
-    await parts.hooks.on_session_finalize(session.entry, reason, load)
+    """Of a session that ends by itself: tell the hooks, free the agent, record it once the hooks have heard.
+
+    After a crash in between, all of it happens again.
+    """
+    await occasions.tell(parts, Event.END, session.entry, reason)
+    heard = await occasions.tell(parts, Event.FINALIZE, session.entry, reason)
     await _release(parts, session.id)
-    await parts.store.sessions.finalize(session.id)
-    log.info("session_finalized", session=session.id, reason=str(reason))
+    if heard:
+        await parts.store.sessions.finalize(session.id)
+        log.info("session_finalized", session=session.id, reason=str(reason))
+
+
+async def leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
+    """Of a session that a person has left: tell the hooks, free the agent."""
+    await occasions.tell(parts, Event.END, entry, reason)
+    await _release(parts, entry.session_id)
+    log.info("session_left", session=entry.session_id, reason=str(reason))
 
 
 async def take_leave_of_parent(parts: Parts, session: Session) -> None:

@@ -29,7 +29,7 @@ from frontdesk.model.turns import Kind, Turn
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()
-UNHEARD = frozenset({Kind.EXPIRY, Kind.OBSERVED})
+UNHEARD = frozenset({Kind.EXPIRY, Kind.HOOK, Kind.OBSERVED})
 """Nobody waits for an answer to these."""
 
 

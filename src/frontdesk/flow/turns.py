@@ -8,7 +8,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow import continuation, endings, handover, notices, prompts
+from frontdesk.contracts.hooks import Event
+from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
 from frontdesk.flow.crew import Place
@@ -97,6 +98,9 @@ class RunningTurn:
             case Kind.EXPIRY:
                 await finalize(self._parts, turn)
                 await self._finish(Ending(state=State.DONE))
+            case Kind.HOOK:
+                again = await occasions.tell_again(self._parts, turn)
+                await (self._requeue(again) if again else self._finish(Ending(state=State.DONE)))
             case Kind.OBSERVED:
                 await self._overhear()
             case Kind.COMMAND | Kind.CONTROL if command := registry.parse(turn.text):
@@ -189,7 +193,7 @@ class RunningTurn:
         parts, turn = self._parts, self.turn
         if not session.started:
             await endings.take_leave_of_parent(parts, session)
-            await parts.hooks.on_session_start(session.entry)
+            await occasions.tell(parts, Event.START, session.entry)
         opening = await self._opening(session)
         return await parts.store.turns.begin(
             self.claim,

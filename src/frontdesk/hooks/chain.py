@@ -1,36 +1,37 @@
 """Several hooks as one, and hooks that cannot stop anything."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
+from frontdesk import errors
 from frontdesk.contracts.hooks import Event, Hooks, LoadTranscript
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
 
+Tell = Callable[[], Awaitable[None]]
+
 log = get_logger(__name__)
 
 
 class Chain:
-    """Tells one after the other."""
+    """Tells one after the other; all of them, also when one could not be started."""
 
     def __init__(self, parts: Sequence[Hooks]) -> None:
         self._parts = tuple(parts)
 
     async def on_session_start(self, entry: SessionEntry) -> None:
-        for hooks in self._parts:
-            await hooks.on_session_start(entry)
+        await _each(partial(hooks.on_session_start, entry) for hooks in self._parts)
 
     async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
-        for hooks in self._parts:
-            await hooks.on_session_end(entry, reason)
+        await _each(partial(hooks.on_session_end, entry, reason) for hooks in self._parts)
 
     async def on_session_finalize(
         self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
     ) -> None:
-        for hooks in self._parts:
-            await hooks.on_session_finalize(entry, reason, load_transcript)
+        told = (entry, reason, load_transcript)
+        await _each(partial(hooks.on_session_finalize, *told) for hooks in self._parts)
 
     async def has_active_processes(self, session_key: str) -> bool:
         for hooks in self._parts:
@@ -39,8 +40,21 @@ class Chain:
         return False
 
 
+async def _each(tellings: Iterable[Tell]) -> None:
+    missed: errors.HookNotStarted | None = None
+    for tell in tellings:
+        try:
+            await tell()
+        except errors.HookNotStarted as error:
+            missed = missed or error
+    if missed:
+        raise missed
+
 class Guarded:
-    """Hooks whose failures are logged and whose time, when ``seconds`` are given, is bounded."""
+    """Hooks whose failures are logged and whose time, when ``seconds`` are given, is bounded.
+
+    That one could not be started is for whoever tells it again.
+    """
 
     def __init__(self, name: str, hooks: Hooks, seconds: float | None = None) -> None:
         self._name, self._hooks, self._seconds = name, hooks, seconds
@@ -64,12 +78,14 @@ class Guarded:
         async with asyncio.timeout(self._seconds):
             return ask is not None and bool(await ask(session_key))
 
-    async def _guard(self, event: Event, entry: SessionEntry, tell: Callable[[], Awaitable[None]]) -> None:
+    async def _guard(self, event: Event, entry: SessionEntry, tell: Tell) -> None:
         facts = {"hook": self._name, "hook_event": str(event), "session": entry.session_id}
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
                 await tell()
+        except errors.HookNotStarted:
+            raise
         except Exception:
             if limit.expired():
                 log.warning("hook_timed_out", seconds=self._seconds, **facts)

@@ -18,7 +18,10 @@ log = get_logger(__name__)
 
 
 class CommandHooks:
-    """Runs the command of an event, if there is one. What becomes of it is logged and stops nothing."""
+    """Runs the command of an event, if there is one. What becomes of it is logged and stops nothing.
+
+    Raises HookNotStarted when the command did not run.
+    """
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -32,9 +35,13 @@ class CommandHooks:
     async def on_session_finalize(
         self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
     ) -> None:
-        if self._commands.on_session_finalize:
-            facts = {"reason": str(reason), "transcript": await load_transcript()}
-            await self._run(Event.FINALIZE, entry, facts)
+        if not self._commands.on_session_finalize:
+            return
+        try:
+            transcript = await load_transcript()
+        except errors.StoreError as error:
+            raise self._not_started(Event.FINALIZE, entry, error) from error
+        await self._run(Event.FINALIZE, entry, {"reason": str(reason), "transcript": transcript})
 
     async def has_active_processes(self, session_key: str) -> bool:
         """The exit code is the answer: 0 yes, 1 no."""
@@ -48,17 +55,23 @@ class CommandHooks:
         return ANSWERS[finished.code]
 
     async def _run(self, event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> None:
-        command = self._commands.command_for(event)
+        command, seconds = self._commands.command_for(event), self._commands.timeout_seconds
         if not command:
             return
-        about = {"hook": command[0], "hook_event": str(event), "session": entry.session_id}
-        seconds = self._commands.timeout_seconds
         try:
             finished = await processes.run(command, _told(event, entry, facts), seconds)
         except (OSError, ValueError) as error:
-            log.warning("hook_not_started", why=str(error), **about)
-            return
-        _report(finished, seconds, about)
+            raise self._not_started(event, entry, error) from error
+        _report(finished, seconds, self._about(event, entry))
+
+    def _not_started(self, event: Event, entry: SessionEntry, error: Exception) -> errors.HookNotStarted:
+        about = self._about(event, entry)
+        log.warning("hook_not_started", why=str(error), **about)
+        return errors.HookNotStarted(name=about["hook"], why=str(error))
+
+    def _about(self, event: Event, entry: SessionEntry) -> dict[str, str]:
+        command = self._commands.command_for(event)
+        return {"hook": command[0], "hook_event": str(event), "session": entry.session_id}
 
 
 def _told(event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> bytes:

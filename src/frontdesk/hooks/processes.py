@@ -1,17 +1,17 @@
 """A program run to its end, within bounds of time and output, with nothing left of it afterwards."""
 
 import asyncio
-import os
 import signal
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
+from frontdesk.processes import Group, Pipes
+
 MAX_OUTPUT_BYTES = 4096
 """So much of what a program writes is kept; the rest is read and dropped."""
-INPUT, OUTPUT = 0, 1
+CHUNK_BYTES = 64 * 1024
 LAST_SECONDS = 2.0
 """How long the end of a killed program and of its output is waited for."""
 
@@ -22,23 +22,24 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     output: str
 
 
-class Listener(asyncio.SubprocessProtocol):
-    """Keeps the beginning of the output, and knows when the program and its output have ended."""
+class Output:
+    """The beginning of what a program writes."""
 
-    def __init__(self) -> None:
-        self.output = bytearray()
-        self.exited = asyncio.Event()
-        self.closed = asyncio.Event()
+    def __init__(self, pipes: Pipes) -> None:
+        self.kept = bytearray()
+        self._stream = pipes.stdout
+        self._reading = asyncio.create_task(self._read())
 
-    def pipe_data_received(self, _fd: int, data: bytes) -> None:
-        self.output += data[: MAX_OUTPUT_BYTES - len(self.output)]
+    async def _read(self) -> None:
+        while chunk := await self._stream.read(CHUNK_BYTES):
+            self.kept += chunk[: MAX_OUTPUT_BYTES - len(self.kept)]
 
-    def pipe_connection_lost(self, fd: int, _error: Exception | None) -> None:
-        if fd == OUTPUT:
-            self.closed.set()
-
-    def process_exited(self) -> None:
-        self.exited.set()
+    async def end(self) -> None:
+        """Wait a little for its end, which others may hold up who have left the program's group."""
+        try:
+            await asyncio.wait({self._reading}, timeout=LAST_SECONDS)
+        finally:
+            self._reading.cancel()
 
 
 async def run(command: Sequence[str], data: bytes, seconds: float) -> Finished:
@@ -46,57 +47,23 @@ async def run(command: Sequence[str], data: bytes, seconds: float) -> Finished:
 
     Raises OSError when it cannot be started, and ValueError for arguments that no program can have.
     """
-    transport, listener = await _start(command)
+    group = Group.start(command, stderr=subprocess.STDOUT)
+    pipes = await Pipes.open(group)
+    output = Output(pipes)
     try:
-        _feed(transport, data)
-        in_time = await _happens(listener.exited, seconds)
+        # A program that does not read its input is no error.
+        pipes.stdin.write(data)
+        pipes.stdin.close()
+        in_time = await group.ends_within(seconds)
     finally:
-        await _end(transport, listener)
-    code = transport.get_returncode() if in_time else None
-    return Finished(code=code, output=listener.output.decode(errors="replace").strip())
+        await _end(group, pipes, output)
+    return Finished(code=group.code if in_time else None, output=output.kept.decode(errors="replace").strip())
 
 
-async def _start(command: Sequence[str]) -> tuple[asyncio.SubprocessTransport, Listener]:
-    """Start it. Who is cancelled meanwhile waits for the start, since only then there is a group to kill."""
-    starting = asyncio.ensure_future(
-        asyncio.get_running_loop().subprocess_exec(
-            Listener,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    )
+async def _end(group: Group, pipes: Pipes, output: Output) -> None:
+    group.signal(signal.SIGKILL)
     try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with suppress(OSError, ValueError):
-            await _end(*await starting)
-        raise
-
-
-def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:
-    """A program that does not read its input is no error."""
-    pipe = transport.get_pipe_transport(INPUT)
-    assert isinstance(pipe, asyncio.WriteTransport)
-    pipe.write(data)
-    pipe.close()
-
-
-async def _end(transport: asyncio.SubprocessTransport, listener: Listener) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(transport.get_pid(), signal.SIGKILL)
-    try:
-        await _happens(listener.exited, LAST_SECONDS)
-        await _happens(listener.closed, LAST_SECONDS)
+        await group.ends_within(LAST_SECONDS)
+        await output.end()
     finally:
-        transport.close()
-
-
-async def _happens(event: asyncio.Event, seconds: float) -> bool:
-    """Whether it happens in time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
+        pipes.close()

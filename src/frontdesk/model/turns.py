@@ -65,6 +65,8 @@ class Kind(StrEnum):
     """Overheard in a group: kept, not answered."""
     EXPIRY = "expiry"
     """Not a message: a session whose time is over is to be finalized."""
+    HOOK = "hook"
+    """Not a message: hooks that could not be started are to be told again."""
 
 
 class Busy(StrEnum):

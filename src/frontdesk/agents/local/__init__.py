@@ -157,8 +157,9 @@ class Driver:
 
     async def _running(self) -> Child:
         """The model's process, started when there is none."""
-        if self._child is None or not self._child.alive:
-            self._child = None
+        if self._child is not None and not self._child.alive:
+            await self._drop(self._child)
+        if self._child is None:
             self._child = await Child.start(self._order(), self._options.start_seconds)
         return self._child
 

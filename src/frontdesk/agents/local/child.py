@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,11 +13,14 @@ import msgspec
 from frontdesk import errors
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
+from frontdesk.processes import Group, Pipes
 
 log = get_logger(__name__)
 
 SCRIPT = Path(__file__).with_name("server.py")
 END_SECONDS = 3.0
+LAST_SECONDS = 10.0
+"""How long the end of a killed model and of its last words is waited for."""
 MAX_COMPLAINT_BYTES = 2000
 TOKEN_BYTES = 32
 
@@ -24,8 +28,9 @@ TOKEN_BYTES = 32
 class Child:
     """A running model. It ends when it is closed, and when this process is gone, however that comes about."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, group: Group, pipes: Pipes) -> None:
+        self._group = group
+        self._pipes = pipes
         self._complaint = b""
         self._listener = asyncio.create_task(self._listen())
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -34,44 +39,39 @@ class Child:
     @classmethod
     async def start(cls, order: dict[str, Any], seconds: float) -> "Child":
         """Start it and wait until its model is loaded; AgentFailed when that does not work."""
-        pipe = asyncio.subprocess.PIPE
-        # By its path and without that in the search path: nothing of ours is loaded for it. In a session of
-        # its own, so that a ^C in the terminal reaches this process alone.
-        command = (sys.executable, "-P", str(SCRIPT))
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-        child = cls(process)
+        # By its path and without that in the search path: nothing of ours is loaded for it.
+        group = Group.start((sys.executable, "-P", str(SCRIPT)))
+        child = cls(group, await Pipes.open(group))
         try:
             await child._begin(order, seconds)
         except BaseException:
             await child.kill()
             raise
-        log.info("local_model_started", pid=process.pid)
+        log.info("local_model_started", pid=group.pid)
         return child
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._group.pid
 
     @property
     def alive(self) -> bool:
-        return self._process.returncode is None
+        return not self._group.exited.is_set()
 
     async def close(self) -> None:
         """Let it end by itself, or end it."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), END_SECONDS)
+        self._pipes.stdin.close()
+        await self._group.ends_within(END_SECONDS)
         await self.kill()
 
     async def kill(self) -> None:
-        if self.alive:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-        await self._process.wait()
-        await self._listener
+        self._group.signal(signal.SIGKILL)
+        try:
+            await self._group.ends_within(LAST_SECONDS)
+            await asyncio.wait({self._listener}, timeout=LAST_SECONDS)
+        finally:
+            self._listener.cancel()
+            self._pipes.close()
 
     async def complaint(self) -> str:
         """What it wrote last to its standard error, once it is dead."""
@@ -92,16 +92,12 @@ class Child:
 
     async def _exchange(self, order: dict[str, Any]) -> dict[str, Any]:
         """Hand it the order and take its one line; an empty one when it died."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise errors.AgentFailed(why="the local model has no pipes")
         with suppress(ConnectionError):
-            stdin.write(msgspec.json.encode(order) + b"\n")
-            await stdin.drain()
-        return msgspec.json.decode(await stdout.readline() or b"{}", type=dict[str, Any])
+            self._pipes.stdin.write(msgspec.json.encode(order) + b"\n")
+            await self._pipes.stdin.drain()
+        return msgspec.json.decode(await self._pipes.stdout.readline() or b"{}", type=dict[str, Any])
 
     async def _listen(self) -> None:
         """Take what it writes to its standard error, so that it never waits for us; keep the last of it."""
-        stderr = self._process.stderr
-        while stderr is not None and (piece := await stderr.read(MAX_COMPLAINT_BYTES)):
+        while piece := await self._pipes.stderr.read(MAX_COMPLAINT_BYTES):
             self._complaint = (self._complaint + piece)[-MAX_COMPLAINT_BYTES:]

@@ -3,6 +3,8 @@
 from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.contracts.hooks import Event
+from frontdesk.flow import endings, occasions
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
@@ -44,13 +46,12 @@ async def new(parts: Parts, request: Request) -> Reply:
     if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
         return Reply(_begun(current.entry, None))
     if current and not current.entry.expiry_finalized:
-        load = conversations.load_transcript
-        await parts.hooks.on_session_finalize(current.entry, EndReason.NEW, lambda: load(current.id))
+        await occasions.tell(parts, Event.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
     fresh = await conversations.reset_session(request.key)
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
-        await views.take_leave(parts, current.entry, EndReason.NEW)
+        await endings.leave(parts, current.entry, EndReason.NEW)
     return Reply(_begun(fresh, current))
 
 
@@ -152,7 +153,7 @@ async def _go_to(parts: Parts, request: Request, current: Session | None, target
     if await conversations.switch_session(key, target.id, request.viewer) is None:
         return _unknown(request, name_of(target))
     if current and current.id != target.id:
-        await views.take_leave(parts, current.entry, EndReason.SWITCH)
+        await endings.leave(parts, current.entry, EndReason.SWITCH)
     return await _resumed(parts, target)
 
 
@@ -221,7 +222,7 @@ async def branch(parts: Parts, request: Request, session: Session) -> Reply:
     copy = await parts.conversations.branch_session(request.key)
     if copy is None:
         return Reply(views.NO_SESSION)
-    await views.take_leave(parts, session.entry, EndReason.BRANCH)
+    await endings.leave(parts, session.entry, EndReason.BRANCH)
     return Reply(_branched(copy.session_id, session.id))
 
 
@@ -242,7 +243,7 @@ async def forget(parts: Parts, request: Request) -> Reply:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
-    await views.take_leave(parts, session.entry, EndReason.FORGOTTEN)
+    await endings.leave(parts, session.entry, EndReason.FORGOTTEN)
     return Reply(FORGOT)
 
 

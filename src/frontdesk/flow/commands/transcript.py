@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.flow import handover
+from frontdesk.flow import endings, handover
 from frontdesk.flow.commands import Command, Reply, Request, Rerun, views
 from frontdesk.flow.drafts import SUMMARY
 from frontdesk.flow.parts import Parts
@@ -158,7 +158,7 @@ async def compress(parts: Parts, request: Request, session: Session) -> Reply:
         return Reply(views.NO_SESSION)
     if session.title:
         await parts.conversations.set_title(after.session_id, session.title, request.viewer)
-    await views.take_leave(parts, session.entry, EndReason.COMPRESSED)
+    await endings.leave(parts, session.entry, EndReason.COMPRESSED)
     gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
     return Reply(COMPRESSED.format(gone=gone, kept=rest))
 

@@ -8,10 +8,9 @@ from frontdesk.flow.commands import Handler, Reply, Request, Rerun
 from frontdesk.flow.notices import format_duration
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
-from frontdesk.logs import get_logger
 from frontdesk.model.people import Viewer
-from frontdesk.model.policies import AUTOMATIC, EndReason
-from frontdesk.model.sessions import Relation, Reopening, Session, SessionEntry, Status
+from frontdesk.model.policies import AUTOMATIC
+from frontdesk.model.sessions import Relation, Reopening, Session, Status
 
 MAX_ARGUMENT_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 120
@@ -23,8 +22,6 @@ ONLY_THIS_CHAT = (
     " For a private conversation of yours, write to me in a direct chat."
 )
 NO_SESSION = "There is no conversation of yours here yet. Say something, and there is one."
-
-log = get_logger(__name__)
 
 SessionHandler = Callable[[Parts, Request, Session], Awaitable[Reply | Rerun]]
 
@@ -90,13 +87,6 @@ def was_done_before(request: Request, at: datetime) -> bool:
     """
     turn = request.turn
     return turn.attempts > 1 and turn.started_at is not None and at >= turn.started_at
-
-
-async def take_leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
-    """Tell the hooks that a session has ended, and free what the agent holds for it."""
-    await parts.hooks.on_session_end(entry, reason)
-    await parts.agent.release(entry.session_id)
-    log.info("session_left", session=entry.session_id, reason=str(reason))
 
 
 def quoted(text: str) -> str:
