@@ -18,7 +18,7 @@ from frontdesk import (
     SessionSource,
     errors,
 )
-from frontdesk.agents import command
+from frontdesk.agents import command, scripted
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.flow.commands import Reply, Request, Rerun, registry
 from frontdesk.flow.commands import transcript as transcript_commands
@@ -132,6 +132,46 @@ class TestNew:
             old = (await current(house)).id
             await house.ask("/new")
         assert heard == [("finalize", old, EndReason.NEW), ("end", old, EndReason.NEW)]
+
+
+class Clinging(scripted.Driver):
+    """An agent that cannot free what it holds for a session: it hangs, or it raises."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        super().__init__(scripted.Options())
+        self._hangs = hangs
+
+    async def release(self, session_id: str) -> None:
+        if self._hangs:
+            await asyncio.Event().wait()
+        raise RuntimeError("it is still needed")
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("/new", "new conversation"),
+        ("/resume Alpha", "You are back in"),
+        ("/branch", "You go on in a copy"),
+        ("/forget yes", "Forgotten."),
+    ],
+)
+async def test_agent_that_cannot_free_a_session_does_not_keep_it_from_ending(
+    store_url: str, command: str, answer: str
+) -> None:
+    async with open_house(store_url, agent=Clinging(hangs=False)) as house:
+        await two_titled(house)
+        assert answer in await house.ask(command)
+        assert await house.ask("hello") == "echo: hello"
+
+
+async def test_agent_that_hangs_when_it_is_to_free_a_session_does_not_block_the_conversation(
+    tmp_path: Path,
+) -> None:
+    async with open_house(f"sqlite:///{tmp_path}/state.db", agent=Clinging(hangs=True)) as house:
+        await house.ask("hello")
+        assert "new conversation" in await house.ask("/new")
+        assert await house.ask("hello again") == "echo: hello again"
 
 
 async def current_id(house: House, said: str) -> str:

@@ -1,8 +1,9 @@
 """Bounds around any agent: how long, how much, how often. The same interface outside."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -27,7 +28,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_text_characters: int | None = 1_000_000
     max_calls: int | None = 1_000
     close_seconds: float = 30.0
-    """How long an agent may take to clean up after its turn."""
+    """How long an agent may take to clean up after its turn, and at its own end."""
+    release_seconds: float = 10.0
+    """How long it may take to free what it holds for a session."""
 
 
 class Bounded:
@@ -61,10 +64,20 @@ class Bounded:
             await close_iterator(inner, self._limits.close_seconds)
 
     async def release(self, session_id: str) -> None:
-        await self._agent.release(session_id)
+        """What an agent cannot free in time keeps no conversation waiting."""
+        release = partial(self._agent.release, session_id)
+        await _clean_up("release_failed", release, self._limits.release_seconds, session=session_id)
 
     async def close(self) -> None:
-        await self._agent.close()
+        await _clean_up("agent_close_failed", self._agent.close, self._limits.close_seconds)
+
+
+async def _clean_up(failure: str, clean: Callable[[], Awaitable[None]], seconds: float, **facts: str) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await clean()
+    except Exception:
+        log.exception(failure, **facts)
 
 
 async def close_iterator(iterator: AsyncIterator[events.Event], seconds: float) -> None:

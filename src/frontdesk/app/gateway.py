@@ -29,6 +29,8 @@ from frontdesk.model import confirmations
 from frontdesk.model.running import Running
 
 RECEIVE_PAUSE_SECONDS = 5.0
+CLOSE_SECONDS = 10.0
+"""How long a channel may take to close."""
 HOOKS_SECONDS = 300.0
 """How long all the hooks of one event may take together."""
 
@@ -119,7 +121,7 @@ class Gateway:
         if self._worker:
             await self._stop(self._worker)
         for channel in self.parts.channels.values():
-            await channel.close()
+            await _close(channel)
         await self.parts.agent.close()
         log.info("gateway_closed", node=self.node)
 
@@ -146,3 +148,12 @@ class Gateway:
             yield self
         finally:
             await self.close()
+
+
+async def _close(channel: Channel) -> None:
+    """A channel that cannot be closed keeps nothing else from its end."""
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await channel.close()
+    except Exception:
+        log.exception("channel_close_failed", channel=channel.name, account=channel.account)

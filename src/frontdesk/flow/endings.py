@@ -1,15 +1,11 @@
 """The end of a session as hooks and the agent hear of it."""
 
-import asyncio
-
 from frontdesk.contracts.hooks import Event
 from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import AUTOMATIC, EndReason
 from frontdesk.model.sessions import Relation, Session, SessionEntry, Status
-
-RELEASE_SECONDS = 30.0
 
 log = get_logger(__name__)
 
@@ -21,7 +17,7 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
     """
     await occasions.tell(parts, Event.END, session.entry, reason)
     heard = await occasions.tell(parts, Event.FINALIZE, session.entry, reason)
-    await _release(parts, session.id)
+    await parts.agent.release(session.id)
     if heard:
         await parts.store.sessions.finalize(session.id)
         log.info("session_finalized", session=session.id, reason=str(reason))
@@ -30,7 +26,7 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
 async def leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
     """Of a session that a person has left: tell the hooks, free the agent."""
     await occasions.tell(parts, Event.END, entry, reason)
-    await _release(parts, entry.session_id)
+    await parts.agent.release(entry.session_id)
     log.info("session_left", session=entry.session_id, reason=str(reason))
 
 
@@ -43,12 +39,3 @@ async def take_leave_of_parent(parts: Parts, session: Session) -> None:
         return
     if parent.reason in AUTOMATIC:
         await take_leave(parts, parent, parent.reason)
-
-
-async def _release(parts: Parts, session_id: str) -> None:
-    """What an agent cannot free keeps no session from ending."""
-    try:
-        async with asyncio.timeout(RELEASE_SECONDS):
-            await parts.agent.release(session_id)
-    except Exception:
-        log.exception("release_failed", session=session_id)

@@ -218,6 +218,40 @@ async def test_cleaning_up_has_its_bound_too(caplog: pytest.LogCaptureFixture) -
     assert "agent_close_timeout" in caplog.text
 
 
+class Stubborn(Inside):
+    """Cannot free anything: it hangs, or it raises."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self._error = error
+
+    async def release(self, session_id: str) -> None:
+        await super().release(session_id)
+        await self._fail()
+
+    async def close(self) -> None:
+        await super().close()
+        await self._fail()
+
+    async def _fail(self) -> None:
+        if self._error:
+            raise self._error
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("the tool is gone"), TimeoutError("the tool is slow")])
+async def test_agent_that_cannot_take_leave_keeps_nobody_waiting(
+    error: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    inside = Stubborn(error)
+    agent = Bounded(inside, Limits(release_seconds=NO_TIME, close_seconds=NO_TIME))
+    await agent.release("session")
+    await agent.close()
+    assert inside.calls == ["session", "close"]
+    assert "event=release_failed session=session" in caplog.text
+    assert "event=agent_close_failed" in caplog.text
+
+
 async def test_everything_else_is_the_agents_own() -> None:
     inside = Inside()
     agent = Bounded(inside)
