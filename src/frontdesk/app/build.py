@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk import errors, plugins
+from frontdesk import errors, plugins, processes
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
@@ -30,6 +30,8 @@ from frontdesk.snapshots import CheckpointManager
 LOCAL = "local"
 APPROVERS = "approvers"
 TRIAL_SECONDS = 15.0
+PROGRAMS = "programs"
+"""Where the record of the programs that run is kept, under the home folder."""
 EVERYWHERE = ("0.0.0.0", "::")
 """Addresses to listen on that are no address to call."""
 
@@ -49,6 +51,9 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store_url, config.gateway, has_active_processes_fn=hooks.has_active_processes
         )
         sessions = await opened.enter_async_context(await opening)
+        programs = config.home / PROGRAMS
+        await asyncio.to_thread(processes.end_left, programs)
+        opened.enter_context(processes.kept(programs))
         gateway = Gateway(
             sessions,
             agent,

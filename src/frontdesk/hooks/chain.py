@@ -50,6 +50,7 @@ async def _each(tellings: Iterable[Tell]) -> None:
     if missed:
         raise missed
 
+
 class Guarded:
     """Hooks whose failures are logged and whose time, when ``seconds`` are given, is bounded.
 

@@ -5,6 +5,7 @@ program, whose closed output would never be seen to end.
 """
 
 from frontdesk.processes.groups import Group
+from frontdesk.processes.keeping import end_left, kept
 from frontdesk.processes.pipes import Pipes
 
-__all__ = ["Group", "Pipes"]
+__all__ = ["Group", "Pipes", "end_left", "kept"]

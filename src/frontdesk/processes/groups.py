@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from frontdesk.processes import keeping
+
 
 class Group:
     """Started, signalled and ended as one. When the program ends, whatever it left in its group does too."""
@@ -33,18 +35,18 @@ class Group:
         Raises OSError when it cannot be started, and ValueError for arguments that no program can have.
         """
         pipe = subprocess.PIPE
-        return cls(
-            subprocess.Popen(
-                command,
-                bufsize=0,
-                stdin=pipe,
-                stdout=pipe,
-                stderr=stderr,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-            )
+        child = subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=stderr,
+            cwd=cwd,
+            env=keeping.marked(env),
+            start_new_session=True,
         )
+        keeping.add(child.pid)
+        return cls(child)
 
     @property
     def code(self) -> int:
@@ -77,5 +79,6 @@ class Group:
 
     def _bury(self) -> None:
         self.signal(signal.SIGKILL)
+        keeping.remove(self.pid)
         self.child.wait()
         self.exited.set()
