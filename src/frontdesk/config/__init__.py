@@ -74,6 +74,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     reading = Reading()
     reading.read_file(file, _parse_file(file, must_exist=bool(named)))
     reading.read_environment(environ)
+    reading.settle_working_dir()
     home = _expanded(reading.get(HOME), environ)
     default_store = sqlite_url(home / "state.db")
     return Config(

@@ -29,6 +29,7 @@ from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.running import Running
 
 FILE_VARIABLE = "FRONTDESK_CONFIG"
+AGENT_CWD = ("agent", "cwd")
 
 
 class Reading:
@@ -111,6 +112,20 @@ class Reading:
         """The options of every channel that has a table."""
         return {name: self.options("channels", name) for name in self._names("channels")}
 
+    def settle_working_dir(self) -> None:
+        """The agent's `cwd` and the folder that is checkpointed are one: either may be set, or both alike."""
+        option, known = self._options.get(AGENT_CWD), self._set.get(WORKING_DIR.parts)
+        if option is None or not isinstance(option.value, str):
+            return
+        if known is None:
+            key = settings.dotted(AGENT_CWD)
+            self._take(WORKING_DIR, WORKING_DIR.parts, option.value, option.origin, key)
+        elif _folder(known.value) != _folder(option.value):
+            allowed = (
+                f"the same folder as {known.name} ({known.value!r}), since they are one: set one of them"
+            )
+            raise errors.InvalidSetting(key=option.name, value=option.value, allowed=allowed)
+
     def running(self) -> Running:
         fields = {name: self._at(("gateway", name), getattr(Running(), name)) for name in RUNNING_FIELDS}
         enabled = self.get(CHECKPOINTS)
@@ -177,6 +192,10 @@ class Reading:
         if place is None:
             return [parts]
         return [(*parts[:place], name, *parts[place + 1 :]) for name in self._names(*parts[:place])]
+
+
+def _folder(path: str) -> Path:
+    return Path(path).expanduser().resolve()
 
 
 def _is_option(path: settings.Path) -> bool:

@@ -441,7 +441,10 @@ WORKING_DIR = Setting(
     name="checkpoints.working_dir",
     kind=TEXT,
     default=None,
-    help="The agent's working directory; not set, it is the one that frontdesk is started in.",
+    help=(
+        "The working directory: where the agent works, and what is checkpointed. `agent.cwd` is another name"
+        " for it; two different folders are an error. Not set, it is the one that frontdesk is started in."
+    ),
 )
 MAX_CHECKPOINTS = Setting(
     name="checkpoints.max_checkpoints",

@@ -15,7 +15,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     """The program and its arguments; no shell reads them."""
     cwd: str | None = None
-    """Where it works, unless the session has a folder of its own; by default where the gateway does."""
+    """Where it works, unless the turn names a folder. The gateway's turns do: theirs is made of this."""
     env: tuple[str, ...] = ()
     """The names of further variables that it gets from the gateway's environment."""
     max_processes: Count = 8

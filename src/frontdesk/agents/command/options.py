@@ -14,7 +14,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     """The program and its arguments; no shell reads them."""
     cwd: str | None = None
-    """Where it starts, unless the session has a folder of its own."""
+    """Where it works, unless the turn names a folder. The gateway's turns do: theirs is made of this."""
     env: tuple[str, ...] = ()
     """The names of further variables that it gets from the gateway's environment."""
     steers: bool = False

@@ -178,10 +178,8 @@ def _missing_program(loaded: Config) -> str | None:
     if not command:
         return None
     program = command[0]
-    folders = (loaded.running.working_dir or ".", getattr(options, "cwd", None) or ".")
-    places = [Path(folder).expanduser().absolute() / program for folder in folders]
-    found = any(map(shutil.which, places)) if os.sep in program else shutil.which(program)
-    return None if found else program
+    place = Path(loaded.running.working_dir or ".").expanduser().absolute() / program
+    return None if shutil.which(place if os.sep in program else program) else program
 
 
 async def _make_agent(loaded: Config) -> None:
