@@ -74,8 +74,10 @@ class Group:
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             else:
                 self.child.wait()
-        with suppress(RuntimeError):  # the loop was closed before; nobody waits
+        try:
             self._loop.call_soon_threadsafe(self._bury)
+        except RuntimeError:  # the loop was closed before; nobody waits
+            self.child.wait()
 
     def _bury(self) -> None:
         self.signal(signal.SIGKILL)

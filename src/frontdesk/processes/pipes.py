@@ -7,6 +7,8 @@ from typing import IO, cast
 from frontdesk.processes.groups import Group
 
 MAX_UNREAD_BYTES = 64 * 1024
+LAST_SECONDS = 2.0
+"""How long the end of a killed program is waited for."""
 
 
 class Pipes:
@@ -20,13 +22,14 @@ class Pipes:
 
     @classmethod
     async def open(cls, group: Group, max_line_bytes: int = MAX_UNREAD_BYTES) -> "Pipes":
-        """Take hold of them. Who is cancelled meanwhile leaves nothing of the program."""
+        """Take hold of them. Who is cancelled meanwhile waits until nothing is left of the program."""
         opening = asyncio.create_task(cls._open(group, max_line_bytes))
         try:
             return await asyncio.shield(opening)
         except BaseException:
             group.signal(signal.SIGKILL)
             opening.add_done_callback(_close_opened)
+            await group.ends_within(LAST_SECONDS)
             raise
 
     @classmethod
