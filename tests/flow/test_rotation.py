@@ -380,6 +380,17 @@ async def test_background_work_lets_a_turn_go_on_beyond_its_limits(store_url: st
         assert await house.ask("; ".join([step] * 4 + ["!say done"])) == "done"
 
 
+async def test_failure_is_not_tried_again_beyond_the_budget(store_url: str) -> None:
+    async with open_house(store_url, config=limited(max_tokens=100)) as house:
+        receipt = await house.say("!tokens 60 0; !fail retryable")
+        turn = await house.finished(receipt.turn_id)
+        assert (turn.state, turn.attempts) == (State.FAILED, 2)
+        first = await house.store.sessions.find(turn.session_id or "")
+        assert first
+        assert first.entry.input_tokens == 120
+        assert (await rotated(house, first)).entry.auto_reset_reason is EndReason.TOKEN_LIMIT
+
+
 @pytest.mark.parametrize("ending", ["!fail", "!hang"])
 async def test_limit_reached_by_a_turn_without_answer_rotates_with_a_checkpoint(
     store_url: str, tmp_path: Path, ending: str

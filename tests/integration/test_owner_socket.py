@@ -537,3 +537,14 @@ async def test_sessions_of_one_person_can_be_told_apart(settings: config.Config)
         "CLI terminal (work)",
     }
     assert {each["account"] for each in listed} == {None, "shop"}
+
+
+async def test_work_in_the_background_is_told_through_the_socket(settings: config.Config) -> None:
+    async with running(settings) as (gateway, _), reach(settings) as office:
+        entry = await gateway.parts.conversations.get_or_create_session(SessionSource.local_cli())
+        begun = await office.begin_background(entry.session_id, "build", 60)
+        assert begun["session_key"] == entry.session_key
+        assert await gateway.parts.conversations.is_busy(entry.session_key)
+        assert [work["name"] for work in await office.list_background()] == ["build"]
+        assert await office.end_background(entry.session_id, "build")
+        assert not await gateway.parts.conversations.is_busy(entry.session_key)

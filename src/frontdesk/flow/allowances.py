@@ -82,7 +82,7 @@ class Allowance:
         between = self._steps.take(event)
         if not between and not isinstance(event, events.Used):
             return None
-        reason = await self._overrun()
+        reason = await self.overrun()
         stops = between or self._spent
         self._spent = self._spent or reason is not None
         return reason if stops else None
@@ -91,7 +91,7 @@ class Allowance:
         """Whether the turn ends with the session's time."""
         return not await self._parts.conversations.is_busy(self._turn.session_key)
 
-    async def _overrun(self) -> EndReason | None:
+    async def overrun(self) -> EndReason | None:
         """Why the turn may not go on, unless background work holds that back. What cannot be told does not
         stop it."""
         try:

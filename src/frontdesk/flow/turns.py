@@ -150,7 +150,7 @@ class RunningTurn:
             return
         if failure:
             self._count_rest(silence=False)
-        if failure and self._may_be_tried_again(failure):
+        if failure and await self._may_be_tried_again(failure, allowance):
             await self._try_again(session, draft, failure)
             return
         ending = self._failed(draft, failure) if failure else self._completed(session, draft)
@@ -275,10 +275,12 @@ class RunningTurn:
     def _tell(self, text: str) -> tuple[Delivery, ...]:
         return self._parts.notices(self.turn, text, final=True)
 
-    def _may_be_tried_again(self, failure: events.Failed) -> bool:
+    async def _may_be_tried_again(self, failure: events.Failed, allowance: Allowance) -> bool:
+        """Not without end, and not beyond a budget that the attempt has used up."""
         why = _what_failed(failure)
         log.warning("turn_failed", turn=self.turn.id, attempt=self.turn.attempts, why=why)
-        return failure.retryable and self.turn.tries < MAX_ATTEMPTS
+        again = failure.retryable and self.turn.tries < MAX_ATTEMPTS
+        return again and await allowance.overrun() is None
 
     async def _try_again(self, session: Session, draft: Draft, failure: events.Failed) -> None:
         delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))

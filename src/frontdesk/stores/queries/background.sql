@@ -3,11 +3,13 @@
 -- name: begin_background
 -- Work of a conversation runs, or still runs.
 INSERT INTO background (session_key, name, begun_at, until) VALUES (:session_key, :name, :begun_at, :until)
-ON CONFLICT (session_key, name) DO UPDATE SET until = excluded.until;
+ON CONFLICT (session_key, name) DO UPDATE SET until = excluded.until
+/*pg RETURNING pg_current_xact_id() AS xid */;
 
 -- name: end_background
 -- It has ended.
-DELETE FROM background WHERE session_key = :session_key AND name = :name RETURNING name;
+DELETE FROM background WHERE session_key = :session_key AND name = :name
+RETURNING name /*pg , pg_current_xact_id() AS xid */;
 
 -- name: background_of
 -- Whether some runs for a conversation.
