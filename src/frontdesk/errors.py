@@ -75,6 +75,7 @@ FrontdeskError
 ├── CheckpointError           a checkpoint was not made, or not restored
 │   ├── UnusableDirectory
 │   │   └── DirectoryTooLarge
+│   ├── CheckpointsOff
 │   ├── UnknownCheckpoint
 │   │   └── ForeignCheckpoint  of another directory
 │   ├── UnsafePath            it may lead out of the directory
@@ -433,6 +434,10 @@ class UnusableDirectory(CheckpointError, ValueError):
 
 class DirectoryTooLarge(UnusableDirectory):
     """{directory} is too large for checkpoints: {why}. Choose a smaller working directory."""
+
+
+class CheckpointsOff(CheckpointError):
+    """Checkpoints are switched off here. Set checkpoints.enabled = true, and start the gateway again."""
 
 
 class UnknownCheckpoint(CheckpointError):

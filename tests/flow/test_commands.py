@@ -954,3 +954,35 @@ async def test_second_attempt_at_a_retry_asks_the_same(house: House) -> None:
     await house.finished(receipt.turn_id)
     assert await run_again(house, receipt.turn_id, "/retry") == Rerun("two")
     assert await texts(house) == ["one", "echo: one"]
+
+
+# What has changed since a checkpoint
+
+
+async def test_changes_since_a_checkpoint_are_shown_to_administrators(staffed: House) -> None:
+    work = Path(staffed.gateway.parts.running.working_dir or "")
+    (work / "plan.md").write_text("1. Ask\n")
+    await staffed.ask("/checkpoint first", user="root")
+    assert "Nothing has changed since checkpoint 1" in await staffed.ask("/checkpoint diff", user="root")
+    (work / "plan.md").write_text("1. Guess\n")
+    (work / "new.md").write_text("!\n")
+    for text in ("/checkpoint diff", "/checkpoint DIFF 1"):
+        said = await staffed.ask(text, user="root")
+        assert "Changed since checkpoint 1 (2 paths)" in said
+        assert 'changed: "plan.md"' in said
+        assert 'added: "new.md"' in said
+        assert "-1. Ask\n+1. Guess" in said
+    assert "There is no checkpoint" in await staffed.ask("/checkpoint diff 9", user="root")
+    assert "1. Guess" not in await staffed.ask("/checkpoint diff", user="ann")
+    crowd = staffed.source("root", chat="crowd", chat_type="group")
+    assert "private chats" in await staffed.ask("/checkpoint diff", source=crowd)
+
+
+async def test_long_diff_is_cut_at_a_line_and_says_so(staffed: House) -> None:
+    work = Path(staffed.gateway.parts.running.working_dir or "")
+    (work / "long.md").write_text("a\n")
+    await staffed.ask("/checkpoint", user="root")
+    (work / "long.md").write_text("".join(f"line {number}\n" for number in range(5_000)))
+    said = await staffed.ask("/checkpoint diff", user="root")
+    assert len(said) < 10_000
+    assert "There is more" in said

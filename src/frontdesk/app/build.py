@@ -14,6 +14,7 @@ from frontdesk import errors, plugins, processes
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
+from frontdesk.app.workplace import Workplace
 from frontdesk.config import Config
 from frontdesk.config import options as records
 from frontdesk.config.settings import Value
@@ -222,6 +223,12 @@ def _load_channel(platform: str) -> Any:
 def _is_option(name: str, options: set[str]) -> bool:
     stem = name.removesuffix("_env").removesuffix("_file")
     return not options.isdisjoint({name, stem, f"{stem}s"})
+
+
+def workplace(config: Config) -> Workplace | None:
+    """The checkpoints that a gateway of this configuration would have."""
+    snapshots, directory = _snapshots(config), _running(config).working_dir
+    return Workplace(snapshots, directory) if snapshots and directory else None
 
 
 def _snapshots(config: Config) -> CheckpointManager | None:

@@ -12,6 +12,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.app.health import STORE_SECONDS, find_troubles
 from frontdesk.app.sessions import SessionStore
+from frontdesk.app.workplace import Workplace
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
@@ -51,8 +52,10 @@ class Office:
         *,
         clock: Clock | None = None,
         channels: "Channels | None" = None,
+        workplace: Workplace | None = None,
     ) -> None:
-        """Without a gateway, ``channels`` gives those that one would have."""
+        """Without a gateway, ``channels`` gives those that one would have, and ``workplace`` is its."""
+        self._own_workplace = workplace
         self._channels = channels or _none
         self._store = store
         self._conversations = conversations
@@ -68,8 +71,13 @@ class Office:
         return cls(parts.store, parts.conversations, gateway, clock=parts.clock)
 
     @classmethod
-    def of_sessions(cls, sessions: SessionStore, channels: "Channels | None" = None) -> Self:
-        return cls(sessions.store, sessions, channels=channels)
+    def of_sessions(
+        cls,
+        sessions: SessionStore,
+        channels: "Channels | None" = None,
+        workplace: Workplace | None = None,
+    ) -> Self:
+        return cls(sessions.store, sessions, channels=channels, workplace=workplace)
 
     async def status(self) -> Plain:
         """What runs, and how much waits."""
@@ -233,6 +241,34 @@ class Office:
     async def revoke_person(self, principal: str) -> bool:
         """Somebody who was let in is a stranger again; False when they were not."""
         return await self._people.revoke(principal, self._owner)
+
+    async def list_checkpoints(self) -> list[Plain]:
+        """The checkpoints of the agent's working directory, newest first."""
+        return await self._workplace().list()
+
+    async def show_checkpoint(self, checkpoint: str) -> Plain:
+        """The checkpoint with this number or id."""
+        return await self._workplace().show(checkpoint)
+
+    async def diff_checkpoint(self, checkpoint: str) -> Plain:
+        """What has changed since."""
+        return await self._workplace().diff(checkpoint)
+
+    async def restore_checkpoint(self, checkpoint: str, path: str | None = None) -> Plain:
+        """Make the working directory, or one path in it, what it was."""
+        return await self._workplace().restore(checkpoint, path)
+
+    async def prune_checkpoints(self) -> int:
+        """Drop the oldest past the maximum and free their room; how many were dropped."""
+        return await self._workplace().prune()
+
+    def _workplace(self) -> Workplace:
+        if self._own_workplace:
+            return self._own_workplace
+        parts = self._gateway.parts if self._gateway else None
+        if parts is None or parts.snapshots is None or parts.running.working_dir is None:
+            raise errors.CheckpointsOff()
+        return Workplace(parts.snapshots, parts.running.working_dir)
 
 
 def _format(name: str) -> exports.Format:

@@ -16,6 +16,7 @@ from frontdesk.app import sockets
 from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Channels, Office, Plain
 from frontdesk.app.sessions import SessionStore
 from frontdesk.app.terminal import CLI, Terminal
+from frontdesk.app.workplace import Workplace
 from frontdesk.config import Config
 from frontdesk.model import background
 
@@ -28,16 +29,18 @@ IN_MEMORY = "sqlite:///:memory:"
 
 
 @asynccontextmanager
-async def reach(config: Config, channels: Channels | None = None) -> AsyncIterator[Office]:
+async def reach(
+    config: Config, channels: Channels | None = None, workplace: Workplace | None = None
+) -> AsyncIterator[Office]:
     """The running gateway's office; without a gateway, one of our own over the store, to which ``channels``
-    gives those that a gateway would have."""
+    gives those that a gateway would have, and ``workplace`` its checkpoints."""
     line = Line(sockets.socket_of(config.home))
     try:
         await line.call("GET", "/")
     except errors.NoGateway:
         url = without_creating(config.store_url)
         async with await SessionStore.open(url, config.gateway, upgrade=False) as sessions:
-            yield Office.of_sessions(sessions, channels)
+            yield Office.of_sessions(sessions, channels, workplace)
     else:
         yield FarOffice(line)
 
@@ -265,6 +268,24 @@ class FarOffice(Office):
 
     async def revoke_person(self, principal: str) -> bool:
         return bool(await self._ask("revoke_person", principal=principal))
+
+    async def list_checkpoints(self) -> list[Plain]:
+        return await self._many("list_checkpoints")
+
+    async def show_checkpoint(self, checkpoint: str) -> Plain:
+        found: Plain = await self._ask("show_checkpoint", checkpoint=checkpoint)
+        return found
+
+    async def diff_checkpoint(self, checkpoint: str) -> Plain:
+        found: Plain = await self._ask("diff_checkpoint", checkpoint=checkpoint)
+        return found
+
+    async def restore_checkpoint(self, checkpoint: str, path: str | None = None) -> Plain:
+        found: Plain = await self._ask("restore_checkpoint", checkpoint=checkpoint, path=path)
+        return found
+
+    async def prune_checkpoints(self) -> int:
+        return int(await self._ask("prune_checkpoints"))
 
 
 class FarTerminal(Terminal):

@@ -1,6 +1,7 @@
 """Checkpoints: the state of a working directory at a moment, kept so that one can go back."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,6 +13,7 @@ CHECKPOINT_ID = re.compile(r"[0-9a-f]{12}")
 MAX_SKIPPED_SHOWN = 200
 MAX_CHANGES_SHOWN = 1_000
 MAX_LINK_CHARACTERS = 512
+MAX_NUMBER_DIGITS = 9
 
 GENERATED_NAMES = frozenset(
     [
@@ -133,6 +135,20 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """The state before. Restoring it undoes the restore."""
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+
+
+def find_named(kept: Sequence[Checkpoint], name: str) -> Checkpoint | None:
+    """The one with this number or id."""
+    number = int(name) if name.isdecimal() and len(name) <= MAX_NUMBER_DIGITS else None
+    return next((each for each in kept if each.id == name or each.number == number), None)
+
+
+def changes_within(changes: Sequence[Change], path: str | None) -> list[Change]:
+    """The changes of one file, or of a folder and what is in it."""
+    if path is None:
+        return list(changes)
+    place = path.strip("/")
+    return [each for each in changes if each.path == place or each.path.startswith(f"{place}/")]
 
 
 def is_checkpoint_id(text: object) -> bool:

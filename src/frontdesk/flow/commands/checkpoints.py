@@ -6,10 +6,15 @@ from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
+from frontdesk.model import checkpoints
 from frontdesk.model.checkpoints import Checkpoint
 
 MOST_LISTED = 20
 LABEL = "by hand"
+DIFF = "diff"
+MAX_DIFF_CHARACTERS = 8_000
+FENCE = "~~~"
+MORE = "(There is more: frontdesk checkpoints diff shows all of it.)"
 
 OFF = "Checkpoints are switched off here. Whoever runs me can switch them on: checkpoints.enabled"
 UNCHANGED = "Nothing has changed since the last checkpoint, so that one stands."
@@ -32,6 +37,9 @@ async def checkpoint(parts: Parts, request: Request) -> Reply:
     if place is None:
         return Reply(OFF)
     snapshots, directory = place
+    first, name = views.words_of(request)
+    if first.lower() == DIFF:
+        return Reply(await _compared(request, snapshots, directory, name))
     session = await views.own_session(parts, request)
     label = views.argument_of(request) or LABEL
     made = await snapshots.create_checkpoint(
@@ -46,6 +54,34 @@ async def checkpoint(parts: Parts, request: Request) -> Reply:
     )
 
 
+async def _compared(request: Request, snapshots: Snapshots, directory: str, name: str) -> str:
+    """What has changed since a checkpoint, the last one unless one is named."""
+    if request.others_read:
+        raise errors.NotAllowed(who="You", rule="what is in the files is shown in private chats alone")
+    kept = await snapshots.list_checkpoints(directory)
+    target = checkpoints.find_named(kept, name) if name else next(iter(kept), None)
+    if target is None:
+        return UNKNOWN.format(name=views.quoted(name)) if name else NONE_YET
+    diff = await snapshots.diff(directory, target.id)
+    if not diff.changes:
+        return f"Nothing has changed since checkpoint {target.number}."
+    lines = [f"{each.kind}: {views.quoted(each.path)}" for each in diff.changes[:MOST_LISTED]]
+    more = [MORE] if len(diff.changes) > MOST_LISTED or diff.truncated else []
+    head = f"Changed since checkpoint {target.number} ({views.plural(len(diff.changes), 'path')}):"
+    return "\n".join((head, *lines, *more, "", *_shortened(diff.text)))
+
+
+def _shortened(text: str) -> list[str]:
+    """As many whole lines as a reply has room for, in a block of their own."""
+    room, kept = MAX_DIFF_CHARACTERS, list[str]()
+    for line in text.splitlines():
+        room -= len(line) + 1
+        if room < 0:
+            return [FENCE, *kept, FENCE, MORE]
+        kept.append(line)
+    return [FENCE, *kept, FENCE] if kept else []
+
+
 async def rollback(parts: Parts, request: Request) -> Reply:
     place = _place(parts, request)
     if place is None:
@@ -55,7 +91,7 @@ async def rollback(parts: Parts, request: Request) -> Reply:
     wanted, path = views.words_of(request)
     if not wanted:
         return Reply(await _listed(parts, request, kept))
-    target = _find(kept, wanted)
+    target = checkpoints.find_named(kept, wanted)
     if target is None:
         return Reply(UNKNOWN.format(name=views.quoted(wanted)))
     session = await views.own_session(parts, request)
@@ -68,7 +104,8 @@ async def _listed(parts: Parts, request: Request, kept: list[Checkpoint]) -> str
         return NONE_YET
     lines = [await _line(parts, request, each) for each in kept[:MOST_LISTED]]
     example = (
-        f"To go back to one: /rollback {kept[0].number}, or one file of it: /rollback {kept[0].number} PATH"
+        f"To go back to one: /rollback {kept[0].number}, or one file of it: /rollback {kept[0].number} PATH;"
+        f" what that would change: /checkpoint diff {kept[0].number}"
     )
     return "\n".join(("The checkpoints, the newest first:", *lines, example))
 
@@ -85,11 +122,6 @@ async def _shows_label(parts: Parts, request: Request, kept: Checkpoint) -> bool
         return True
     session = kept.session_id and await parts.conversations.find_session(kept.session_id, request.viewer)
     return bool(session)
-
-
-def _find(kept: list[Checkpoint], wanted: str) -> Checkpoint | None:
-    number = views.number_in(wanted)
-    return next((each for each in kept if each.id == wanted or each.number == number), None)
 
 
 async def _restore(
@@ -114,9 +146,9 @@ async def _restore(
 COMMANDS = (
     Command(
         name="checkpoint",
-        usage="[label]",
+        usage="[label, or diff and a number]",
         handle=checkpoint,
-        help="Keep the state of the working directory (administrators).",
+        help="Keep the state of the working directory, or show what has changed since (administrators).",
     ),
     Command(
         name="rollback",

@@ -1,0 +1,172 @@
+"""``frontdesk checkpoints``: states of the agent's working directory, seen, compared and restored."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from frontdesk import config
+from frontdesk.app import build
+from frontdesk.app.office import Office
+from frontdesk.app.reach import reach
+from frontdesk.cli import output
+from frontdesk.cli.asking import JSON
+from frontdesk.config import Config
+from frontdesk.model.checkpoints import Change, ChangeKind, changes_within
+
+COLUMN = 12
+LABEL_CHARACTERS = 50
+MOST_PREVIEWED = 50
+UNDOING = {
+    ChangeKind.ADDED: "is removed",
+    ChangeKind.REMOVED: "comes back",
+    ChangeKind.CHANGED: "gets its contents back",
+    ChangeKind.PERMISSIONS: "gets its permissions back",
+}
+"""What a restore does about each change."""
+
+T = TypeVar("T")
+Plain = dict[str, Any]
+
+
+@click.group()
+def command() -> None:
+    """List, compare and restore states of the agent's working directory."""
+
+
+@command.command("list")
+@JSON
+@click.pass_obj
+def list_checkpoints(config_file: Path | None, as_json: bool) -> None:
+    """List the checkpoints, the newest first."""
+    found = _ask(config_file, lambda office: office.list_checkpoints())
+    if as_json:
+        output.show_json(found)
+    elif found:
+        output.show_table(("NUMBER", "ID", "MADE", "FILES", "SESSION", "LABEL"), list(map(_row, found)))
+    else:
+        output.show("There are no checkpoints yet: rotations make them, and /checkpoint.")
+
+
+def _row(kept: Plain) -> tuple[object, ...]:
+    made = output.local_time(kept["created_at"])
+    label = output.short(kept["label"], LABEL_CHARACTERS)
+    return kept["number"], kept["id"], made, kept["files"], kept["session_id"] or "-", label
+
+
+@command.command()
+@click.argument("checkpoint")
+@JSON
+@click.pass_obj
+def show(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
+    """Show a checkpoint, by its number or id, and what it leaves out."""
+    found = _ask(config_file, lambda office: office.show_checkpoint(checkpoint))
+    if as_json:
+        output.show_json(found)
+        return
+    for name, fact in _facts(found).items():
+        output.show(f"{name:<{COLUMN}}{fact}")
+    for skip in found["skipped"]:
+        output.show(f"  left out  {skip['path']} ({skip['reason']})")
+
+
+def _facts(kept: Plain) -> dict[str, str]:
+    return {
+        "checkpoint": f"{kept['number']}, {kept['id']}",
+        "label": kept["label"],
+        "directory": kept["directory"],
+        "made": output.local_time(kept["created_at"]),
+        "session": kept["session_id"] or "-",
+        "turn": kept["turn_id"] or "-",
+        "files": f"{kept['files']}, {kept['bytes']} bytes",
+        "left out": str(kept["skipped_count"]),
+    }
+
+
+@command.command()
+@click.argument("checkpoint")
+@JSON
+@click.pass_obj
+def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
+    """Show what has changed since a checkpoint. The exit code is 1 when something has."""
+    found = _ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
+    if as_json:
+        output.show_json(found)
+    else:
+        _show_diff(found)
+    sys.exit(1 if found["changes"] else 0)
+
+
+def _show_diff(found: Plain) -> None:
+    for change in found["changes"]:
+        output.show(f"{change['kind']:<{COLUMN}}{change['path']}")
+    if found["text"]:
+        output.show(f"\n{found['text']}")
+    if found["truncated"]:
+        output.note("There is more than is shown.")
+    if not found["changes"]:
+        output.show(f"Nothing has changed since checkpoint {found['checkpoint']['number']}.")
+
+
+@command.command()
+@click.argument("checkpoint")
+@click.argument("path", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+@click.pass_obj
+def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bool, as_json: bool) -> None:
+    """Make the working directory, or PATH in it, what it was at a checkpoint.
+
+    What that changes is shown first. The present state is kept in a checkpoint of its own, which undoes it.
+    """
+    before = _ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
+    if not as_json:
+        _preview(before, path)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("Nobody can be asked here: see what changes, and give --yes.")
+        click.confirm("Restore it?", abort=True)
+    done = _ask(config_file, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
+    if as_json:
+        output.show_json(done)
+        return
+    changed = len(done["written"]) + len(done["removed"])
+    output.show(
+        f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"
+        f" frontdesk checkpoints restore {done['safety']['number']}"
+    )
+
+
+def _preview(before: Plain, path: str | None) -> None:
+    changes = changes_within([msgspec.convert(each, type=Change) for each in before["changes"]], path)
+    for change in changes[:MOST_PREVIEWED]:
+        output.show(f"{change.path} {UNDOING[change.kind]}")
+    if len(changes) > MOST_PREVIEWED or before["truncated"]:
+        output.show("… and more")
+    if not changes:
+        output.show("It is as it was then: nothing changes.")
+
+
+@command.command()
+@JSON
+@click.pass_obj
+def prune(config_file: Path | None, as_json: bool) -> None:
+    """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
+    dropped = _ask(config_file, lambda office: office.prune_checkpoints())
+    if as_json:
+        output.show_json({"dropped": dropped})
+    else:
+        output.show(f"Checkpoints dropped: {dropped}.")
+
+
+def _ask(config_file: Path | None, question: Callable[[Office], Awaitable[T]]) -> T:
+    return asyncio.run(_answered(config.load(config_file), question))
+
+
+async def _answered(loaded: Config, question: Callable[[Office], Awaitable[T]]) -> T:
+    async with reach(loaded, workplace=build.workplace(loaded)) as office:
+        return await question(office)
