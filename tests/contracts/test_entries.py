@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from frontdesk import ChatType, Platform, SessionEntry, SessionSource, SessionStore
+from frontdesk import ChatType, Platform, SessionEntry, SessionSource, SessionStore, Viewer
 from tests import schemas
 from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import LASTING, direct, in_thread, user_says
@@ -181,3 +181,53 @@ async def test_session_whose_row_makes_no_sense_is_named_and_the_rest_are_served
         fresh = await service.get_or_create_session(direct("bad"))
     assert fresh.session_id != bad.session_id
     assert bad.session_id in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("column", "unsafe"),
+    [("id", "../../etc/passwd"), ("session_key", "agent:main:telegram:dm:../x"), ("parent_id", "C:evil")],
+)
+async def test_unsafe_ids_of_the_database_are_not_handed_out(
+    open_session_store: OpenSessionStore,
+    edit_store: EditStore,
+    caplog: pytest.LogCaptureFixture,
+    column: str,
+    unsafe: str,
+) -> None:
+    service = await open_session_store(LASTING)
+    for name in ("ann", "bob"):
+        entry = await service.get_or_create_session(direct(name))
+        await service.append_to_transcript(entry.session_id, user_says("heron"))
+    bad = await service.get_or_create_session(direct("ann"))
+    await service.close()
+    if column == "id":  # which nothing may refer to
+        its = f"WHERE session_id = '{bad.session_id}'"
+        await edit_store(f"DELETE FROM routes {its}")
+        await edit_store("SELECT 1", postgresql=f"DELETE FROM messages {its}")
+    await edit_store(f"UPDATE sessions SET {column} = '{unsafe}' WHERE id = '{bad.session_id}'")
+    service = await open_session_store(LASTING)
+    with caplog.at_level(logging.WARNING):
+        listed = await service.list_own_sessions(Viewer.everything())
+        hits = await service.search("heron", Viewer.everything())
+        entries = await service.list_sessions()
+        await service.prune_old_entries(0.000001)
+    handed_out = [*(hit.session_id for hit in hits), *(entry.session_key for entry in entries)]
+    for session in listed:
+        handed_out += [session.id, session.entry.session_key, session.parent_id or ""]
+    assert unsafe not in handed_out
+    assert len(listed) == 1
+    assert "session_unreadable" in caplog.text
+
+
+@pytest.mark.parametrize(("old", "now"), [("forum", ChatType.GROUP), ("webhook", ChatType.DM)])
+async def test_older_names_of_chat_types_are_read(
+    open_session_store: OpenSessionStore, edit_store: EditStore, old: str, now: ChatType
+) -> None:
+    service = await open_session_store(LASTING)
+    entry = await service.get_or_create_session(direct())
+    await service.close()
+    await edit_store(f"UPDATE sessions SET chat_type = '{old}'")
+    service = await open_session_store(LASTING)
+    again = await service.get_session(entry.session_key)
+    assert again is not None
+    assert again.chat_type is now

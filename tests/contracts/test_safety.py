@@ -10,7 +10,7 @@ from frontdesk import EndReason, SessionStore, Viewer, errors
 from tests.contracts.samples import LASTING, UNKNOWN_ID, UNKNOWN_KEY, user_says
 
 UNSAFE = (
-    *("../etc", "a/b", "a\\b", "a..b", "..", "/", "C:evil", "z:", "", "nul\x00", "line\nend", "\ud800"),
+    *("../etc", "a/b", "a\\b", "a..b", "..", "/", "C:evil", "z:", "nul\x00", "line\nend", "\ud800"),
     *("x" * 5000, None, 5, b"bytes", ["a"]),
 )
 OTHERS: dict[str, Any] = {
@@ -83,3 +83,31 @@ async def test_safe_but_unknown_ones_create_nothing(service: SessionStore, metho
     assert not answer or answer == await service.get_message_limit_info(UNKNOWN_KEY)
     assert await service.list_sessions() == []
     assert not await service.has_any_sessions()
+
+
+EMPTY_ANSWERS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("get_session", "peek_session_id", "reset_session", "switch_session", "get_model_override"), None
+    ),
+    **dict.fromkeys(("suspend_session", "mark_resume_pending", "clear_resume_pending"), False),
+    **dict.fromkeys(("update_session", "set_model_override", "reset_message_count"), None),
+}
+
+
+@pytest.mark.parametrize(("method", "answer"), EMPTY_ANSWERS.items(), ids=EMPTY_ANSWERS)
+async def test_empty_key_is_one_that_nobody_knows(service: SessionStore, method: str, answer: Any) -> None:
+    assert await call(service, method, key="") is answer
+    assert await service.list_sessions() == []
+
+
+@pytest.mark.parametrize("method", methods_with("session_id"))
+async def test_empty_session_id_is_one_that_nobody_knows(service: SessionStore, method: str) -> None:
+    try:
+        assert not await call(service, method, session_id="")
+    except errors.UnknownSession:
+        assert method not in ("switch_session", "lookup_by_session_id", "find_session", "load_transcript")
+
+
+async def test_empty_key_has_no_limits(service: SessionStore) -> None:
+    assert await service.get_message_limit_info("") == await service.get_message_limit_info(UNKNOWN_KEY)
+    assert await service.get_message_count("") == 0

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from frontdesk import EndReason, SessionStore, Viewer, errors
+from frontdesk import EndReason, SessionSource, SessionStore, Viewer, errors
 from frontdesk.testing import SettableClock
 from tests.contracts.samples import UNKNOWN_ID, direct, in_group, user_says
+from tests.contracts.test_marked_keys import TELEGRAM, put_session
+from tests.contracts.versions import OldStore
 
 
 async def test_titled_session_is_found_by_its_title(service: SessionStore) -> None:
@@ -135,3 +137,40 @@ async def test_one_of_many_claims_to_a_title_wins(service: SessionStore) -> None
     results = await asyncio.gather(*claims, return_exceptions=True)
     assert results.count(True) == 1
     assert sum(isinstance(result, errors.TitleTaken) for result in results) == 9
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["Holiday plans", '"Holiday plans"', "'holiday PLANS'", "“Holiday plans”", "Holi\u200bday plans\u2060"],
+)
+async def test_title_is_found_with_quotes_and_without_what_cannot_be_seen(
+    service: SessionStore, wanted: str
+) -> None:
+    entry = await service.get_or_create_session(direct())
+    viewer = await service.viewer_for(direct())
+    assert await service.set_title(entry.session_id, "Holiday\u200d pla\u00adns", viewer)
+    found = await service.find_title(wanted, viewer)
+    assert found is not None
+    assert (found.id, found.title) == (entry.session_id, "Holiday plans")
+    other = await service.get_or_create_session(direct(), force_new=True)
+    with pytest.raises(errors.TitleTaken):
+        await service.set_title(other.session_id, wanted, viewer)
+
+
+async def test_titles_of_an_older_store_are_found_by_what_counts_now(store_url: str) -> None:
+    old = OldStore(store_url, "fold_titles")
+    for name, title, known in (
+        ("quoted", '"Plans"', '"plans"'),
+        ("unseen", "Ro\u200bme", "ro\u200bme"),
+        ("plain", "Rome 2", "rome 2"),
+        ("doubled", "'Rome 2'", "'rome 2'"),
+    ):
+        put_session(old, name, TELEGRAM, routed=False, title=title, title_key=known)
+    await old.write()
+    async with await SessionStore.open(store_url) as service:
+        viewer = await service.viewer_for(SessionSource.from_dict(TELEGRAM))
+        for name, wanted in (("quoted", "plans"), ("unseen", "rome"), ("plain", "rome 2")):
+            found = await service.find_title(wanted, viewer)
+            assert found is not None
+            assert found.id == name
+        assert len(await service.list_own_sessions(viewer, titled=True)) == 4

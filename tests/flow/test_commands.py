@@ -208,7 +208,19 @@ class TestResume:
         await house.ask("hello")
         assert "/title" in await house.ask("/resume")
 
-    @pytest.mark.parametrize("wanted", ["2", "Alpha", "  aLPHA ", "{id}"])
+    @pytest.mark.parametrize("title", ["My Project", 'The "big" one', "back\\slash"])
+    async def test_knows_the_quotes_that_lists_show(self, house: House, title: str) -> None:
+        await house.ask("hello")
+        await house.ask(f"/title {title}")
+        mine = (await current(house)).id
+        await house.ask("/new")
+        shown = (await house.ask("/resume")).splitlines()[1].removeprefix("1. ").rpartition(", ")[0]
+        assert "back" in await house.ask(f"/resume {shown}")
+        assert (await current(house)).id == mine
+
+    @pytest.mark.parametrize(
+        "wanted", ["2", "Alpha", "  aLPHA ", "{id}", '"Alpha"', "“alpha”", "Al\u200bpha"]
+    )
     async def test_goes_to_a_number_title_or_id(self, house: House, wanted: str) -> None:
         alpha, _ = await two_titled(house)
         said = await house.ask("/resume " + wanted.format(id=alpha))

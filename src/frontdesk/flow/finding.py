@@ -32,7 +32,7 @@ class Finding(Service):
     async def find_session(self, session_id: str, viewer: Viewer) -> Session | None:
         """A session by its id, when the viewer may see it."""
         inputs.check_kind("viewer", viewer, Viewer)
-        session = await self._store.sessions.find(keys.check_session_id(session_id))
+        session = await self._store.sessions.find(keys.asked_session_id(session_id))
         return session if session and viewer.shows(session) else None
 
     async def find_title(self, title: str, viewer: Viewer) -> Session | None:

@@ -90,7 +90,7 @@ class Service:
     async def is_busy(self, key: str) -> bool:
         """Whether background work runs for the key, as somebody has said or the callback says; one that fails
         counts as yes."""
-        if await self._store.background.runs(keys.check_key(key), self._clock.now()):
+        if await self._store.background.runs(keys.asked_key(key), self._clock.now()):
             return True
         if self._has_active_processes is None:
             return False

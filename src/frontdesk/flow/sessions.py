@@ -153,7 +153,7 @@ class Sessions(Service):
             return moves.Stay() if situation.current is None else decide(situation.current)
 
         return await self._store.sessions.settle(
-            keys.check_key(key), only_when_known, now=self._clock.now(), new_id=self.new_id
+            keys.asked_key(key), only_when_known, now=self._clock.now(), new_id=self.new_id
         )
 
     async def _change(self, key: str, changed: Changed, fresh_allowance: bool = False) -> Settled:
@@ -173,7 +173,7 @@ class Sessions(Service):
 
     async def get_session(self, key: str) -> SessionEntry | None:
         """The key's current session, untouched."""
-        session = await self._store.sessions.current(keys.check_key(key))
+        session = await self._store.sessions.current(keys.asked_key(key))
         return session.entry if session else None
 
     async def peek_session_id(self, key: str) -> str | None:
@@ -181,7 +181,7 @@ class Sessions(Service):
         return entry.session_id if entry else None
 
     async def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
-        session = await self._store.sessions.find(keys.check_session_id(session_id))
+        session = await self._store.sessions.find(keys.asked_session_id(session_id))
         return session.entry if session else None
 
     async def list_sessions(
@@ -225,7 +225,7 @@ class Sessions(Service):
             cost_status=cost_status,
             last_prompt_tokens=last_prompt_tokens,
         )
-        await self._store.sessions.add_usage(keys.check_key(key), usage.checked(), self._clock.now())
+        await self._store.sessions.add_usage(keys.asked_key(key), usage.checked(), self._clock.now())
 
     async def reset_session(self, key: str, display_name: str | None = None) -> SessionEntry | None:
         """End the key's session by hand and start a new one."""
@@ -248,7 +248,7 @@ class Sessions(Service):
         """Make an earlier session the key's current one; None when key or session are unknown, or not shown
         to the viewer by then."""
         now = self._clock.now()
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
 
         def decide(situation: Situation) -> Move:
             current, other = situation.current, situation.other
@@ -264,7 +264,7 @@ class Sessions(Service):
             return moves.Switch(session=replace(again, served=served))
 
         settled = await self._store.sessions.settle(
-            keys.check_key(key), decide, now=now, new_id=self.new_id, target=session_id
+            keys.asked_key(key), decide, now=now, new_id=self.new_id, target=session_id
         )
         after = settled.session
         landed = after is not None and after.id == session_id and after.status is Status.OPEN
@@ -301,7 +301,7 @@ class Sessions(Service):
         known = read_reason(reason)
         if known is None:
             raise errors.InvalidInput(what=f"End reason {reason!r}", why=f"use {', '.join(EndReason)}")
-        return await self._store.sessions.end(keys.check_session_id(session_id), known, self._clock.now())
+        return await self._store.sessions.end(keys.asked_session_id(session_id), known, self._clock.now())
 
     async def close_session(self, session_id: str) -> bool:
         """End a session so that the next message takes it up again."""

@@ -55,7 +55,7 @@ class Transcripts(Service):
         return await self._append(session_id, packed, usage.checked() if usage else None)
 
     async def _append(self, session_id: str, packed: list[messages.Message], usage: Usage | None) -> int:
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
         self._said += 1
         return await self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
 
@@ -72,7 +72,7 @@ class Transcripts(Service):
         if revision is not None:
             inputs.check_kind("revision", revision, int)
         stored = await self._store.transcripts.load(
-            keys.check_session_id(session_id), ancestors=include_ancestors, revision=revision
+            keys.asked_session_id(session_id), ancestors=include_ancestors, revision=revision
         )
         return stored if as_stored else messages.conversation(stored)
 
@@ -80,20 +80,20 @@ class Transcripts(Service):
         """The messages as they are stored, for people and other programs: each has a ``timestamp``, which is
         when it was stored unless it came with one."""
         stored = await self._store.transcripts.load_timed(
-            keys.check_session_id(session_id), ancestors=include_ancestors
+            keys.asked_session_id(session_id), ancestors=include_ancestors
         )
         return [{"timestamp": at.isoformat()} | message for message, at in stored]
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         return await self._store.transcripts.has_platform_message_id(
-            keys.check_session_id(session_id), str(platform_message_id)
+            keys.asked_session_id(session_id), str(platform_message_id)
         )
 
     async def rewrite_transcript(self, session_id: str, transcript: Sequence[Mapping[str, Any]]) -> bool:
         """Replace the transcript, all or nothing; whether that landed. The previous one stays loadable."""
         _check_list(transcript)
         packed = [messages.pack(message) for message in transcript]
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
         try:
             return await self._store.transcripts.rewrite(session_id, packed, self._clock.now())
         except errors.StoreError as error:
@@ -103,22 +103,22 @@ class Transcripts(Service):
     async def rewind_session(self, session_id: str, n: int = 1) -> dict[str, Any] | None:
         """Take back the last ``n`` user turns; None when there is none."""
         inputs.check_kind("n", n, int)
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
         return _as_dict(await self._store.transcripts.rewind(session_id, n, self._clock.now()))
 
     async def redo_session(self, session_id: str) -> dict[str, Any] | None:
         """Bring back what the last rewind took; None when something was said since."""
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
         return _as_dict(await self._store.transcripts.redo(session_id, self._clock.now()))
 
     async def close_tool_calls(self, session_id: str) -> int:
         """Give every tool call without a result an explicit "interrupted" one; how many there were."""
-        keys.check_session_id(session_id)
+        keys.asked_session_id(session_id)
         return await self._store.transcripts.close_calls(session_id, self._clock.now())
 
     async def list_revisions(self, session_id: str) -> list[Revision]:
         """The rewinds and rewrites of a transcript; each one's rows can be loaded by its number."""
-        return await self._store.transcripts.revisions(keys.check_session_id(session_id))
+        return await self._store.transcripts.revisions(keys.asked_session_id(session_id))
 
 
 def _turn(turn_id: str | None, position: int | None) -> str | None:

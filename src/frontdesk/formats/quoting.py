@@ -55,3 +55,13 @@ def quote_within(text: str, most: int) -> str:
 def quote_any(text: str | None) -> str | None:
     """The quoted text, or None when there is nothing in it to read."""
     return quote(text) if text and clean_text(text) else None
+
+
+def unquote(text: str) -> str:
+    """What was quoted like this; the text as it is when it is not quoted."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text

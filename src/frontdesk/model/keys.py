@@ -181,6 +181,11 @@ def check_routable(source: SessionSource, where: Address) -> None:
     check_key(where.key)
 
 
+def is_safe_key(key: str) -> bool:
+    """Whether a ready-made key may be used."""
+    return _unsafe(key, MAX_KEY_BYTES) is None
+
+
 def check_key(key: str) -> str:
     """The key, when a ready-made one from outside is safe to use."""
     why = _unsafe(key, MAX_KEY_BYTES)
@@ -189,12 +194,27 @@ def check_key(key: str) -> str:
     return key
 
 
+def is_safe_session_id(session_id: str) -> bool:
+    """Whether a ready-made session id may be used."""
+    return _unsafe(session_id, MAX_SESSION_ID_BYTES) is None
+
+
 def check_session_id(session_id: str) -> str:
     """The session id, when a ready-made one from outside is safe to use."""
     why = _unsafe(session_id, MAX_SESSION_ID_BYTES)
     if why:
         raise errors.UnsafeSessionId(session_id=_cut(session_id), why=why)
     return session_id
+
+
+def asked_key(key: str) -> str:
+    """The key, when it is safe to ask for. Nothing is kept under an empty one: it is unknown."""
+    return key if key == "" else check_key(key)
+
+
+def asked_session_id(session_id: str) -> str:
+    """The session id, when it is safe to ask for; no session has an empty one."""
+    return session_id if session_id == "" else check_session_id(session_id)
 
 
 def _cut(text: object) -> object:

@@ -15,7 +15,7 @@ from frontdesk import errors
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import AUTOMATIC, EndReason
-from frontdesk.model.sources import ChatType, SessionSource, readable
+from frontdesk.model.sources import ChatType, SessionSource, read_chat_type, readable
 
 MAX_COUNT = 2**53
 COST_STATUS = re.compile(r"[a-z_]{1,40}")
@@ -147,7 +147,7 @@ def _entry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         "origin": read_origin(data.get("origin")),
         "display_name": _readable_text(data.get("display_name")),
         "platform": Platform.parse(data.get("platform")),
-        "chat_type": ChatType(data.get("chat_type") or ChatType.DM),
+        "chat_type": read_chat_type(data.get("chat_type") or ChatType.DM),
         "estimated_cost_usd": _read_cost(data.get("estimated_cost_usd")),
         "cost_status": _readable_text(data.get("cost_status")) or "unknown",
         "expiry_finalized": bool(data.get("expiry_finalized", data.get("memory_flushed", False))),
@@ -301,7 +301,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def had_activity(self) -> bool:
         """Whether a model turn ever ran in it."""
-        return self.model_turns > 0 or self.entry.total_tokens > 0
+        used = self.entry.total_tokens, self.entry.last_prompt_tokens
+        return self.model_turns > 0 or any(used)
 
     def as_limited(self, entry: SessionEntry | None = None) -> SessionEntry:
         """The entry as its limits see it: what was used, and the time that passed, since the allowance was

@@ -19,6 +19,9 @@ class ChatType(StrEnum):
     THREAD = "thread"
 
 
+OLD_CHAT_TYPES = {"forum": ChatType.GROUP, "webhook": ChatType.DM}
+"""Names that entries of older forms have."""
+
 WRITTEN_WHEN_SET = (
     "user_id_alt",
     "chat_id_alt",
@@ -137,9 +140,14 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             platform=data["platform"],
             chat_id=data.get("chat_id", ""),
-            chat_type=data.get("chat_type") or ChatType.DM,
+            chat_type=read_chat_type(data.get("chat_type") or ChatType.DM),
             **known,
         )
+
+
+def read_chat_type(value: object) -> ChatType:
+    """A chat type as it was written, older names included."""
+    return OLD_CHAT_TYPES.get(str(value)) or _chat_type(value)
 
 
 def _chat_type(value: object) -> ChatType:

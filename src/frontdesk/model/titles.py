@@ -5,14 +5,17 @@ import unicodedata
 from frontdesk import errors
 
 MAX_TITLE = 100
+_QUOTES = frozenset("\"'`\u201a\u201e\u300c\u300d\u300e\u300f\u301d\u301e\u301f")
+_SHAPELESS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
 def clean_title(title: str) -> str:
-    """The title with its white space unified; refuse what cannot be one."""
+    """The title with its white space unified and without what cannot be seen; refuse what cannot be one."""
     if not isinstance(title, str):
         raise errors.InvalidTitle(title=title, why="it must be a text")
-    cleaned = " ".join(title.split())
-    if not cleaned:
+    cleaned = " ".join("".join(char for char in title if not _is_invisible(char)).split())
+    if not title_key(cleaned):
         raise errors.InvalidTitle(title=title, why="it is empty")
     if len(cleaned) > MAX_TITLE:
         raise errors.InvalidTitle(title=title, why=f"it is longer than {MAX_TITLE} characters")
@@ -22,6 +25,31 @@ def clean_title(title: str) -> str:
 
 
 def title_key(title: str) -> str:
-    """What makes two titles the same."""
-    folded = unicodedata.normalize("NFKC", title).casefold()  # which can undo the normal form
-    return " ".join(unicodedata.normalize("NFKC", folded).split())
+    """What makes two titles the same: case, what cannot be seen and quotes around them do not count."""
+    before, key = None, title
+    while key != before:  # each of these can bring forth work for the others
+        before, key = key, _folded(key)
+    return key
+
+
+def _folded(text: str) -> str:
+    seen = "".join(char for char in text if not _is_invisible(char))
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+    return _unquoted(" ".join(folded.split()))
+
+
+def _unquoted(text: str) -> str:
+    while len(text) > 1 and _is_quote(text[0]) and _is_quote(text[-1]):
+        text = text[1:-1].strip()
+    return text
+
+
+def _is_quote(char: str) -> bool:
+    return char in _QUOTES or unicodedata.category(char) in ("Pi", "Pf")
+
+
+def _is_invisible(char: str) -> bool:
+    if char.isascii():
+        return False
+    shapeless = char in _SHAPELESS or any(ord(char) in each for each in _SELECTORS)
+    return shapeless or unicodedata.category(char) == "Cf"

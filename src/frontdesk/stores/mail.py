@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk.logs import get_logger
-from frontdesk.model import deliveries, turns
+from frontdesk.model import deliveries, keys, turns
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
@@ -97,8 +97,8 @@ def _turn(found: Row) -> Turn:
         id=turn_id,
         kind=turns.Kind(kind),
         state=turns.State(state),
-        session_key=session_key,
-        session_id=session_id,
+        session_key=keys.check_key(session_key),
+        session_id=session_id and keys.check_session_id(session_id),
         source=SessionSource.from_dict(body.source),
         text=body.text,
         content=body.content,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.logs import get_logger
+from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import (
     Relation,
@@ -18,7 +19,7 @@ from frontdesk.model.sessions import (
     read_origin,
     read_reason,
 )
-from frontdesk.model.sources import ChatType, SessionSource
+from frontdesk.model.sources import OLD_CHAT_TYPES, ChatType, SessionSource
 from frontdesk.stores.work import Row
 
 log = get_logger(__name__)
@@ -173,8 +174,8 @@ def _session(row: Row) -> Session:
     ) = row[:COLUMNS]  # fmt: skip
     details = _details_of(session_id, blob)
     entry = SessionEntry(
-        session_key=session_key,
-        session_id=session_id,
+        session_key=check_key(session_key),
+        session_id=check_session_id(session_id),
         created_at=from_micros(created_at),
         updated_at=from_micros(updated_at),
         origin=details.origin,
@@ -207,7 +208,7 @@ def _session(row: Row) -> Session:
         title=title,
         ended_at=maybe_time(ended_at),
         end_reason=end_reason,
-        parent_id=parent_id,
+        parent_id=parent_id and check_session_id(parent_id),
         relation=RELATIONS.get(relation),
         model_turns=model_turns,
         counted_from=counted_from,
@@ -221,7 +222,7 @@ def _session(row: Row) -> Session:
 
 
 COLUMNS = 37
-CHAT_TYPES = {str(chat_type): chat_type for chat_type in ChatType}
+CHAT_TYPES = {str(chat_type): chat_type for chat_type in ChatType} | OLD_CHAT_TYPES
 RELATIONS = {str(relation): relation for relation in Relation}
 
 

@@ -10,6 +10,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.formats.snippets import snippet
 from frontdesk.logs import get_logger
+from frontdesk.model.keys import is_safe_session_id
 from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
@@ -218,7 +219,7 @@ def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
     at = [each[1] for each in found].index(seq)
     _, _, session_id, position, role, created_at, body = found[at]
     message = read_body(body, seq=seq)
-    if message is None or role not in ROLES:
+    if message is None or role not in ROLES or not is_safe_session_id(session_id):
         return None
     return Hit(
         session_id=session_id,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.store import Decide, NewId
-from frontdesk.model import moves
+from frontdesk.model import keys, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry, Status, Usage
@@ -321,7 +321,7 @@ def _mark_recent(since: datetime, reason: str, now: datetime) -> Work[int]:
 def _stale_keys(before: datetime) -> Work[list[str]]:
     values = {"before": to_micros(before), "before_minute": to_minute(before)}
     found = yield from rows("stale_keys", **values)
-    return [key for (key,) in found]
+    return [key for (key,) in found if keys.is_safe_key(key)]
 
 
 def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:

@@ -230,7 +230,7 @@ def test_unreadable_resume_mark_becomes_none(mark: object) -> None:
         [],
         {},
         {"platform": "fax"},
-        {"platform": "telegram", "chat_type": "forum"},
+        {"platform": "telegram", "chat_type": "salon"},
         {"platform": "telegram", "user_id": []},
         {"platform": "telegram", "chat_id": "\ud800"},
     ],
@@ -278,7 +278,7 @@ def test_entry_without_a_needed_field_is_refused_by_name(name: str) -> None:
         ("created_at", 1700000000),
         ("updated_at", None),
         ("updated_at", "0001-01-01T00:00:00+14:00"),
-        ("chat_type", "forum"),
+        ("chat_type", "salon"),
         ("chat_type", 7),
         ("message_count", "many"),
         ("message_count", float("inf")),
@@ -509,7 +509,13 @@ def test_successor_remembers_the_boundaries_of_the_conversation() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "active"),
-    [({}, False), ({"message_count": 9}, False), ({"model_turns": 1}, True), ({"output_tokens": 1}, True)],
+    [
+        ({}, False),
+        ({"message_count": 9}, False),
+        ({"model_turns": 1}, True),
+        ({"output_tokens": 1}, True),
+        ({"last_prompt_tokens": 1}, True),
+    ],
 )
 def test_activity_means_that_a_model_turn_ran(fields: dict[str, int], active: bool) -> None:
     assert session(**fields).had_activity is active
@@ -567,3 +573,12 @@ def test_newest_boundary_is_remembered_with_the_latest_others(boundaries: list[d
 
 def test_boundary_that_is_known_or_none_changes_nothing() -> None:
     assert with_boundary((NOW, LATER), NOW) == with_boundary((NOW, LATER), None) == (NOW, LATER)
+
+
+@pytest.mark.parametrize(("old", "now"), [("forum", ChatType.GROUP), ("webhook", ChatType.DM)])
+def test_older_names_of_chat_types_load(old: str, now: ChatType) -> None:
+    entry = SessionEntry.from_dict(OLD | {"chat_type": old, "origin": SOURCE.to_dict() | {"chat_type": old}})
+    assert entry.chat_type is now
+    assert entry.origin is not None
+    assert entry.origin.chat_type is now
+    assert SessionEntry.from_dict(entry.to_dict()) == entry

@@ -44,7 +44,17 @@ def test_cleaned_title_can_be_stored_and_cleaned_again(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Rome", "rome"), ("STRASSE", "straße"), ("ﬁle", "file"), ("e\u0301", "é"), ("a  b", "A b"), ("ǅ", "ǆ")],
+    [
+        ('"Rome"', "rome"),
+        ("“Rome”", "'ROME'"),
+        ("\u202eRo\u200bme\ufe0f", "rome"),
+        ("Rome", "rome"),
+        ("STRASSE", "straße"),
+        ("ﬁle", "file"),
+        ("e\u0301", "é"),
+        ("a  b", "A b"),
+        ("ǅ", "ǆ"),
+    ],
 )
 def test_titles_that_look_alike_are_the_same(one: str, other: str) -> None:
     assert title_key(one) == title_key(other)

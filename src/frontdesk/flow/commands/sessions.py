@@ -8,6 +8,7 @@ from frontdesk.flow import endings, occasions
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
 from frontdesk.model import titles
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
@@ -133,10 +134,15 @@ async def _by_id(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
 
 
 async def _by_title(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
-    try:
-        return await parts.conversations.find_title(wanted, viewer)
-    except errors.InvalidTitle:
-        return None
+    """By a title as it was given, or as lists show it."""
+    for title in (wanted, quoting.unquote(wanted)):
+        try:
+            found = await parts.conversations.find_title(title, viewer)
+        except errors.InvalidTitle:
+            continue
+        if found:
+            return found
+    return None
 
 
 async def _go_to(parts: Parts, request: Request, current: Session | None, target: Session) -> str:

@@ -12,7 +12,7 @@ from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import Link, connect, disconnect
 from frontdesk.stores.postgres.transactions import adapt, drive
 from frontdesk.stores.sql import Query, load_migrations
-from frontdesk.stores.upgrades import load_step_queries, step_after
+from frontdesk.stores.upgrades import load_step_queries, steps_after
 from frontdesk.stores.work import Row, Statement
 
 APPLICATION = "frontdesk"
@@ -101,7 +101,7 @@ class _Preparation:
             await self._link.execute(f'CREATE SCHEMA "{self._schema}"')
         for script in self._migrations[await self._version() :]:
             await self._link.execute(script)
-            if step := step_after(script):
+            for step in steps_after(script):
                 await drive(step(), partial(self._answer, load_step_queries("postgres", adapt)))
         await self._ask("set_version", len(self._migrations))
 

@@ -9,7 +9,7 @@ from frontdesk.stores.sql import load_migrations
 from frontdesk.stores.sqlite import copies
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.lanes import drive
-from frontdesk.stores.upgrades import load_step_queries, step_after
+from frontdesk.stores.upgrades import load_step_queries, steps_after
 
 APPLICATION_ID = 0x66726473
 
@@ -29,7 +29,7 @@ def migrate(db: apsw.Connection, place: Place, *, upgrade: bool = True) -> Upgra
     with db:
         for script in migrations[version:]:
             db.execute(script)
-            if step := step_after(script):
+            for step in steps_after(script):
                 drive(db.cursor(), load_step_queries("sqlite", adapt=str), step())
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}")
     if not version:

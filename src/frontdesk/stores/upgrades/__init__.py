@@ -4,19 +4,20 @@ import re
 from collections.abc import Callable
 
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.upgrades import marks
+from frontdesk.stores.upgrades import marks, titles
 from frontdesk.stores.work import Work
 
-STEPS: dict[str, Callable[[], Work[None]]] = {"mark_keys": marks.mark_keys}
+Step = Callable[[], Work[None]]
+
+STEPS: dict[str, Step] = {"mark_keys": marks.mark_keys, "fold_titles": titles.fold_titles}
 FOLDER = "upgrades"
 
 _STEP = re.compile(r"^-- step: (\w+)$", re.MULTILINE)
 
 
-def step_after(script: str) -> Callable[[], Work[None]] | None:
+def steps_after(script: str) -> list[Step]:
     """What is to be done, in the same transaction, once the script has been run."""
-    found = _STEP.search(script)
-    return STEPS[found[1]] if found else None
+    return [STEPS[name] for name in _STEP.findall(script)]
 
 
 def load_step_queries(dialect: str, adapt: Callable[[str], str]) -> dict[str, Query]:
