@@ -1,11 +1,14 @@
 """The program on a terminal of its own, as somebody sits at it."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,13 +33,19 @@ class Seat:
         self._unread = b""
 
     def type(self, text: str) -> None:
-        os.write(self._screen, text.encode())
+        """A terminal takes a few thousand bytes at a time, and the rest when the program has read them."""
+        rest = text.encode()
+        while rest:
+            rest = rest[os.write(self._screen, rest) :]
+
+    def set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read_until(self, text: str) -> str:
         """What is written up to and with a text; fails when the program ends or falls silent before."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while text.encode() not in self._unread:
-            piece = self._read(deadline)
+            piece = self.read(deadline)
             assert piece, f"the program ended or fell silent after {self._unread.decode(errors='replace')!r}"
             self._unread += piece
         end = self._unread.index(text.encode()) + len(text.encode())
@@ -46,11 +55,12 @@ class Seat:
     def finish(self) -> tuple[int, str]:
         """Its exit code and what it wrote last; fails when it does not end."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while piece := self._read(deadline):
+        while piece := self.read(deadline):
             self._unread += piece
-        return self.process.wait(PATIENCE_SECONDS), self._unread.decode()
+        return self.process.wait(PATIENCE_SECONDS), self._unread.decode(errors="replace")
 
-    def _read(self, deadline: float) -> bytes:
+    def read(self, deadline: float) -> bytes:
+        """What is written next; nothing when the program has ended, or is silent until then."""
         ready, _, _ = select.select([self._screen], [], [], max(0.0, deadline - time.monotonic()))
         try:
             return os.read(self._screen, 65_536) if ready else b""

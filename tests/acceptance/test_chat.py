@@ -77,29 +77,31 @@ def leave(seat: Seat) -> None:
     assert (code, GOODBYE in rest) == (0, True)
 
 
-@pytest.mark.parametrize("typed", ["", "half a li"])
-def test_one_ctrl_c_at_the_prompt_is_enough(home: Path, typed: str) -> None:
+def test_one_ctrl_c_at_the_empty_prompt_is_enough(home: Path) -> None:
     for number in range(TIMES):
         with seated(home, "chat", **AGENT) as seat:
             seat.read_until(PROMPT)
-            seat.type(typed)
-            if number % 2:
-                seat.read_until(typed)
             seat.type(CTRL_C)
             code, rest = seat.finish()
         assert (code, GOODBYE in rest) == (0, True), f"at the attempt {number + 1}"
 
 
 @pytest.mark.parametrize("arguments", [("chat", "--start"), ("run", "--port", "0", "--chat")])
-def test_one_ctrl_c_is_enough_where_the_gateway_runs_in_the_same_process(
+def test_ctrl_c_on_a_line_clears_it_and_the_next_one_leaves(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    for typed in ("", "half", "", "half"):
-        with seated(tmp_path, *arguments, **AGENT) as seat:
-            seat.read_until(PROMPT)
-            seat.type(f"{typed}{CTRL_C}")
-            code, rest = seat.finish()
-        assert (code, GOODBYE in rest) == (0, True)
+    with seated(tmp_path, *arguments, **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("half")
+        seat.read_until("half")
+        seat.type(CTRL_C)
+        seat.read_until(PROMPT)
+        seat.type("whole\n")
+        seat.read_until("echo: whole")
+        seat.read_until(PROMPT)
+        seat.type(CTRL_C)
+        code, rest = seat.finish()
+    assert (code, GOODBYE in rest) == (0, True)
 
 
 def test_ctrl_d_at_the_prompt_ends_with_a_goodbye(home: Path) -> None:
@@ -403,10 +405,6 @@ def test_command_that_was_typed_ahead_is_obeyed(home: Path) -> None:
         shown = seat.read_until("echo: hello")
         assert "Stopped" in shown
         assert ALLOW not in shown
-        confirmation = asked_for(shown)
-        assert confirmation not in run(home, "confirm", "list").stdout
-        late = run(home, "confirm", "approve", confirmation, "--yes")
-        assert (late.returncode, f"{confirmation} was withdrawn" in late.stderr) == (1, True)
         seat.read_until(PROMPT)
         leave(seat)
 
@@ -416,12 +414,11 @@ def test_text_that_was_typed_ahead_waits_and_an_answer_decides_nothing(home: Pat
         seat.read_until(PROMPT)
         seat.type("!sleep 1; !approve shred Shred seven?\ryes\rhello\rand more\r")
         shown = seat.read_until(ALLOW)
-        assert "'yes' was written before this was asked" in shown
         assert "Your message is queued" in shown
         assert "'and more' waits" in shown
         seat.type("no\n")
         shown = seat.read_until("echo: and more")
-        assert shown.index("denied: shred") < shown.index("echo: hello")
+        assert shown.index("denied: shred") < shown.index("echo: yes") < shown.index("echo: hello")
         seat.read_until(PROMPT)
         leave(seat)
 

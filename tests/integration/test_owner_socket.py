@@ -239,6 +239,16 @@ async def test_answers_of_other_chats_cannot_be_noted_as_collected(settings: con
         assert len(await terminal.uncollected()) == 1
 
 
+async def test_titles_are_those_of_ones_own_conversations(settings: config.Config) -> None:
+    async with running(settings):
+        terminal = await reach_terminal(settings.home)
+        for chat, title in (("work", "Garden plans"), ("home", "Private plans")):
+            await everything(terminal.say("hello", chat))
+            await everything(terminal.say(f"/title {title}", chat))
+        assert await terminal.titles("work") == ["Garden plans"]
+        assert await terminal.titles("elsewhere") == []
+
+
 @pytest.mark.parametrize("chat", ["", " ", "a\nb", "x" * 65])
 async def test_name_that_is_none_is_refused(settings: config.Config, chat: str) -> None:
     async with running(settings):

@@ -327,3 +327,7 @@ class FarTerminal(Terminal):
 
     async def collected(self, ids: Sequence[str], chat: str = CLI) -> None:
         await self._line.call("POST", "/collected", {"ids": list(ids), "chat": chat})
+
+    async def titles(self, chat: str = CLI) -> list[str]:
+        found: list[str] = await self._line.call("GET", f"/titles?{urlencode({'chat': chat})}")
+        return found

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from frontdesk import errors
 from frontdesk.contracts.channels import Desk, Incoming
@@ -10,8 +10,13 @@ from frontdesk.model import deliveries, events, messages, turns
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
 
+if TYPE_CHECKING:
+    from frontdesk.app.gateway import Gateway
+    from frontdesk.flow.conversations import Conversations
+
 CLI = SessionSource.local_cli().chat_id
 MAX_NAME_CHARACTERS = 64
+MOST_TITLES = 200
 
 Plain = dict[str, Any]
 
@@ -19,8 +24,14 @@ Plain = dict[str, Any]
 class Terminal:
     """A chat of the terminal is known by its name."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, conversations: "Conversations | None" = None) -> None:
+        """``conversations`` is where titles are found; without it there are none."""
         self._desk = desk
+        self._conversations = conversations
+
+    @classmethod
+    def of_gateway(cls, gateway: "Gateway") -> Self:
+        return cls(gateway.desk, gateway.parts.conversations)
 
     async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
         """Hand in a message; it is on disk when this returns."""
@@ -60,6 +71,14 @@ class Terminal:
         """Somebody has seen these answers, if they are of this chat."""
         waiting = await self._desk.uncollected(source_of(chat))
         await self._desk.collected([each.id for each in waiting if each.id in ids])
+
+    async def titles(self, chat: str = CLI) -> list[str]:
+        """The titles of conversations that whoever writes in a chat may resume, newest activity first."""
+        if self._conversations is None:
+            return []
+        viewer = await self._conversations.viewer_for(source_of(chat))
+        found = await self._conversations.list_own_sessions(viewer, limit=MOST_TITLES, titled=True)
+        return [each.title for each in found if each.title]
 
 
 def source_of(chat: str) -> SessionSource:

@@ -13,7 +13,7 @@ import uvloop
 from frontdesk import config
 from frontdesk.app import build, heap, lines, sockets
 from frontdesk.app.gateway import Gateway
-from frontdesk.cli import output
+from frontdesk.cli import homes, output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
 from frontdesk.web import server
@@ -35,20 +35,10 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     order does not wait.
     """
     loaded = _with(config.load(config_file), host, port)
-    _make_home(loaded.home)
-    lines.listen(log_level, loaded.home / "frontdesk.log" if chat else None)
+    homes.make_home(loaded.home)
+    lines.listen(log_level, loaded.home / homes.LOG if chat else None)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
-
-
-def _make_home(home: Path) -> None:
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        why = error.strerror or error
-        raise click.ClickException(
-            f"The home folder {home} cannot be made: {why}. Set another one."
-        ) from error
 
 
 def _with(loaded: Config, host: str | None, port: int | None) -> Config:
@@ -79,7 +69,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             if chat:  # the log, which has them, goes to a file
                 for warning in gateway.warnings():
                     output.note(warning)
-            await (orders.wait(gateway) if orders else _chat(gateway))
+            await (orders.wait(gateway) if orders else _chat(gateway, loaded.home))
             await gateway.close()
 
 
@@ -106,10 +96,10 @@ def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> 
         output.show_secret(what, joined.keys.token, joined.keys.token_file)
 
 
-async def _chat(gateway: Gateway) -> None:
+async def _chat(gateway: Gateway, home: Path) -> None:
     from frontdesk.cli.chat import chat_with  # noqa: PLC0415 - the terminal is loaded only where there is one
 
-    await chat_with(gateway)
+    await chat_with(gateway, home)
 
 
 class Orders:

@@ -59,7 +59,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def make_app(gateway: Gateway) -> ASGIApp:
-    counter = Counter(Terminal(gateway.desk), Office.of_gateway(gateway))
+    counter = Counter(Terminal.of_gateway(gateway), Office.of_gateway(gateway))
     app = Starlette(
         routes=[
             Route("/", counter.greet),
@@ -67,6 +67,7 @@ def make_app(gateway: Gateway) -> ASGIApp:
             Route("/turns/{turn_id}/events", counter.follow_turn),
             Route("/uncollected", counter.list_uncollected),
             Route("/collected", counter.note_collected, methods=["POST"]),
+            Route("/titles", counter.list_titles),
             Route("/office/export_session", counter.export_session, methods=["POST"]),
             Route("/office/{method}", counter.ask_office, methods=["POST"]),
         ],
@@ -115,6 +116,9 @@ class Counter:
         seen = await _read(request, Collected)
         await self._terminal.collected(seen.ids, seen.chat)
         return _json({})
+
+    async def list_titles(self, request: Request) -> Response:
+        return _json(await self._terminal.titles(request.query_params.get("chat", CLI)))
 
     async def export_session(self, request: Request) -> Response:
         arguments = await _read(request, arguments_of(Office.export_session))

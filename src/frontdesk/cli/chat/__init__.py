@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,13 @@ import click
 from frontdesk import config, errors
 from frontdesk.app import reach
 from frontdesk.app.terminal import CLI, Terminal, source_of
-from frontdesk.cli import INTERRUPTED, output
-from frontdesk.cli.chat.conversation import DONE, Conversation
-from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
+from frontdesk.cli import INTERRUPTED, homes, output
+from frontdesk.cli.chat import conversation
+from frontdesk.cli.chat.conversation import Conversation
+from frontdesk.cli.chat.lines import Lines
+from frontdesk.cli.chat.pages import PlainPage
 from frontdesk.cli.chat.screen import Screen
+from frontdesk.cli.chat.seats import Seat
 from frontdesk.config import Config
 
 if TYPE_CHECKING:
@@ -57,11 +61,19 @@ def _prepare_output() -> None:
 
 async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, start: bool) -> int:
     async with _reached(loaded, start) as terminal:
-        conversation = Conversation(terminal, Keyboard(), chat, _back(chat, start))
         if text is None:
-            await conversation.run()
+            await Conversation(terminal, _seat(terminal, chat, loaded.home), chat, _back(chat, start)).run()
             return 0
-        return await _ask_once(conversation, text, JsonScreen() if as_json else Screen(asides_to_stderr=True))
+        return await _ask_once(terminal, chat, text, as_json)
+
+
+def _seat(terminal: Terminal, chat: str, home: Path) -> Seat:
+    """A prompt where somebody sits, lines where not."""
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        return Lines(PlainPage())
+    from frontdesk.cli.chat import prompt  # noqa: PLC0415 - the editor is loaded only where there is a terminal
+
+    return prompt.make_prompt(partial(terminal.titles, chat), home, config.environment())
 
 
 def _back(chat: str, start: bool) -> str:
@@ -77,20 +89,23 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
     except errors.NoGateway:
         if not start:
             raise
-        from frontdesk.app import build  # noqa: PLC0415 - everything that runs is loaded only where it does
+        from frontdesk.app import build, lines  # noqa: PLC0415 - what runs is loaded only where it does
+
+        homes.make_home(loaded.home)
+        lines.listen("info", loaded.home / homes.LOG)
 
         async with build.open_gateway(loaded) as gateway:
             await gateway.start()
-            yield Terminal(gateway.desk)
+            yield Terminal.of_gateway(gateway)
     else:
         yield terminal
 
 
-async def _ask_once(conversation: Conversation, text: str, screen: Screen) -> int:
-    try:
-        return 0 if await conversation.ask_once(text, screen) == DONE else NOT_ANSWERED
-    except (Interrupted, Leaving):
-        return INTERRUPTED
+async def _ask_once(terminal: Terminal, chat: str, text: str, as_json: bool) -> int:
+    page = PlainPage(asides_to_stderr=True)
+    asking = Conversation(terminal, Lines(page), chat, "")
+    ended = await asking.ask_once(text, JsonScreen(page) if as_json else Screen(page))
+    return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
 
 
 class JsonScreen(Screen):
@@ -100,10 +115,11 @@ class JsonScreen(Screen):
         output.show_json_line(happened)
 
 
-async def chat_with(gateway: "Gateway") -> None:
+async def chat_with(gateway: "Gateway", home: Path) -> None:
     """Talk to a gateway of this process until somebody leaves.
 
     SIGINT, SIGTERM and SIGHUP are the chat's until then.
     """
     _prepare_output()
-    await Conversation(Terminal(gateway.desk), Keyboard(), CLI, BACK).run()
+    terminal = Terminal.of_gateway(gateway)
+    await Conversation(terminal, _seat(terminal, CLI, home), CLI, BACK).run()

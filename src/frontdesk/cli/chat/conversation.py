@@ -1,4 +1,4 @@
-"""A conversation in the terminal: a line is a message, and the answer appears as it is written."""
+"""A conversation: what is said goes to the gateway at once, and the answers are shown in their order."""
 
 import asyncio
 import contextlib
@@ -6,191 +6,215 @@ from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-import click
-
 from frontdesk import errors
 from frontdesk.app.terminal import Plain, Terminal
-from frontdesk.cli import one_line, output
-from frontdesk.cli.chat.keyboard import Interrupted, Keyboard, Leaving
-from frontdesk.cli.chat.screen import Line, Screen
+from frontdesk.cli import one_line
+from frontdesk.cli.chat.screen import Screen
+from frontdesk.cli.chat.seats import Key, Said, Seat
 from frontdesk.flow.commands import registry
 
 STOP = "/stop"
 STOP_SECONDS = 20.0
-PROMPT = "> "
 WELCOME = (
-    "You are talking to the agent. /help lists commands, Ctrl-C stops an answer;\n"
-    "Ctrl-C or Ctrl-D at the prompt leaves."
+    "You are talking to the agent. /help lists commands. Ctrl-C clears the line, or stops an\n"
+    "answer; Ctrl-C or Ctrl-D at the empty prompt leaves."
 )
 AWAY = "While you were away:"
 GOODBYE = "Goodbye."
-ALLOW = "Allow it? yes or no: "
 DECISIONS = dict.fromkeys(("yes", "y"), "/approve") | dict.fromkeys(("no", "n"), "/deny")
-EARLY = "{said!r} was written before this was asked, and decides nothing."
 NEXT = "{said!r} waits, and comes next."
+LEFT_ALONE = "The agent is left to itself. What it says is shown when it has ended."
 UNDECIDED = (
     "{id} is not decided: the agent waits on, until the time is over. To come back: {back}\n"
     "There /approve {id} and /deny {id} decide."
 )
+UNFINISHED = "The agent is still at work. To see what it says: {back}"
 DONE = "done"
 REFUSED = "refused"
 """A command that was not obeyed: why not is its answer."""
+INTERRUPTED = "interrupted"
 
 T = TypeVar("T")
-Ask = Callable[[str], None]
-"""Asks whoever sits here about a confirmation."""
+Ask = Callable[[Plain], None]
+"""Is told of everything that happens, to ask about a confirmation and to stop asking."""
 
 
 class Conversation:
     """One chat of a terminal. Everything that was shown is noted as collected."""
 
-    def __init__(self, terminal: Terminal, keyboard: Keyboard, chat: str, back: str) -> None:
+    def __init__(self, terminal: Terminal, seat: Seat, chat: str, back: str) -> None:
         """``back`` is the command that comes back to this chat."""
         self._terminal = terminal
-        self._keyboard = keyboard
+        self._seat = seat
+        self._page = seat.page
         self._chat = chat
         self._back = back
-        self._line = Line()
-        self._queued: list[tuple[str, Screen]] = []
-        """The turns of messages that were said while another one waited for a decision."""
+        self._turns: asyncio.Queue[tuple[str, Screen]] = asyncio.Queue()
+        """Those that are still to be shown."""
+        self._under_way = 0
+        self._asked: list[str] = []
+        """The confirmations that the turn waits for."""
+        self._collecting = asyncio.Lock()
+        """Held until what was handed in is answered or queued: nobody else shows the answer meanwhile."""
+        self._showing: asyncio.Task[str] | None = None
+        self._stopping: asyncio.Task[str] | None = None
 
     async def run(self) -> None:
         """Talk until the input ends or somebody leaves."""
-        asks = self._keyboard.is_terminal
-        with self._keyboard.listening():
-            if asks:
-                output.show(WELCOME)
+        async with self._seat.listening():
+            if self._seat.is_terminal:
+                self._page.show(WELCOME)
             await self._catch_up(AWAY)
-            with contextlib.suppress(Interrupted, Leaving):
-                while (line := await self._next_line(asks)) is not None:
-                    if line.strip():
-                        await self._answer(line)
-        if asks:
-            output.show(f"\n{GOODBYE}")
+            await self._converse()
+        if self._seat.is_terminal:
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                self._page.show(GOODBYE)
 
-    async def _next_line(self, asks: bool) -> str | None:
-        await self._catch_up()
-        self._keyboard.forget_interrupts()
-        if asks:
-            click.echo(PROMPT, nl=False)
-        return await self._keyboard.unless_interrupted(self._keyboard.read_line())
+    async def _converse(self) -> None:
+        showing = asyncio.create_task(self._show_turns())
+        try:
+            self._invite()
+            while await self._react(await self._hear(showing)):
+                pass
+        finally:
+            await _end([each for each in (self._stopping, showing, self._showing) if each])
+
+    async def _hear(self, showing: asyncio.Task[None]) -> Said | Key:
+        """What comes next; what ended the showing is raised."""
+        hearing = asyncio.create_task(self._seat.hear())
+        try:
+            await asyncio.wait({hearing, showing}, return_when=asyncio.FIRST_COMPLETED)
+            if showing.done():
+                showing.result()
+            return hearing.result()
+        finally:
+            await _end({hearing})
+
+    async def _react(self, heard: Said | Key) -> bool:
+        """Whether the conversation goes on. A key does one thing."""
+        match heard:
+            case Said():
+                await _completed(self._take(heard))
+            case Key.INTERRUPT if self._under_way:
+                self._stop()
+            case Key.INTERRUPT:
+                return False
+            case Key.LEAVE:
+                self._say_what_is_left()
+                return False
+        return True
+
+    def _invite(self) -> None:
+        self._seat.invite(busy=self._under_way > 0, asked=self._asked[-1] if self._asked else None)
+
+    def _say_what_is_left(self) -> None:
+        if self._asked:
+            self._page.show(UNDECIDED.format(id=self._asked[-1], back=self._back))
+        elif self._under_way:
+            self._page.show(UNFINISHED.format(back=self._back))
 
     async def _catch_up(self, heading: str | None = None) -> None:
-        """Show what was said and nobody has seen."""
-        waiting = await self._terminal.uncollected(self._chat)
-        if not waiting:
-            return
-        screen = Screen(self._line)
-        if heading:
-            screen.aside(heading)
-        for each in waiting:
-            screen.tell(each)
-        await self._terminal.collected([each["id"] for each in waiting], self._chat)
+        """Show what was said and nobody has seen, unless a turn is to be shown: it shows its own."""
+        async with self._collecting:
+            waiting = [] if self._under_way else await self._terminal.uncollected(self._chat)
+            if not waiting:
+                return
+            if heading:
+                self._page.aside(heading)
+            screen = Screen(self._page)
+            for each in waiting:
+                screen.tell(each)
+            await self._terminal.collected([each["id"] for each in waiting], self._chat)
 
-    async def _answer(self, text: str) -> None:
-        """Show the answer, and those to what was said meanwhile."""
-        screen = Screen(self._line)
-        await self._show_until_stopped(self._terminal.say(text, self._chat), screen)
-        while self._queued:
-            turn_id, screen = self._queued.pop(0)
-            await self._show_until_stopped(self._terminal.follow(turn_id), screen)
-
-    async def _show_until_stopped(self, happening: AsyncGenerator[Plain, None], screen: Screen) -> None:
-        showing = asyncio.create_task(self._show_and_decide(happening, screen))
+    async def _take(self, said: Said) -> None:
+        """Hand in a message. At a question yes and no decide; everything else is for the agent."""
+        text = said.text.strip()
+        if said.asked and said.asked in self._asked and text.lower() in DECISIONS:
+            text = f"{DECISIONS[text.lower()]} {said.asked}"
         try:
-            await self._keyboard.unless_interrupted(showing)
-        except Interrupted:
-            await self._stop(showing)
+            if text and await self._tell(text):
+                self._asked = [each for each in self._asked if not _settles(text, each)]
         except errors.GatewayUnreachable:
             raise
         except errors.FrontdeskError as error:
             self._complain(error)
-        finally:
-            await _end({showing})
+        self._invite()
 
     def _complain(self, error: errors.FrontdeskError) -> None:
-        self._line.end()
-        output.show(f"error: {one_line(error)}")
-
-    async def _stop(self, showing: asyncio.Task[Any]) -> None:
-        """Tell the agent to stop, and wait for that; pressed again, Ctrl-C leaves the agent to itself."""
-        self._line.end()
-        stopping = asyncio.create_task(self._obey(STOP))
-        waiting = asyncio.wait({showing, stopping}, timeout=STOP_SECONDS)
-        try:
-            with contextlib.suppress(Interrupted):
-                await self._keyboard.unless_interrupted(waiting)
-        finally:
-            await _end({stopping})
-
-    async def _show_and_decide(self, happening: AsyncGenerator[Plain, None], screen: Screen) -> str:
-        """Show a turn, while whoever sits here is asked to allow what the agent wants to do. Nobody is asked
-        where lines come from a file or a program."""
-        deciding: list[asyncio.Task[None]] = []
-
-        def ask(confirmation_id: str) -> None:
-            deciding.append(asyncio.create_task(self._decide(confirmation_id, deciding[-1:])))
-
-        try:
-            return await self._show(happening, screen, ask if self._keyboard.is_terminal else None)
-        finally:
-            await _end(deciding)
-
-    async def _decide(self, confirmation_id: str, earlier: list[asyncio.Task[None]]) -> None:
-        """Read lines until the turn goes on: yes and no decide, others are said to the agent, and wait. The
-        end of the input leaves the chat, and decides nothing."""
-        await _end(earlier)
-        for said in self._keyboard.forget_lines(DECISIONS):
-            Screen(self._line).aside(EARLY.format(said=said))
-        asks = True
-        while (line := await self._hear(asks)) is not None:
-            said = line.strip()
-            command = DECISIONS.get(said.lower())
-            text = f"{command} {confirmation_id}" if command else said
-            asks = not (await _completed(self._tell(text)) and _settles(text, confirmation_id))
-        self._line.end()
-        output.show(UNDECIDED.format(id=confirmation_id, back=self._back))
-        self._keyboard.leave()
-
-    async def _hear(self, asks: bool) -> str | None:
-        """The next line. Before one that is there already nobody is asked: it is no answer."""
-        if asks and not self._keyboard.has_line:
-            self._line.ask(ALLOW)
-            line = await self._keyboard.read_line()
-            self._line.answered()
-            return line
-        return await self._keyboard.read_line()
+        self._page.end()
+        self._page.show(f"error: {one_line(error)}")
 
     async def _tell(self, text: str) -> bool:
         """Whether it was taken. Commands that need not wait are answered at once, the rest in its turn."""
-        try:
-            if text:
-                receipt = await self._terminal.accept(text, self._chat)
-                if text.startswith("/") and not receipt["waiting"]:
-                    following = self._terminal.follow(receipt["turn_id"])
-                    return await self._show(following, Screen(self._line)) == DONE
-                await self._queue(text, receipt["turn_id"])
-        except errors.GatewayUnreachable:
-            raise
-        except errors.FrontdeskError as error:
-            self._complain(error)
-            return False
-        return True
+        await self._catch_up()
+        async with self._collecting:
+            receipt = await self._terminal.accept(text, self._chat)
+            screen = Screen(self._page, obeys=registry.parse(text) is not None)
+            if self._under_way and text.startswith("/") and not receipt["waiting"]:
+                return await self._show(self._terminal.follow(receipt["turn_id"]), screen) == DONE
+            if receipt["waiting"] or self._under_way:
+                await self._show_notices(text, receipt["turn_id"], screen)
+            self._turns.put_nowait((receipt["turn_id"], screen))
+            self._under_way += 1
+            return True
 
-    async def _queue(self, text: str, turn_id: str) -> None:
-        """Something that is answered later; what is said about that now is shown."""
-        screen = Screen(self._line)
-        notices = [
-            each for each in await self._terminal.uncollected(self._chat) if each["turn_id"] == turn_id
-        ]
+    async def _show_notices(self, text: str, turn_id: str, screen: Screen) -> None:
+        """What is said about something that is answered later."""
+        waiting = await self._terminal.uncollected(self._chat)
+        notices = [each for each in waiting if each["turn_id"] == turn_id]
         for each in notices:
             screen.tell(each)
-        if not notices:
+        if not notices and self._under_way:
             screen.aside(NEXT.format(said=text))
-        self._queued.append((turn_id, screen))
+
+    async def _show_turns(self) -> None:
+        """Show the turns one after the other, for as long as the gateway answers."""
+        while True:
+            turn_id, screen = await self._turns.get()
+            following = self._terminal.follow(turn_id)
+            self._showing = asyncio.create_task(self._show(following, screen, self._follow_questions))
+            try:
+                await asyncio.wait({self._showing})
+                self._account(self._showing)
+            finally:
+                await _end({self._showing})
+            self._page.end()
+            self._under_way -= 1
+            self._asked, self._showing = [], None
+            await self._catch_up()
+            self._invite()
+
+    def _account(self, showing: asyncio.Task[str]) -> None:
+        """Say what went wrong, unless the turn was left to itself."""
+        if showing.cancelled():
+            return
+        error = showing.exception()
+        if not isinstance(error, errors.FrontdeskError) or isinstance(error, errors.GatewayUnreachable):
+            showing.result()
+        else:
+            self._complain(error)
+
+    def _follow_questions(self, happened: Plain) -> None:
+        """Nobody is asked where lines come from a program. What a turn that goes on asked for is decided."""
+        before = list(self._asked)
+        if happened["type"] == "asked" and self._seat.is_terminal:
+            self._asked.append(happened["id"])
+        elif happened["type"] in ("text", "call", "result", "end"):
+            self._asked.clear()
+        if self._asked != before:
+            self._invite()
+
+    def _stop(self) -> None:
+        """Tell the agent to stop. Pressed again before it has, it is left to itself."""
+        if self._stopping and not self._stopping.done() and self._showing:
+            self._page.aside(LEFT_ALONE)
+            self._showing.cancel()
+        else:
+            self._stopping = asyncio.create_task(self._obey(STOP))
 
     async def _obey(self, text: str) -> str:
-        return await self._show(self._terminal.say(text, self._chat), Screen(self._line))
+        async with asyncio.timeout(STOP_SECONDS), self._collecting:
+            return await self._show(self._terminal.say(text, self._chat), Screen(self._page, obeys=True))
 
     async def _show(
         self, happening: AsyncGenerator[Plain, None], screen: Screen, ask: Ask | None = None
@@ -199,8 +223,8 @@ class Conversation:
         async with aclosing(happening):
             async for happened in happening:
                 screen.show(happened)
-                if happened["type"] == "asked" and ask:
-                    ask(happened["id"])
+                if ask:
+                    ask(happened)
                 if happened["type"] == "end":
                     said = [each["id"] for each in happened["deliveries"]]
                     await self._terminal.collected(said, self._chat)
@@ -209,16 +233,22 @@ class Conversation:
         raise errors.GatewayGone(path="the gateway", why="the turn did not end")
 
     async def ask_once(self, text: str, screen: Screen) -> str:
-        """Say something, show what happens, and tell how it ended; Ctrl-C stops the agent and is raised."""
-        with self._keyboard.listening():
+        """Say something, show what happens, and tell how it ended; Ctrl-C stops the agent."""
+        async with self._seat.listening():
             showing = asyncio.create_task(self._show(self._terminal.say(text, self._chat), screen))
+            hearing = asyncio.create_task(self._seat.hear())
             try:
-                return await self._keyboard.unless_interrupted(showing)
-            except Interrupted:
-                await self._stop(showing)
-                raise
+                await asyncio.wait({showing, hearing}, return_when=asyncio.FIRST_COMPLETED)
+                if showing.done():
+                    return showing.result()
+                if hearing.result() is Key.INTERRUPT:
+                    self._page.end()
+                    stopping = asyncio.create_task(self._obey(STOP))
+                    await asyncio.wait({showing, stopping}, timeout=STOP_SECONDS)
+                    await _end({stopping})
+                return INTERRUPTED
             finally:
-                await _end({showing})
+                await _end({showing, hearing})
 
 
 def _settles(text: str, confirmation_id: str) -> bool:
