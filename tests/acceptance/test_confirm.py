@@ -79,14 +79,23 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 class TestServe:
-    def test_approvers_token_is_shown_once_and_kept_for_its_owner(self, tmp_path: Path) -> None:
+    def test_approvers_token_is_kept_for_its_owner_and_in_no_log(self, tmp_path: Path) -> None:
         with serving(tmp_path) as first:
-            assert first.token in first.greeting
+            assert "approver.token" in first.greeting
+            assert first.token not in first.greeting
         with serving(tmp_path) as second:
             assert second.token == first.token
             assert second.token not in second.greeting
         mode = (tmp_path / ".frontdesk" / "confirm" / "approver.token").stat().st_mode
         assert stat.S_IMODE(mode) == 0o600
+
+    def test_health_is_what_requests_meet(self, tmp_path: Path) -> None:
+        with serving(tmp_path) as service:
+            assert httpx.get(f"{service.url}/health").is_success
+            (tmp_path / ".frontdesk" / "state.db").rename(tmp_path / "aside.db")
+            assert httpx.get(f"{service.url}/health").status_code == 503
+            (tmp_path / "aside.db").rename(tmp_path / ".frontdesk" / "state.db")
+            assert httpx.get(f"{service.url}/health").is_success
 
     def test_variables_set_the_address_and_options_win(self, tmp_path: Path) -> None:
         port, other = free_port(), free_port()

@@ -301,6 +301,10 @@ class Confirmations:
     async def list(self, limit: int = 50, status: Status | None = None) -> Sequence[Confirmation]:
         return await self._kept.list(min(max(limit, 1), MOST_LISTED), status)
 
+    async def check(self) -> None:
+        """Raise what a request would meet now."""
+        await self._store.check()
+
     async def pending_count(self) -> int:
         return await self._kept.count_pending(self._clock.now())
 

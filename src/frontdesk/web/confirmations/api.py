@@ -104,6 +104,7 @@ async def revoke_rule(desk: Desk, call: Call) -> Response:
 
 
 async def show_health(desk: Desk, _: Call) -> Response:
+    await desk.service.check()
     pending = await desk.service.pending_count()
     return answers.give(records.Health(status="ok", pending_count=pending, timestamp=time.time()))
 
