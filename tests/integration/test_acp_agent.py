@@ -532,17 +532,22 @@ async def test_closed_driver_runs_nothing(start: Start) -> None:
     assert "closed" in failure(await Conversation(driver).say("hello")).message
 
 
-async def test_what_a_turn_used_is_told(start: Start) -> None:
+async def test_what_a_turn_used_is_told_and_its_cost_as_soon_as_it_is_known(start: Start) -> None:
     conversation = Conversation(start())
     for _ in range(2):
         found = await conversation.say("spend")
-        (used,) = of_kind(found, events.Used)
+        cost, used = of_kind(found, events.Used)
+        assert (cost.usage.input_tokens, cost.usage.cost_usd, cost.usage.last_prompt_tokens) == (
+            0,
+            0.25,
+            1200,
+        )
         assert (used.usage.input_tokens, used.usage.output_tokens, used.usage.cache_read_tokens) == (
             20,
             10,
             5,
         )
-        assert (used.usage.cost_usd, used.usage.cost_status) == (0.25, "reported")
+        assert (used.usage.cost_usd, used.usage.cost_status) == (0.0, "reported")
         assert used.usage.last_prompt_tokens == 1200
         assert found[-1] == events.Done(finish_reason="length")
 

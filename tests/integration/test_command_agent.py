@@ -121,6 +121,7 @@ async def test_turn_is_handed_over_whole(make: Make) -> None:
         "system": "Be 短い\nand kind",
         "messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two\n\u2028"}],
         "input": {"role": "user", "content": "two\n\u2028"},
+        "model": None,
     }
 
 
