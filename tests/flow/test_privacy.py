@@ -77,7 +77,8 @@ def everything_to_try(ids: list[str]) -> list[str]:
     for each in registry.COMMANDS:
         if each.usage or each.name == "sessions":
             arguments[each.name] += ["1", "2", "yes", "--all", *looked_for]
-    arguments |= {name: ["", "ours"] for name in ("title", "model", "checkpoint", "undo")}
+    kept = ("title", "model", "checkpoint", "undo", "queue", "steer")
+    arguments |= {name: ["", "ours"] for name in kept}
     return [f"/{name} {argument}".strip() for name, given in arguments.items() for argument in given]
 
 
