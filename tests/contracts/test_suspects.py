@@ -333,7 +333,7 @@ async def test_lease_that_nobody_renews_runs_out_for_its_own_node_too(
         known, unknown = sorted(await claim(store, node), key=lambda each: each.turn.id)
     await edit_store("UPDATE lanes SET leased_until = 1")
     async with opened(store_url) as store:
-        await store.turns.renew([known.lease])
+        assert await store.turns.renew([known.lease]) == {known.lease}
         assert await store.nodes.overdue() == [node]
         recovered = await store.turns.recover(node, lambda _: True, NOW, overdue=True)
         assert [turn.id for turn in recovered] == [unknown.turn.id]
@@ -350,5 +350,5 @@ async def test_lease_that_was_lost_is_not_renewed(store_url: str, edit_store: Ed
         await claim(store, node)
     await edit_store("UPDATE lanes SET leased_until = 1")
     async with opened(store_url) as store:
-        await store.turns.renew([lost.lease])
+        assert await store.turns.renew([lost.lease]) == set()
         assert await store.nodes.overdue() == [node]

@@ -22,6 +22,7 @@ from frontdesk.flow.intake import Intake
 from frontdesk.flow.live import Live
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.refusals import Refusals
+from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks.chain import Guarded
 from frontdesk.logs import get_logger
@@ -40,7 +41,7 @@ log = get_logger(__name__)
 class Gateway:
     """Takes messages in, runs turns and delivers answers from `start` until `close`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - here the parts are put together
         self,
         sessions: SessionStore,
         agent: Agent,
@@ -51,6 +52,7 @@ class Gateway:
         snapshots: Snapshots | None = None,
         confirming: confirmations.Settings | None = None,
         clock: Clock | None = None,
+        elapsed: Elapsed = since_boot,
     ) -> None:
         clock = clock or SystemClock()
         running = running or Running()
@@ -70,6 +72,7 @@ class Gateway:
             snapshots=snapshots,
             running=running,
             clock=clock,
+            elapsed=elapsed,
             live=Live(),
             confirmations=service,
             telling=telling,

@@ -313,6 +313,12 @@ RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
         "After so many days without a word a conversation is pruned: its next message starts a new one, as"
         " the first did. The old session is kept, to be found and resumed. 0 means never.",
     ),
+    "lease_seconds": (
+        SECONDS,
+        "After so long without a sign of life, others take over what a node was working on; 3 or more. A node"
+        " that ended is noticed within seconds: this is for nodes that stand still, and for machines that are"
+        " cut off.",
+    ),
     "expiry_check_seconds": (SECONDS, "How often sessions are looked for whose time is over."),
     "extra_prompt": (TEXT, "Instructions for the agent in every turn, after the context."),
     "redact_pii": (

@@ -260,6 +260,7 @@ class Turns(Protocol):
         set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
+        lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> list[Claim]:
         """Take the first turns of free lanes, the longest waiting first, and count the attempt.
 
@@ -338,7 +339,13 @@ class Turns(Protocol):
         ...
 
     async def recover(
-        self, gone: int, repeatable: Repeatable, now: datetime, *, overdue: bool = False
+        self,
+        gone: int,
+        repeatable: Repeatable,
+        now: datetime,
+        *,
+        overdue: bool = False,
+        lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> list[Turn]:
         """Take back what a node held that is gone; the turns that are to be run again.
 
@@ -351,8 +358,11 @@ class Turns(Protocol):
         it may be hours away."""
         ...
 
-    async def renew(self, leases: Sequence[lanes.Lease]) -> None:
-        """Somebody is at it. What was claimed and never known to be is not renewed, and runs out."""
+    async def renew(
+        self, leases: Sequence[lanes.Lease], lease_seconds: float = lanes.LEASE_SECONDS
+    ) -> set[lanes.Lease]:
+        """Somebody is at it; those of the leases that nobody else has. What was claimed and never known to be
+        is not renewed, and runs out."""
         ...
 
     async def held(self, node: int) -> set[lanes.Lease]:
@@ -383,7 +393,9 @@ class Turns(Protocol):
 class Deliveries(Protocol):
     async def add(self, deliveries: Sequence[Delivery]) -> None: ...
 
-    async def claim(self, node: int, limit: int, now: datetime) -> list[DeliveryClaim]:
+    async def claim(
+        self, node: int, limit: int, now: datetime, lease_seconds: float = lanes.LEASE_SECONDS
+    ) -> list[DeliveryClaim]:
         """Take the first deliveries of free chats that are due, and count the attempt."""
         ...
 

@@ -9,6 +9,7 @@ from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.deliveries import Claim, Delivery, NotSent, Outcome, Sent, Settlement, State, Unknown
@@ -39,8 +40,11 @@ class Sender:
         self._parts = parts
         self._late: dict[Receiver, dict[str, Delivery]] = {}
 
-    async def send(self, claim: Claim) -> None:
-        outcome = await self._try(await questions.as_it_stands(self._parts, claim.delivery))
+    async def send(self, claim: Claim, tenure: Tenure) -> None:
+        """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
+        delivery = await questions.as_it_stands(self._parts, claim.delivery)
+        await self._make_sure(tenure)
+        outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
         _log(claim.delivery, settlement)
@@ -65,6 +69,17 @@ class Sender:
                 await self._parts.store.deliveries.bring_forward(again, self._parts.clock.now())
             except errors.StoreError as error:  # they are tried when it is their time
                 log.warning("store_troubled", delivery=delivery.id, why=str(error))
+
+    async def _make_sure(self, tenure: Tenure) -> None:
+        """That it is ours to send, as soon as the store says so."""
+        while True:
+            try:
+                return await tenure.confirm()
+            except errors.StoreClosed:
+                raise
+            except errors.StoreError as error:
+                log.warning("store_troubled", lane=tenure.lease.lane, why=str(error))
+                await asyncio.sleep(SETTLE_PAUSE_SECONDS)
 
     async def _try(self, delivery: Delivery) -> Outcome:
         channel = self._parts.channel_of(delivery.to)

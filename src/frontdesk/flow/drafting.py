@@ -9,6 +9,7 @@ from frontdesk import errors
 from frontdesk.contracts.channels import Capabilities, Drafts
 from frontdesk.flow.drafts import Draft
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.tenure import Tenure
 from frontdesk.formats import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, Kind, NotSent, Outcome, Sent, Unknown
@@ -30,9 +31,10 @@ class Drafting:
     answer begins with the same piece.
     """
 
-    def __init__(self, parts: Parts, claim: Claim, draft: Draft, session_id: str) -> None:
+    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure, draft: Draft, session_id: str) -> None:
         self._parts = parts
         self._claim = claim
+        self._tenure = tenure
         self._draft = draft
         self._session_id = session_id
         self._ending = asyncio.Event()
@@ -103,6 +105,7 @@ class Drafting:
     async def _show(self, channel: Drafts, text: str) -> float | None:
         """How long to leave it so; None when nothing more is to be shown: where there may be a message that
         we know nothing of, a second one would be worse than none."""
+        await self._tenure.confirm()  # or it would change the answer that somebody else has given by now
         outcome = await self._try(channel, self._delivery(text))
         match outcome:
             case Sent() if message_id := outcome.message_id or self.message_id:

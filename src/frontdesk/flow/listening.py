@@ -1,6 +1,7 @@
 """Hearing an agent out: what it says is written down, and it can be stopped and steered meanwhile."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafts import Draft
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 from frontdesk.model.policies import EndReason
@@ -48,15 +50,15 @@ class Breath:
 
 
 class Listening:
-    def __init__(self, parts: Parts, claim: Claim) -> None:
+    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure) -> None:
         self._parts = parts
         self._claim = claim
+        self._tenure = tenure
         self._line = Line()
         self._task: asyncio.Task[events.Failed | None] | None = None
         self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
         self._limit: EndReason | None = None
-        self._lost = False
         self._asking = False
         self._place = Place()
         self._steered: set[str] = set()
@@ -75,7 +77,7 @@ class Listening:
 
     def lose(self) -> None:
         """Somebody else has the turn: what the agent does here is no longer wanted."""
-        self._lost = True
+        self._tenure.lose()
         if self._task:
             self._task.cancel()
 
@@ -96,6 +98,7 @@ class Listening:
 
         The agent has let go when this ends, unless it had to be left behind.
         """
+        await self._tenure.confirm()
         if self._stopping:
             raise Stopped
         self._place = place
@@ -106,7 +109,7 @@ class Listening:
             self._task.cancel()
             if not self._given_up.done():
                 await asyncio.wait({self._task}, timeout=CLEANUP_SECONDS)
-        if self._lost:
+        if self._tenure.is_lost:
             raise errors.LeaseLost(lane=self._claim.lease.lane)
         if self._stopping:
             raise Stopped(self._limit)
@@ -129,7 +132,7 @@ class Listening:
         breath = Breath()
         stream = self._parts.agent.run(assignment, self._line)
         async with aclosing(stream):
-            async for event in stream:
+            while event := await self._next(stream):
                 self._parts.live.tell(self._claim.turn.id, event)
                 if isinstance(event, events.Failed):
                     return event
@@ -139,6 +142,12 @@ class Listening:
                 await breath.draw()
         await self._write(events.Done(), assignment.session_id, draft)
         return None
+
+    async def _next(self, stream: AsyncIterator[events.Event]) -> events.Event | None:
+        """The agent's next step. It begins, or goes on, right after it was certain that the turn is ours: an
+        agent takes nothing back of what it does. What it has begun goes on until it is told to stop."""
+        await self._tenure.confirm()
+        return await anext(stream, None)
 
     async def _ends_after(self, event: events.Event, allowance: Allowance) -> bool:
         """Whether a limit ends the turn here. An agent that can is told to stop, and heard until it has."""
@@ -178,6 +187,7 @@ class Listening:
         try:
             show = partial(self._parts.live.tell, self._claim.turn.id)
             decision = await self._parts.gate.pass_on(self._claim, approval, show, self._place.lent)
+            await self._tenure.confirm()
             self._line.send(decision)
         except errors.GrantUnusable:
             self.stop()

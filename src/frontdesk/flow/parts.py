@@ -19,6 +19,7 @@ from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live
 from frontdesk.flow.refusals import Refusals
+from frontdesk.flow.steadiness import Elapsed
 from frontdesk.formats import splitting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.deliveries import Delivery
@@ -45,6 +46,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: Snapshots | None
     running: Running
     clock: Clock
+    elapsed: Elapsed
     live: Live
     confirmations: Confirmations
     telling: Telling

@@ -19,6 +19,7 @@ from frontdesk.flow.expiry import finalize
 from frontdesk.flow.listening import Listening, Stopped
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices, rotation_due
+from frontdesk.flow.tenure import Tenure
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
@@ -48,11 +49,11 @@ log = get_logger(__name__)
 class RunningTurn:
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: Claim, *, has_lapsed: bool = False) -> None:
+    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure, *, has_lapsed: bool = False) -> None:
         """``has_lapsed``: it was interrupted too long ago to go on."""
         self._parts = parts
         self._has_lapsed = has_lapsed
-        self._listening = Listening(parts, claim)
+        self._listening = Listening(parts, claim, tenure)
         self._session_id = claim.turn.session_id
         self._draft: Draft | None = None
         self._prompt_tokens: Callable[[], int] = int
@@ -60,6 +61,7 @@ class RunningTurn:
         self._time = asyncio.get_running_loop().time
         self._claimed_at = self._time()
         self.claim = claim
+        self.tenure = tenure
 
     @property
     def turn(self) -> Turn:
@@ -92,6 +94,7 @@ class RunningTurn:
     async def run(self, place: Place) -> None:
         """Run it to its end; others have the place while it waits for a person."""
         turn, self._place = self.turn, place
+        await self.tenure.confirm()
         match turn.kind:
             case _ if self._has_lapsed:
                 await self._lapse()
@@ -126,6 +129,7 @@ class RunningTurn:
         viewer = await parts.conversations.shown_in(source)
         request = Request(turn=self.turn, argument=argument, viewer=viewer)
         try:
+            await self.tenure.confirm()
             reply = await command.handle(parts, request)
         except (errors.StoreError, errors.LeaseLost):
             raise
@@ -160,7 +164,7 @@ class RunningTurn:
         self, assignment: events.Assignment, draft: Draft, allowance: Allowance
     ) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
-        drafting = Drafting(self._parts, self.claim, draft, assignment.session_id)
+        drafting = Drafting(self._parts, self.claim, self.tenure, draft, assignment.session_id)
         try:
             async with drafting:
                 return await self._listening.hear(assignment, draft, self._place, allowance)
@@ -314,7 +318,7 @@ class RunningTurn:
     async def _rotate(self, rotation: Rotation) -> None:
         """The answer is safe by now; when this fails, the next message finds the session over."""
         try:
-            await rotation.carry_out()
+            await rotation.carry_out(self.tenure)
         except (errors.StoreError, errors.LeaseLost):
             raise
         except Exception:

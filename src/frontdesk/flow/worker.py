@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
@@ -14,11 +15,13 @@ from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.steadiness import Setbacks
+from frontdesk.flow.tenure import Asked, Tenure, ask, renew
 from frontdesk.flow.turns import RunningTurn, set_aside_notices
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, lanes, turns
 
-RENEW_SECONDS = 10.0
+RENEWALS = 3
+"""In the time that a lease lasts."""
 RECOVER_SECONDS = 2.0
 SIGNAL_SECONDS = 1.0
 TRIAL_CHECK_SECONDS = 0.5
@@ -32,12 +35,19 @@ TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, er
 log = get_logger(__name__)
 
 
+class Sending(NamedTuple):
+    """A delivery while it is sent."""
+
+    claim: deliveries.Claim
+    tenure: Tenure
+
+
 class Worker:
     def __init__(self, parts: Parts, node: int) -> None:
         self._parts = parts
         self._node = node
         self._running: dict[str, RunningTurn] = {}
-        self._sending: dict[str, deliveries.Claim] = {}
+        self._sending: dict[str, Sending] = {}
         self._sender = Sender(parts)
         self._setbacks = Setbacks()
         self._forgetting = Forgetting(parts)
@@ -59,18 +69,14 @@ class Worker:
             partial(self._parts.store.turns.next_due, kind),
         )
 
-    def _crew_of_deliveries(self) -> Crew[deliveries.Claim]:
+    def _crew_of_deliveries(self) -> Crew[Sending]:
         store = self._parts.store
-
-        async def claim(limit: int) -> list[deliveries.Claim]:
-            return await store.deliveries.claim(self._node, limit, self._parts.clock.now())
-
         return Crew(
             Topic.DELIVERIES,
             store.bells,
             self._parts.clock,
             self._parts.running.deliveries_at_once,
-            claim,
+            self._claim_deliveries,
             self._send,
             store.deliveries.next_due,
         )
@@ -82,7 +88,7 @@ class Worker:
                 group.create_task(crew.run())
             for job, seconds in (
                 (self._recover, RECOVER_SECONDS),
-                (self._renew, RENEW_SECONDS),
+                (self._renew, self._parts.running.lease_seconds / RENEWALS),
                 (self._acquit, TRIAL_CHECK_SECONDS),
                 (self._expire, self._parts.running.expiry_check_seconds),
                 (self._forgetting.sweep, PRUNE_SECONDS),
@@ -128,11 +134,26 @@ class Worker:
         parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
         now = parts.clock.now()
         beside = [running.turn for running in self._running.values() if not running.is_waiting]
-        claims = await parts.store.turns.claim(self._node, kind, limit, now, set_aside, beside=beside)
-        lapsed = self._continuation.has_lapsed
-        claimed = [RunningTurn(parts, claim, has_lapsed=lapsed(claim.turn, now)) for claim in claims]
-        self._running |= {running.turn.id: running for running in claimed}
+        asked, lease_seconds = ask(parts), parts.running.lease_seconds
+        claims = await parts.store.turns.claim(
+            self._node, kind, limit, now, set_aside, beside=beside, lease_seconds=lease_seconds
+        )
+        claimed = [self._begun(claim, asked) for claim in claims]
+        for running in claimed:
+            if lost := self._running.get(running.turn.id):
+                lost.lose()
+            self._running[running.turn.id] = running
         return claimed
+
+    def _begun(self, claim: turns.Claim, asked: Asked) -> RunningTurn:
+        lapsed = self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
+        return RunningTurn(self._parts, claim, Tenure(self._parts, claim.lease, asked), has_lapsed=lapsed)
+
+    async def _claim_deliveries(self, limit: int) -> list[Sending]:
+        parts, asked = self._parts, ask(self._parts)
+        seconds, now = parts.running.lease_seconds, parts.clock.now()
+        claims = await parts.store.deliveries.claim(self._node, limit, now, lease_seconds=seconds)
+        return [Sending(claim, Tenure(parts, claim.lease, asked)) for claim in claims]
 
     async def _run_turn(self, running: RunningTurn, place: Place) -> None:
         turn_id = running.turn.id
@@ -161,12 +182,18 @@ class Worker:
                 del self._running[turn_id]
             self._parts.live.tell(turn_id, None)
 
-    async def _send(self, claim: deliveries.Claim, _: Place) -> None:
-        self._sending[claim.delivery.id] = claim
+    async def _send(self, sending: Sending, _: Place) -> None:
+        delivery_id = sending.claim.delivery.id
+        if lost := self._sending.get(delivery_id):
+            lost.tenure.lose()
+        self._sending[delivery_id] = sending
         try:
-            await self._sender.send(claim)
+            await self._sender.send(sending.claim, sending.tenure)
+        except errors.LeaseLost:
+            log.warning("lease_lost", delivery=delivery_id)
         finally:
-            del self._sending[claim.delivery.id]
+            if self._sending.get(delivery_id) is sending:  # one that was lost may be here again
+                del self._sending[delivery_id]
 
     async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
         """Write as soon as the store takes it; somebody else may have the turn by then."""
@@ -224,18 +251,24 @@ class Worker:
                     running.acquit()
 
     async def _renew(self) -> None:
-        leases = [running.claim.lease for running in self._running.values()]
-        leases += [claim.lease for claim in self._sending.values()]
-        if leases:
-            await self._parts.store.turns.renew(leases)
+        held = [turn.tenure for turn in self._running.values()]
+        held += [sending.tenure for sending in self._sending.values()]
+        asked = ask(self._parts)
+        renewed = await renew(self._parts, [tenure.lease for tenure in held]) if held else ()
+        for tenure in held:
+            if tenure.lease in renewed:
+                tenure.go_on(asked)
 
     async def _let_go(self) -> None:
         """Stop what is no longer ours: while we could not be seen, others may have taken it."""
-        running = list(self._running.values())
-        held = await self._parts.store.turns.held(self._node) if running else ()
-        for each in running:
-            if each.claim.lease not in held:
-                each.lose()
+        running, sending = list(self._running.values()), list(self._sending.values())
+        held = await self._parts.store.turns.held(self._node) if running or sending else ()
+        for turn in running:
+            if turn.tenure.lease not in held:
+                turn.lose()
+        for each in sending:
+            if each.tenure.lease not in held:
+                each.tenure.lose()
 
     async def _recover(self) -> None:
         """Take over what nodes held that are gone, or have not renewed their leases."""
@@ -245,19 +278,25 @@ class Worker:
         if self._setbacks.happened(now) or gone:  # theirs may have been another time
             await store.turns.hasten(now)
         for node in gone:
-            recovered = await store.turns.recover(node, self._parts.repeatable, now)
+            recovered = await self._take_over(node, overdue=False)
             log.info("node_recovered", node=node, turns=len(recovered))
         await self._recover_overdue(gone)
 
     async def _recover_overdue(self, gone: Sequence[int]) -> None:
         """Our own leases run out when a claim was stored and its answer lost: renew what we know of first."""
-        store, now = self._parts.store, self._parts.clock.now()
-        late = set(await store.nodes.overdue()) - set(gone)
+        late = set(await self._parts.store.nodes.overdue()) - set(gone)
         if self._node in late:
             await self._renew()
         for node in late:
-            await store.turns.recover(node, self._parts.repeatable, now, overdue=True)
+            await self._take_over(node, overdue=True)
             log.warning("lease_overdue", node=node)
+
+    async def _take_over(self, node: int, *, overdue: bool) -> list[turns.Turn]:
+        parts = self._parts
+        now, seconds = parts.clock.now(), parts.running.lease_seconds
+        return await parts.store.turns.recover(
+            node, parts.repeatable, now, overdue=overdue, lease_seconds=seconds
+        )
 
     async def _expire(self) -> None:
         if not self._draining:

@@ -7,6 +7,9 @@ import msgspec
 from frontdesk.model import keys
 from frontdesk.model.sources import SessionSource
 
+LEASE_SECONDS = 30.0
+"""How long a lease lasts that nobody renews."""
+
 
 class Kind(StrEnum):
     TURN = "turn"

@@ -3,9 +3,11 @@
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.turns import Busy
 
 DAY_SECONDS = 24 * 3600
+SHORTEST_LEASE_SECONDS = 3.0
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """How long finished turns and deliveries are kept; so long a repeated event is known again."""
     prune_days: int = 0
     """After so many days without a word a conversation is forgotten; 0 means never."""
+    lease_seconds: float = LEASE_SECONDS
+    """After so long without a sign of life, others take over what a node was working on."""
     expiry_check_seconds: float = 60.0
     """How often sessions are looked for whose time is over."""
     extra_prompt: str | None = None
@@ -50,3 +54,6 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("most_waiting", "keep_days", "turns_at_once", "commands_at_once", "deliveries_at_once"):
             if getattr(self, name) < 1:
                 raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="1 or more")
+        if self.lease_seconds < SHORTEST_LEASE_SECONDS:
+            allowed = f"{SHORTEST_LEASE_SECONDS:g} or more"
+            raise errors.InvalidSetting(key="lease_seconds", value=self.lease_seconds, allowed=allowed)

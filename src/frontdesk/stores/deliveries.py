@@ -27,8 +27,10 @@ class Deliveries:
         await self._engine.write(partial(add, deliveries))
         self._bells.ring(Topic.DELIVERIES)
 
-    async def claim(self, node: int, limit: int, now: datetime) -> list[Claim]:
-        return await self._engine.write(partial(_claim, node, limit, now))
+    async def claim(
+        self, node: int, limit: int, now: datetime, lease_seconds: float = lanes.LEASE_SECONDS
+    ) -> list[Claim]:
+        return await self._engine.write(partial(_claim, node, limit, now, lease_seconds))
 
     async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None:
         more = await self._engine.write(partial(_settle, claim, settlement, now))
@@ -98,9 +100,9 @@ def recover(lane: str, repeatable: Callable[[Delivery], bool], now: datetime) ->
         yield from _settle_row(delivery, settlement, now)
 
 
-def _claim(node: int, limit: int, now: datetime) -> Work[list[Claim]]:
+def _claim(node: int, limit: int, now: datetime, lease_seconds: float) -> Work[list[Claim]]:
     claims = []
-    for lease in (yield from claim(lanes.Kind.CHAT, node, limit, now)):
+    for lease in (yield from claim(lanes.Kind.CHAT, node, limit, now, lease_seconds)):
         delivery = yield from _take_first(lease.lane)
         if delivery is None:
             yield from free(lease.lane)

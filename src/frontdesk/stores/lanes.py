@@ -9,8 +9,6 @@ from frontdesk.model.turns import State, Turn
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.work import Work, row, rows, run
 
-LEASE_SECONDS = 30
-LEASE_MICROS = LEASE_SECONDS * 1_000_000
 NEXT = {lanes.Kind.TURN: "next_queued", lanes.Kind.CONTROL: "next_queued", lanes.Kind.CHAT: "next_pending"}
 
 
@@ -27,9 +25,11 @@ def unlined(lane: str) -> Work[None]:
     yield from run("move_due", lane=lane, due_at=due_at)
 
 
-def claim(kind: lanes.Kind, node: int, limit: int, now: datetime) -> Work[list[lanes.Lease]]:
+def claim(
+    kind: lanes.Kind, node: int, limit: int, now: datetime, lease_seconds: float
+) -> Work[list[lanes.Lease]]:
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
-    found = yield from rows("claim_lanes", lease_micros=LEASE_MICROS, **values)
+    found = yield from rows("claim_lanes", lease_micros=_micros(lease_seconds), **values)
     return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
 
 
@@ -40,10 +40,18 @@ def hold(lease: lanes.Lease) -> Work[None]:
         raise errors.LeaseLost(lane=lease.lane)
 
 
-def renew(leases: Sequence[lanes.Lease]) -> Work[None]:
+def renew(leases: Sequence[lanes.Lease], lease_seconds: float) -> Work[set[lanes.Lease]]:
+    """Those that still held, and do so for longer now."""
+    held = set()
     for lease in sorted(leases, key=lambda lease: lease.lane):
         values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
-        yield from run("renew_lease", lease_micros=LEASE_MICROS, **values)
+        if (yield from row("renew_lease", lease_micros=_micros(lease_seconds), **values)):
+            held.add(lease)
+    return held
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)
 
 
 def free(lane: str) -> Work[bool]:

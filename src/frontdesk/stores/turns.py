@@ -33,7 +33,7 @@ from frontdesk.model.turns import (
 from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import arrival, lane_of
 from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import LEASE_MICROS, claim, fence, free, hold, renew, tell, tell_turn, unlined
+from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, tell_turn, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, find_turn, read_turn
 from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
@@ -71,9 +71,11 @@ class Turns:
         set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
+        lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> list[Claim]:
         # Never lazily: a claim that a server lost would have its token given out a second time.
-        return await self._engine.write(partial(_claim, node, kind, limit, now, set_aside, beside))
+        start = partial(_claim, node, kind, limit, now, set_aside, beside, lease_seconds)
+        return await self._engine.write(start)
 
     async def begin(
         self,
@@ -162,10 +164,17 @@ class Turns:
         return await self._engine.read(partial(_signals, node))
 
     async def recover(
-        self, gone: int, repeatable: Callable[[Delivery], bool], now: datetime, *, overdue: bool = False
+        self,
+        gone: int,
+        repeatable: Callable[[Delivery], bool],
+        now: datetime,
+        *,
+        overdue: bool = False,
+        lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> list[Turn]:
         query = "overdue_lanes" if overdue else "lanes_of"
-        recovered = await self._engine.write(partial(_recover, query, gone, repeatable, now))
+        start = partial(_recover, query, gone, repeatable, now, lease_seconds)
+        recovered = await self._engine.write(start)
         for topic in (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES):
             self._bells.ring(topic, far=False)
         return recovered
@@ -175,8 +184,10 @@ class Turns:
         for topic in (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES):
             self._bells.ring(topic, far=False)
 
-    async def renew(self, leases: Sequence[lanes.Lease]) -> None:
-        await self._engine.write(partial(renew, leases), lazy=True)
+    async def renew(
+        self, leases: Sequence[lanes.Lease], lease_seconds: float = lanes.LEASE_SECONDS
+    ) -> set[lanes.Lease]:
+        return await self._engine.write(partial(renew, leases, lease_seconds), lazy=True)
 
     async def held(self, node: int) -> set[lanes.Lease]:
         found = await self._engine.read(partial(rows, "held_lanes", node=node))
@@ -216,10 +227,16 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
 
 
 def _claim(
-    node: int, kind: lanes.Kind, limit: int, now: datetime, set_aside: TellTurn, beside: Sequence[Turn]
+    node: int,
+    kind: lanes.Kind,
+    limit: int,
+    now: datetime,
+    set_aside: TellTurn,
+    beside: Sequence[Turn],
+    lease_seconds: float,
 ) -> Work[list[Claim]]:
     claims: list[Claim] = []
-    for lease in (yield from claim(kind, node, limit, now)):
+    for lease in (yield from claim(kind, node, limit, now, lease_seconds)):
         turn = yield from _take_first(lease.lane, now, set_aside)
         if turn and not turn.may_begin_beside([*beside, *(each.turn for each in claims)]):
             yield from _defer(turn, now + SUSPECT_PAUSE)
@@ -452,7 +469,7 @@ def _signals(node: int) -> Work[list[Signals]]:
 
 
 def _recover(
-    query: str, gone: int, repeatable: Callable[[Delivery], bool], now: datetime
+    query: str, gone: int, repeatable: Callable[[Delivery], bool], now: datetime, lease_seconds: float
 ) -> Work[list[Turn]]:
     recovered: list[Turn] = []
     ran: list[tuple[Row, datetime]] = []
@@ -461,7 +478,7 @@ def _recover(
         if kind == lanes.Kind.CHAT:
             yield from deliveries.recover(lane, repeatable, now)
         else:
-            seen_at = now - timedelta(microseconds=max(late + LEASE_MICROS, 0))
+            seen_at = now - max(timedelta(microseconds=late, seconds=lease_seconds), timedelta(0))
             ran += [(found, seen_at) for found in (yield from rows("running_in", lane=lane))]
     verdict = yield from _judge(gone, [found for found, _ in ran])
     for found, seen_at in ran:

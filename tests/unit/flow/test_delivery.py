@@ -9,6 +9,7 @@ import pytest
 from frontdesk import Platform, SessionSource
 from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.tenure import Tenure, ask
 from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
 from frontdesk.model.lanes import Lease
 from frontdesk.model.running import Running
@@ -33,16 +34,17 @@ async def settlement_of(attempts: int, age: timedelta) -> Settlement:
     ledger = Ledger()
     parts: Any = SimpleNamespace(
         clock=SettableClock(CREATED + age),
+        elapsed=lambda: 0.0,
         running=Running(delivery_max_age_seconds=DAY.total_seconds()),
-        store=SimpleNamespace(deliveries=ledger),
+        store=SimpleNamespace(nodes=SimpleNamespace(standing=0), deliveries=ledger),
         channel_of=lambda _: None,
         repeatable=lambda _: True,
     )
     to = SessionSource(platform=Platform.TELEGRAM, chat_id="1")
     delivery = Delivery(id="d", lane="chat:1", to=to, text="x", created_at=CREATED, attempts=attempts)
-    await Sender(cast(Parts, parts)).send(
-        Claim(delivery=delivery, lease=Lease(lane="chat:1", node=1, token=1))
-    )
+    lease = Lease(lane="chat:1", node=1, token=1)
+    tenure = Tenure(parts, lease, ask(parts))
+    await Sender(cast(Parts, parts)).send(Claim(delivery=delivery, lease=lease), tenure)
     (settled,) = ledger.settled
     return settled
 

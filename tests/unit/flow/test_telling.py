@@ -13,6 +13,7 @@ from frontdesk.flow.confirmations import forms, telling
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.tenure import Tenure, ask
 from frontdesk.formats import actions, canonical
 from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status
 from frontdesk.model.deliveries import Claim, Delivery, Settlement
@@ -232,8 +233,9 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
     """Try to send it for the first time, there being no channel."""
     parts: Any = SimpleNamespace(
         clock=SettableClock(NOON),
+        elapsed=lambda: 0.0,
         running=Running(),
-        store=SimpleNamespace(deliveries=post),
+        store=SimpleNamespace(nodes=SimpleNamespace(standing=0), deliveries=post),
         confirmations=post,
         telling=told,
         channel_of=lambda _: None,
@@ -249,9 +251,9 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
         created_at=NOON,
         attempts=1,
     )
-    await Sender(cast(Parts, parts)).send(
-        Claim(delivery=tried, lease=Lease(lane=tried.lane, node=1, token=1))
-    )
+    lease = Lease(lane=tried.lane, node=1, token=1)
+    tenure = Tenure(parts, lease, ask(parts))
+    await Sender(cast(Parts, parts)).send(Claim(delivery=tried, lease=lease), tenure)
 
 
 async def test_notice_that_failed_in_the_chat_is_no_matter_where_home_was_told(

@@ -58,7 +58,7 @@ UPDATE lanes SET due_at = :now WHERE kind = :kind AND due_at > :now /*pg RETURNI
 -- name: renew_lease
 -- Its holder is at it.
 UPDATE lanes SET leased_until = micros() + :lease_micros
-WHERE name = :lane AND holder = :node AND token = :token /*pg RETURNING 1, pg_current_xact_id() AS xid */;
+WHERE name = :lane AND holder = :node AND token = :token RETURNING 1 /*pg , pg_current_xact_id() AS xid */;
 
 -- name: holders
 -- The nodes that hold lanes, and whether a lease has run out.

@@ -1,0 +1,73 @@
+"""Tenure: a lease as its holder knows it.
+
+A node that stood still does not notice. So before it does what cannot be taken back, it looks how much time
+has passed since it was given the lease: as long as that cannot have run out, nobody else has it; after that,
+the store is asked.
+"""
+
+from typing import NamedTuple
+
+from frontdesk import errors
+from frontdesk.flow.parts import Parts
+from frontdesk.model.lanes import Lease
+
+CERTAIN_SHARE = 2 / 3
+"""Of a lease. The rest is for what is begun in that certainty."""
+
+
+class Asked(NamedTuple):
+    """When the store was asked for a lease, taken before it was: the lease lasts at least from then on."""
+
+    at: float
+    standing: int | None
+
+
+def ask(parts: Parts) -> Asked:
+    return Asked(parts.elapsed(), parts.store.nodes.standing)
+
+
+class Tenure:
+    def __init__(self, parts: Parts, lease: Lease, asked: Asked) -> None:
+        self._parts = parts
+        self._asked = asked
+        self.lease = lease
+        self.is_lost = False
+
+    def lose(self) -> None:
+        """Somebody else has it."""
+        self.is_lost = True
+
+    def go_on(self, asked: Asked) -> None:
+        """The store has renewed it."""
+        self._asked = asked
+
+    async def confirm(self) -> None:
+        """Return while the lease is ours; LeaseLost when somebody else may have it.
+
+        Nothing is waited for while that is certain: whoever begins something right after this begins it in
+        the same breath. What remains is a process that is stopped in exactly between, for longer than the
+        third of a lease that is left then.
+        """
+        while not self._is_certain:
+            asked = ask(self._parts)
+            if self.is_lost or self.lease not in await renew(self._parts, [self.lease]):
+                self.lose()
+                raise errors.LeaseLost(lane=self.lease.lane)
+            self.go_on(asked)
+            if self._is_fresh:  # while the others may take us for gone, this is all that can be known
+                return
+
+    @property
+    def _is_certain(self) -> bool:
+        standing = self._parts.store.nodes.standing
+        return self._is_fresh and standing is not None and standing == self._asked.standing
+
+    @property
+    def _is_fresh(self) -> bool:
+        age = self._parts.elapsed() - self._asked.at
+        return not self.is_lost and age < self._parts.running.lease_seconds * CERTAIN_SHARE
+
+
+async def renew(parts: Parts, leases: list[Lease]) -> set[Lease]:
+    """Those of the leases that are still ours, and last from now on."""
+    return await parts.store.turns.renew(leases, lease_seconds=parts.running.lease_seconds)
