@@ -9,6 +9,7 @@ checked from outside.
 import asyncio
 import contextlib
 import itertools
+import math
 import random
 import secrets
 import signal
@@ -19,6 +20,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ import msgspec
 from frontdesk.formats import webhooks
 from frontdesk.testing import crashes
 from tests.acceptance import lab_checks, lab_main, program
-from tests.acceptance.lab_checks import Asked, Evidence, Facts, Run
+from tests.acceptance.lab_checks import Asked, Evidence, Facts, Run, Taking
 from tests.acceptance.lab_main import Note
 from tests.acceptance.lab_receiver import Receiver
 
@@ -42,7 +44,7 @@ SOONEST_STOP_SECONDS, LATEST_STOP_SECONDS = 0.5, 2.0
 """Between the order to stop and the kill: enough for a node to hear it on a busy machine."""
 AGAIN_SECONDS = 0.05
 REQUEST_SECONDS = 60.0
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
 MOST_AHEAD = 10
 LOG_LINES = 200
 TIMES = 6
@@ -50,6 +52,8 @@ RARE = ("turns.recover", "turns.requeue", "turns.rotate")
 AT_ANY_TIME, STOPPED = 0.2, 0.1
 """The shares of lives that are not told where to die, and that are asked to stop instead of being killed."""
 ORDERS = [f"{when}:{step}" for step, when in itertools.product(crashes.STEPS, crashes.When)]
+AWAKE_SECONDS, BEYOND_SECONDS = (0.5, 1.5), (0.3, 3.0)
+"""Between two freezes, and how much longer than a lease they last: the others look every two seconds."""
 ACKNOWLEDGED = (200, 202)
 TRY_AGAIN = (500, 503)
 STALE = 401
@@ -77,11 +81,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long the slow answers take."""
     drain_seconds: float = 0.5
     """How long a node that is asked to stop lets turns go on."""
+    lease_seconds: float = 30.0
+    """After so long a node that stands still is taken over."""
     clocks: bool = False
     """The nodes' clocks can be turned. By such clocks what was just interrupted may be a day old: it goes on
     all the same."""
     program: bool = False
     """Start `frontdesk run` itself, which cannot be told where to die and tells nothing of its agent."""
+
+
+class Frozen:
+    """A time in which a process stood still."""
+
+    def __init__(self, begin: float) -> None:
+        self.begin = begin
+        self.end = math.inf
 
 
 class Life:
@@ -95,6 +109,7 @@ class Life:
         self.ready = asyncio.Event()
         self.notes: list[Note] = []
         self.killed_at: float | None = None
+        self.frozen: list[Frozen] = []
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self._reading = [asyncio.create_task(self._read_notes()), asyncio.create_task(self._read_log())]
 
@@ -139,7 +154,43 @@ class Life:
             yield self._run(note, died[0] if died else self.killed_at or note.at)
 
     def _run(self, note: Note, end: float) -> Run:
-        return Run(key=note.key, turn=note.turn, node=self.name, begin=note.at, end=end)
+        """While a process stands still its agent does nothing, and whatever it still does when it wakes up
+        are steps, which are looked at one by one."""
+        end = min([end, *(frozen.begin for frozen in self.frozen if frozen.begin > note.at)])
+        steps = tuple(each.at for each in self.notes if each.what == "went on" and _is_of(each, note))
+        return Run(
+            key=note.key,
+            turn=note.turn,
+            attempt=note.attempt,
+            node=self.name,
+            begin=note.at,
+            end=end,
+            steps=steps,
+        )
+
+    def takings(self) -> Iterator[Taking]:
+        """Which attempts were over, and since when: whoever has a turn has ended all attempts before."""
+        for note in self.notes:
+            if note.what == "taken":
+                yield Taking(turn=note.turn, attempt=note.attempt, at=note.at)
+            elif note.what == "claimed":
+                for attempt in range(1, note.attempt):
+                    yield Taking(turn=note.turn, attempt=attempt, at=note.at)
+
+    def freeze(self) -> None:
+        self.frozen.append(Frozen(begin=time.monotonic()))
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.frozen[-1].end = time.monotonic()
+
+    def stood_still(self, since: float) -> bool:
+        return any(frozen.end > since for frozen in self.frozen)
+
+
+def _is_of(note: Note, begun: Note) -> bool:
+    return (note.turn, note.attempt) == (begun.turn, begun.attempt)
 
 
 class Node:
@@ -215,6 +266,10 @@ class Node:
     def clock(self) -> Path:
         return self._folder / "clock"
 
+    def stood_still(self, since: float) -> bool:
+        """Whether it was frozen at a time after that."""
+        return any(life.stood_still(since) for life in self.lives)
+
     async def stop(self) -> int | None:
         """Ask it to end; its exit code."""
         life = await self.life()
@@ -252,7 +307,7 @@ class Lab:
         if lasting:
             await lasting
 
-    async def until(self, happened: Callable[[], bool]) -> None:
+    async def until(self, happened: Callable[[], object]) -> None:
         while not happened():  # noqa: ASYNC110 - what is waited for happens in other processes
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -282,9 +337,15 @@ class Lab:
         return asked
 
     async def _insist(self, body: dict[str, str]) -> str:
-        sent = msgspec.json.encode(body)
+        sent, begin = msgspec.json.encode(body), time.monotonic()
         while True:
-            status, answer = await self._post(random.choice(self.nodes), body["id"], sent)
+            awake = [node for node in self.nodes if not node.stood_still(time.monotonic())]
+            node = random.choice(awake)
+            status, answer = await self._post(node, body["id"], sent)
+            if node.stood_still(begin):
+                begin = time.monotonic()  # nobody waits for one that stands still but those who had begun
+            elif status in ACKNOWLEDGED:
+                self._waited("an acknowledgement", begin)
             if status in ACKNOWLEDGED:
                 turn_id: str = msgspec.json.decode(answer)["turn_id"]
                 return turn_id
@@ -374,6 +435,41 @@ class Lab:
                 await self._kill(life)
             await asyncio.sleep(BETWEEN_TURNS_SECONDS)
 
+    # Nodes that stand still.
+
+    async def freeze_nodes(self, freezes: int) -> None:
+        """Freeze one node after the other beyond its lease; meanwhile people write to those that live."""
+        self.told["freezes"] = 0
+        for number in range(freezes):
+            life = await random.choice(self.nodes).life()
+            await asyncio.sleep(random.uniform(*AWAKE_SECONDS))
+            life.freeze()
+            probing = asyncio.create_task(self._probe(number, life))
+            try:
+                await asyncio.sleep(self.plan.lease_seconds + random.uniform(*BEYOND_SECONDS))
+            finally:
+                life.thaw()
+            await probing
+            self.told["freezes"] += 1
+
+    async def _probe(self, number: int, life: Life) -> None:
+        """New chats, as long as the node stands still: it cannot have them."""
+        for probe in itertools.count():
+            chat, begin = f"probe-{number}-{probe}", time.monotonic()
+            await self.ask(chat, 1, f"message of {chat}", f"echo: message of {chat}")
+            await self.until(partial(self.receiver.answered.get, chat))
+            if not life.stood_still(time.monotonic()):
+                return
+            self._waited("an answer in another chat", begin)
+            await asyncio.sleep(random.uniform(0, LOOK_SECONDS))
+
+    def _waited(self, what: str, begin: float) -> None:
+        """For people: the longest that those who are served by nodes that are awake had to wait, and how long
+        they have to on this machine when all nodes are."""
+        frozen = any(node.stood_still(begin) for node in self.nodes)
+        word = f"ms longest wait for {what} while {'a node stood still' if frozen else 'all were awake'}"
+        self.told[word] = max(self.told[word], round((time.monotonic() - begin) * 1000))
+
     # The end.
 
     async def settle(self) -> Evidence:
@@ -388,9 +484,11 @@ class Lab:
             arrived=self.receiver.arrived,
             facts=await read_facts(self._url),
             runs=[run for life in lives for run in life.runs()],
+            takings=[taking for life in lives for taking in life.takings()],
             idempotent=self.plan.idempotent,
         )
         self.told.update(lab_checks.counts(evidence))
+        self.told["stale agent starts"] = lab_checks.stale_starts(evidence)
         return evidence
 
     async def _quiet(self) -> None:
@@ -452,6 +550,7 @@ driver = "scripted"
 [gateway]
 busy_notice = false
 drain_seconds = {plan.drain_seconds}
+lease_seconds = {plan.lease_seconds}
 [session_reset]
 mode = "none"
 max_messages = {plan.max_messages}

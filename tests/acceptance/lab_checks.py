@@ -62,6 +62,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     begin: float
     end: float
+    attempt: int = 1
+    steps: tuple[float, ...] = ()
+    """When it went on after it had said something."""
+
+
+class Taking(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that was over: somebody took the turn, or had it already."""
+
+    turn: str
+    attempt: int
+    at: float
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -125,6 +136,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     arrived: list[Arrived]
     facts: Facts
     runs: list[Run]
+    takings: list[Taking] = []
     idempotent: bool = True
     """Whether the receiver knows a callback again that comes twice."""
 
@@ -132,7 +144,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 def violations(evidence: Evidence) -> list[str]:
     """Everything that must not be; nothing when all is well."""
     checks = (
-        _turns, _answers, _doubles, _order, _transcripts, _calls, _overlaps, _leftovers,
+        _turns, _answers, _doubles, _order, _transcripts, _calls, _overlaps, _stale, _leftovers,
     )  # fmt: skip
     return [each for check in checks for each in check(evidence)]
 
@@ -262,6 +274,31 @@ def _overlaps(evidence: Evidence) -> Iterator[str]:
         for before, after in pairwise(sorted(runs, key=lambda run: run.begin)):
             if after.begin < before.end:
                 yield f"two at once: {before} and {after}"
+
+
+def _stale(evidence: Evidence) -> Iterator[str]:
+    """No agent is begun, or asked to go on, with a turn that somebody else has by then."""
+    over = over_since(evidence.takings)
+    for run in evidence.runs:
+        since = over.get((run.turn, run.attempt))
+        if since is not None and run.begin > since:
+            yield f"a stale start, {run.begin - since:.3f} s after it was over: {run}"
+        elif since is not None and any(step > since for step in run.steps):
+            yield f"a stale step of {run}, which was over at {since}"
+
+
+def stale_starts(evidence: Evidence) -> int:
+    over = over_since(evidence.takings)
+    return sum(run.begin > over.get((run.turn, run.attempt), run.begin) for run in evidence.runs)
+
+
+def over_since(takings: Sequence[Taking]) -> dict[tuple[str, int], float]:
+    """For each attempt at a turn since when it was over."""
+    over: dict[tuple[str, int], float] = {}
+    for each in takings:
+        known = over.get((each.turn, each.attempt), each.at)
+        over[each.turn, each.attempt] = min(known, each.at)
+    return over
 
 
 def _leftovers(evidence: Evidence) -> Iterator[str]:

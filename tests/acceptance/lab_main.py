@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any, cast
 
 import msgspec
 import uvloop
@@ -23,7 +24,9 @@ from frontdesk.app.build import make_agent, make_channels
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Abilities, Agent, Line
+from frontdesk.contracts.store import Store, Turns
 from frontdesk.model import events
+from frontdesk.model.turns import Claim, Turn
 from frontdesk.testing import crashes
 from frontdesk.testing.crashes import When
 from frontdesk.web import server
@@ -33,7 +36,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened in a node, at a time that all processes of the machine share."""
 
     what: str
-    """``ready``, ``began``, ``ended`` or ``died``."""
+    """``ready``, ``began``, ``went on``, ``ended`` or ``died``; ``claimed`` and ``taken``: somebody got the
+    turn, or took it from whoever had that attempt."""
     at: float
     key: str = ""
     turn: str = ""
@@ -69,6 +73,7 @@ class ToldAgent:
             async with aclosing(self._agent.run(turn, line)) as stream:
                 async for event in stream:
                     yield event
+                    tell("went on", **facts)
                     self._crash.meet(When.AFTER, "agent.run")
         finally:
             tell("ended", **facts)
@@ -80,11 +85,43 @@ class ToldAgent:
         await self._agent.close()
 
 
+class ToldTurns:
+    """Turns of a store whose claims and recoveries are told."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._turns, name)
+
+    async def claim(self, *arguments: Any, **named: Any) -> list[Claim]:
+        claims = await self._turns.claim(*arguments, **named)
+        for claim in claims:
+            tell("claimed", turn=claim.turn.id, attempt=claim.turn.attempts)
+        return claims
+
+    async def recover(self, *arguments: Any, **named: Any) -> list[Turn]:
+        recovered = await self._turns.recover(*arguments, **named)
+        for turn in recovered:
+            tell("taken", turn=turn.id, attempt=turn.attempts)
+        return recovered
+
+
+class ToldStore:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.turns = ToldTurns(store.turns)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 async def run(config: settings.Config, crash: crashes.Crash) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     async with await SessionStore.open(config.store_url, config.gateway) as opened:
-        sessions = SessionStore(crashes.fragile_store(opened.store, crash), config.gateway)
+        told = cast("Store", ToldStore(opened.store))
+        sessions = SessionStore(crashes.fragile_store(told, crash), config.gateway)
         gateway = Gateway(
             sessions,
             ToldAgent(make_agent(config), crash),

@@ -16,7 +16,7 @@ from frontdesk.testing import crashes, postgres
 from tests import counts, servers
 from tests.acceptance import lab, lab_checks
 from tests.acceptance.lab import Lab, Plan
-from tests.acceptance.lab_checks import Arrived, Asked, Delivery, Evidence, Facts, Row, Run, Turn
+from tests.acceptance.lab_checks import Arrived, Asked, Delivery, Evidence, Facts, Row, Run, Taking, Turn
 
 MOST_SHOWN = 10
 
@@ -159,6 +159,28 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
         assert laboratory.nodes[0].deaths == {0: 1}
 
 
+@pytest.mark.parametrize(("lease_seconds", "reduced", "full"), [(3.0, 3, 90), (30.0, 0, 10)])
+async def test_frozen_nodes_keep_nobody_waiting_and_begin_nothing_that_is_over(
+    tmp_path: Path,
+    schema_url: str,
+    lease_seconds: float,
+    reduced: int,
+    full: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    freezes = counts.count(reduced, full)
+    if not freezes:
+        pytest.skip("half a minute for each: `make prove` does it")
+    plan = Plan(nodes=3, lease_seconds=lease_seconds, slow_seconds=0.5, pause_seconds=0.5, trouble=0)
+    async with lab.laboratory(tmp_path, schema_url, plan) as laboratory:
+        for node in laboratory.nodes:
+            await node.life()
+        await laboratory.load(until=laboratory.freeze_nodes(freezes))
+        await check(laboratory, capsys, f"PostgreSQL, frozen nodes, leases of {lease_seconds:g} s")
+        assert laboratory.told["freezes"] == freezes
+        assert laboratory.told["stale agent starts"] == 0
+
+
 @pytest.mark.parametrize("nodes", [1, 3])
 async def test_nothing_stands_still_when_clocks_are_turned(
     tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
@@ -246,6 +268,7 @@ def healthy() -> dict[str, Any]:
         "runs": [
             Run(key="k", turn=f"t{number}", node="n", begin=number, end=number + 0.5) for number in (0, 1)
         ],
+        "takings": [],
         "busy_lanes": [],
         "open_calls": [],
     }
@@ -254,7 +277,7 @@ def healthy() -> dict[str, Any]:
 def judged(idempotent: bool = True, **changed: Any) -> list[str]:
     found = healthy() | changed
     facts = Facts(**{name: found[name] for name in Facts.__struct_fields__})
-    rest = {name: found[name] for name in ("asked", "arrived", "runs")}
+    rest = {name: found[name] for name in ("asked", "arrived", "runs", "takings")}
     return lab_checks.violations(Evidence(facts=facts, idempotent=idempotent, **rest))
 
 
@@ -301,6 +324,17 @@ WRONGS: dict[str, tuple[dict[str, Any], str]] = {
         "tool calls and their results differ",
     ),
     "two turns at once": ({"runs": [replace(each, end=9.0) for each in healthy()["runs"]]}, "two at once"),
+    "agent begun with what is over": (
+        {"takings": [Taking(turn="t1", attempt=1, at=0.9)]},
+        "a stale start, 0.100 s after it was over",
+    ),
+    "agent goes on with what is over": (
+        {
+            "takings": [Taking(turn="t1", attempt=1, at=1.1)],
+            "runs": [replace(each, steps=(each.begin + 0.2,)) for each in healthy()["runs"]],
+        },
+        "a stale step",
+    ),
     "held lane": ({"busy_lanes": ["turn:k"]}, "turn:k is still held"),
     "open calls": ({"open_calls": ["s"]}, "open tool calls"),
     "unsent": (
@@ -320,13 +354,17 @@ def test_checker_finds_attempts_that_were_counted() -> None:
     found = healthy()
     evidence = Evidence(
         facts=Facts(**{name: found[name] for name in Facts.__struct_fields__}),
-        **{name: found[name] for name in ("asked", "arrived", "runs")},
+        **{name: found[name] for name in ("asked", "arrived", "runs", "takings")},
     )
     assert lab_checks.blamed(evidence) == []
     twice = replace(evidence.facts, turns=[replace(each, attempts=2) for each in evidence.facts.turns])
     assert len(lab_checks.blamed(replace(evidence, facts=twice))) == 2
     excused = replace(twice, turns=[replace(each, put_backs=1) for each in twice.turns])
     assert lab_checks.blamed(replace(evidence, facts=excused)) == []
+
+
+def test_checker_forgives_what_an_agent_did_before_it_was_over() -> None:
+    assert judged(takings=[Taking(turn="t1", attempt=1, at=1.1), Taking(turn="t1", attempt=2, at=0)]) == []
 
 
 def test_checker_forgives_repeated_callbacks_only_to_receivers_that_deduplicate() -> None:
