@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from frontdesk import errors
 from frontdesk.agents.command import Driver, Options
 from frontdesk.contracts.agents import Line
 from frontdesk.model import events
@@ -602,3 +603,17 @@ async def test_kept_process_does_not_follow_into_another_folder(make: Make, tmp_
         working_dir=str(tmp_path),
     )
     assert pids(await said(driver, turn))[0] != pid
+
+
+async def test_turn_that_somebody_else_has_is_not_handed_over(make: Make, tmp_path: Path) -> None:
+    """The program is started by then, and has heard nothing."""
+    heard = tmp_path / "heard"
+
+    async def lost() -> None:
+        raise errors.LeaseLost(lane="turn:k")
+
+    driver = make(f"if turn: open({str(heard)!r}, 'w').close()")
+    with pytest.raises(errors.LeaseLost):
+        await said(driver, assignment("hello"), Line(lost))
+    await driver.close()
+    assert not heard.exists()

@@ -226,6 +226,9 @@ class Ear(Line):
         self._line = line
         self._patience = patience
 
+    async def confirm(self) -> None:
+        await self._line.confirm()
+
     def send(self, signal: events.Signal) -> bool:
         return self._line.send(signal)
 

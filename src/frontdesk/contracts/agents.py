@@ -1,7 +1,7 @@
 """The agent: takes a turn, says what happens, listens meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -27,10 +27,20 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 class Line:
     """The way back to a running agent: decisions, steering and the wish to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, confirm: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._confirm = confirm
         self._signals: asyncio.Queue[events.Signal] = asyncio.Queue()
         self._stopping = asyncio.Event()
         self._steered: set[str] = set()
+
+    async def confirm(self) -> None:
+        """Return if the turn is still to be run here; LeaseLost when somebody else has it by now.
+
+        It was when the agent was begun. An agent that takes a while to get ready, such as a program that is
+        started, asks again right before it hands the turn over.
+        """
+        if self._confirm:
+            await self._confirm()
 
     def send(self, signal: events.Signal) -> bool:
         """Whether there was room for it; there always is for a stop."""

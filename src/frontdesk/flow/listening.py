@@ -54,7 +54,7 @@ class Listening:
         self._parts = parts
         self._claim = claim
         self._tenure = tenure
-        self._line = Line()
+        self._line = Line(tenure.confirm)
         self._task: asyncio.Task[events.Failed | None] | None = None
         self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False

@@ -32,6 +32,7 @@ class Turn:
         self._over = False
 
     async def run(self, blocks: list[prompts.Block]) -> AsyncGenerator[events.Event]:
+        await self._line.confirm()
         await self._wire.prompt(self._kept.agent_session, blocks)
         ear = asyncio.create_task(self._listen())
         try:

@@ -49,6 +49,7 @@ class Driver:
         last: events.Event | None = None
         self._running.add(process)
         try:
+            await line.confirm()
             async with aclosing(Exchange(process, turn, line, self._options).run()) as said:
                 async for last in said:
                     yield last

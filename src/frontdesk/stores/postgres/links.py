@@ -19,7 +19,7 @@ ACQUIRE_SECONDS = 30.0
 COMMAND_SECONDS = 60.0
 ROLLBACK_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
-LOCK_MILLISECONDS = 700
+LOCK_MILLISECONDS = 500
 IDLE_TRANSACTION_MILLISECONDS = 1_000
 UNREAD_MILLISECONDS = 1_500
 """A client that stands still loses its locks after so long: while it says nothing in a transaction, and while
