@@ -331,9 +331,9 @@ WRONGS: dict[str, tuple[dict[str, Any], str]] = {
     "agent goes on with what is over": (
         {
             "takings": [Taking(turn="t1", attempt=1, at=1.1)],
-            "runs": [replace(each, steps=(each.begin + 0.2,)) for each in healthy()["runs"]],
+            "runs": [replace(each, steps=(each.begin + 0.2, each.begin + 0.3)) for each in healthy()["runs"]],
         },
-        "a stale step",
+        "stale steps of",
     ),
     "held lane": ({"busy_lanes": ["turn:k"]}, "turn:k is still held"),
     "open calls": ({"open_calls": ["s"]}, "open tool calls"),
