@@ -180,8 +180,8 @@ def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, rece
         def listed(*arguments: str) -> str:
             return program.run(tmp_path, "deliveries", "list", *arguments, **desk.environment).stdout
 
-        assert wait_for(lambda: len(json.loads(listed("--json"))) == 3)
-        behind, _, first = json.loads(listed("--json"))
+        assert wait_for(lambda: len(json.loads(listed("--json"))) >= 3)
+        behind, *_, first = json.loads(listed("--json"))
         assert (first["state"] in ("pending", "sending"), first["attempts"] > 0) == (True, True)
         assert "ConnectError" in first["error"]
         assert (behind["attempts"], behind["next_try_at"]) == (0, None)

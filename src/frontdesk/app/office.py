@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from frontdesk import errors
-from frontdesk.app.health import STORE_SECONDS, find_troubles
+from frontdesk.app.health import find_troubles
 from frontdesk.app.sessions import SessionStore
 from frontdesk.app.workplace import Workplace
 from frontdesk.contracts.channels import Capabilities, Channel
@@ -29,6 +29,8 @@ from frontdesk.model.sources import ChatType, SessionSource
 if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
 
+WORK_SECONDS = 10.0
+"""How long a store in trouble is asked what it knows."""
 LIST_LIMIT = 50
 SEARCH_LIMIT = 20
 MINUTE = timedelta(minutes=1)
@@ -108,7 +110,7 @@ class Office:
     async def _work_in_trouble(self) -> Plain:
         """What is known; a store in trouble may know nothing, and then the trouble has been said."""
         try:
-            async with asyncio.timeout(STORE_SECONDS):
+            async with asyncio.timeout(WORK_SECONDS):
                 return await self._work()
         except (errors.StoreError, TimeoutError):
             return {"turns": {}, "held_back": 0, "deliveries": {}, "callbacks": {"owed": 0, "overdue": 0}}
