@@ -443,6 +443,7 @@ class Lab:
         for number in range(freezes):
             life = await random.choice(self.nodes).life()
             await asyncio.sleep(random.uniform(*AWAKE_SECONDS))
+            await self._ask_anew(f"awake-{number}")
             life.freeze()
             probing = asyncio.create_task(self._probe(number, life))
             try:
@@ -455,13 +456,16 @@ class Lab:
     async def _probe(self, number: int, life: Life) -> None:
         """New chats, as long as the node stands still: it cannot have them."""
         for probe in itertools.count():
-            chat, begin = f"probe-{number}-{probe}", time.monotonic()
-            await self.ask(chat, 1, f"message of {chat}", f"echo: message of {chat}")
-            await self.until(partial(self.receiver.answered.get, chat))
             if not life.stood_still(time.monotonic()):
                 return
-            self._waited("an answer in another chat", begin)
-            await asyncio.sleep(random.uniform(0, LOOK_SECONDS))
+            await self._ask_anew(f"probe-{number}-{probe}")
+
+    async def _ask_anew(self, chat: str) -> None:
+        """A message in a new chat, and its answer."""
+        begin = time.monotonic()
+        await self.ask(chat, 1, f"message of {chat}", f"echo: message of {chat}")
+        await self.until(partial(self.receiver.answered.get, chat))
+        self._waited("an answer in a new chat", begin)
 
     def _waited(self, what: str, begin: float) -> None:
         """For people: the longest that those who are served by nodes that are awake had to wait, and how long

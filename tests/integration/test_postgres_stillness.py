@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
 
 import asyncpg
 import pytest
 
-from frontdesk.stores.postgres import links, retries
+from frontdesk.stores.postgres import links, open_store, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.work import Work, row, run
@@ -189,3 +190,30 @@ async def test_lock_that_others_have_for_long_is_waited_for(url: str) -> None:
         assert not waiting.done()
         let_go()
         assert await waiting == "passed"
+
+
+async def test_node_knows_that_others_may_have_taken_it_for_gone(url: str) -> None:
+    store = await open_store(url)
+    try:
+        await store.nodes.join("test", datetime.now(UTC))
+        before = store.nodes.standing
+        assert before is not None
+        await end_listener(url)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while store.nodes.standing in (None, before):  # noqa: ASYNC110 - it happens in the server
+                await asyncio.sleep(0.01)
+    finally:
+        await store.close()
+
+
+async def end_listener(url: str) -> None:
+    """Cut the connection that shows that a node lives."""
+    address = parse_url(url)
+    connection = await asyncpg.connect(address.dsn)
+    ended = await connection.fetchval(
+        "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN pg_locks l USING (pid)"
+        " WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.classid = $1::bigint::oid",
+        await connection.fetchval("SELECT hashtext($1)::bigint & 4294967295", f"frontdesk_{address.schema}"),
+    )
+    assert ended
+    await connection.close()
