@@ -40,8 +40,9 @@ PORTS = range(10_000, 32_768)  # below those for outgoing connections, which cou
 PATIENCE_SECONDS = 90.0
 CRASH_SECONDS = 3.0
 LATEST_KILL_SECONDS = (0.0, 0.05, 0.5)
-SOONEST_STOP_SECONDS, LATEST_STOP_SECONDS = 0.5, 2.0
-"""Between the order to stop and the kill: enough for a node to hear it on a busy machine."""
+LATEST_STOP_SECONDS = 2.0
+STOPPING_SECONDS = (2.0, 4.5)
+"""Between the order to stop and the kill: docker waits for ten. A busy machine hears the order late."""
 AGAIN_SECONDS = 0.05
 REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 0.05
@@ -414,7 +415,7 @@ class Lab:
             await asyncio.sleep(random.uniform(0, LATEST_STOP_SECONDS))
             with contextlib.suppress(ProcessLookupError):
                 life.process.send_signal(signal.SIGTERM)
-            await asyncio.sleep(random.uniform(SOONEST_STOP_SECONDS, LATEST_STOP_SECONDS))
+            await asyncio.sleep(random.uniform(*STOPPING_SECONDS))
             stopped = life.process.returncode is not None
             life.kill()
             await life.ended()

@@ -62,6 +62,8 @@ async def _run(loaded: Config, chat: bool) -> None:
             socket=sockets.socket_of(loaded.home),
         )
         async with serving as address, joined.serving() as confirming:
+            if orders and orders.are_heard:
+                return  # before any turn is begun
             await gateway.start()
             heap.settle()
             _tell_of_upgrade(gateway.parts.store.upgraded)
@@ -113,6 +115,10 @@ class Orders:
             loop.add_signal_handler(number, self._tell)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup wants
             loop.add_signal_handler(signal.SIGHUP, self._tell)
+
+    @property
+    def are_heard(self) -> bool:
+        return self._told.is_set()
 
     def _tell(self) -> None:
         if self._told.is_set() and self._hurry:
