@@ -1,9 +1,8 @@
 """Bounds around any agent: how long, how much, how often. The same interface outside."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -65,19 +64,18 @@ class Bounded:
 
     async def release(self, session_id: str) -> None:
         """What an agent cannot free in time keeps no conversation waiting."""
-        release = partial(self._agent.release, session_id)
-        await _clean_up("release_failed", release, self._limits.release_seconds, session=session_id)
+        try:
+            async with asyncio.timeout(self._limits.release_seconds):
+                await self._agent.release(session_id)
+        except Exception:
+            log.exception("release_failed", session=session_id)
 
     async def close(self) -> None:
-        await _clean_up("agent_close_failed", self._agent.close, self._limits.close_seconds)
-
-
-async def _clean_up(failure: str, clean: Callable[[], Awaitable[None]], seconds: float, **facts: str) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await clean()
-    except Exception:
-        log.exception(failure, **facts)
+        try:
+            async with asyncio.timeout(self._limits.close_seconds):
+                await self._agent.close()
+        except Exception:
+            log.exception("agent_close_failed")
 
 
 async def close_iterator(iterator: AsyncIterator[events.Event], seconds: float) -> None:

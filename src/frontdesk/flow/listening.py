@@ -177,7 +177,7 @@ class Listening:
                 await conversations.begin_background(key, work.name, work.seconds)
             else:
                 await conversations.end_background(key, work.name)
-        except errors.InvalidInput as refusal:
+        except (errors.InvalidInput, errors.UnknownSession) as refusal:
             log.warning("background_refused", turn=self._claim.turn.id, why=str(refusal))
 
     async def _ask(self, approval: events.Approval) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, timedelta, tzinfo
 
 from msgspec.structs import replace
 
+from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
@@ -112,6 +113,8 @@ class Service:
             begun_at=now,
             until=now + timedelta(seconds=background.check_seconds(seconds)),
         )
+        if await self._store.sessions.current(key) is None:
+            raise errors.UnknownSession(session_id=key)
         await self._store.background.begin(work)
         return work
 
