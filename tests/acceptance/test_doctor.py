@@ -80,6 +80,15 @@ def test_port_that_another_program_has_is_a_warning(home: Path) -> None:
     assert "another program" in found["confirmations"][1]
 
 
+def test_public_port_that_another_program_has_is_a_warning_that_says_what_to_do(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        configure(home, f"[server]\nport = {port}\n")
+        verdict, text = examined(home)["address"]
+    assert verdict == "warning"
+    assert text.startswith(f"Port {port} of 127.0.0.1 is in use by another program. Stop that one, or")
+
+
 def test_service_of_another_home_is_another_program(home: Path) -> None:
     other = home / "other"
     other.mkdir()

@@ -1,10 +1,8 @@
 """``frontdesk doctor``: what stands in the way of running, and what to do about it."""
 
 import asyncio
-import errno
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from frontdesk.cli import one_line, output
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Verdict
 from frontdesk.config import Config
+from frontdesk.web import ports
 
 LEAST_FREE_MIB = 500
 IN_USE = "in use by the running gateway"
@@ -227,10 +226,9 @@ def _git(loaded: Config) -> Finding:
 def _port(loaded: Config) -> Finding:
     where = f"{loaded.host}:{loaded.port}"
     try:
-        with socket.create_server((loaded.host, loaded.port)):
+        with ports.listening(loaded.host, loaded.port):
             return Finding(check="address", text=f"{where} is free")
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE and _gateway_runs(loaded):
+    except errors.CannotListen as error:
+        if isinstance(error, errors.AddressInUse) and _gateway_runs(loaded):
             return Finding(check="address", text=f"{where}, {IN_USE}")
-        text = f"{where}: {error.strerror or error}"
-        return Finding(check="address", verdict=Verdict.WARNING, text=text)
+        return Finding(check="address", verdict=Verdict.WARNING, text=one_line(error))
