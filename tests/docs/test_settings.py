@@ -26,6 +26,10 @@ def test_every_setting_and_its_variable_are_on_the_page(setting: Setting) -> Non
     assert f"### `{setting.name}`" in page or f"`{setting.parts[-1]}`" in page
 
 
+def test_settings_without_a_variable_name_none() -> None:
+    assert "`None`" not in PAGE.read_text(encoding="utf-8")
+
+
 def test_every_setting_says_what_it_is_for() -> None:
     assert not [setting.name for setting in SETTINGS if not setting.help.endswith(".")]
 

@@ -30,9 +30,9 @@ enabled = true
 home_channel = {{ chat_id = "12345", name = "Operations" }}
 ```
 
-Each setting also has an environment variable, which wins over the file. There `true` and `false` may be `yes`
-and `no`, `on` and `off` or `1` and `0`; a list is written with commas (`webhook,api_server`), an empty one as
-`[]`; an empty variable sets nothing.
+Each setting has an environment variable, too, except those of a single chat. It wins over the file. There `true`
+and `false` may be `yes` and `no`, `on` and `off` or `1` and `0`; a list is written with commas
+(`webhook,api_server`), an empty one as `[]`; an empty variable sets nothing.
 
 A setting that does not exist is an error, and so is a value that is not allowed: `frontdesk config check`
 says so, and also which variables begin with `{settings.VARIABLE_PREFIX}` and set nothing.
@@ -78,6 +78,7 @@ SECTIONS = {
         f'For one chat, written `"platform:chat_id"`, such as `"telegram:-100123"`. {OVERRIDE} These settings'
         " have no environment variables."
     ),
+    "chats.<chat>": "For one chat or topic: see [context](context.md#instructions-of-a-chat).",
     "platforms.<platform>": "One table for each platform, such as `[platforms.telegram]`.",
     "channels.<platform>": (
         "Who may use a platform; nobody, unless something here or an administrator lets them in. See"
@@ -111,11 +112,9 @@ def _table_of(setting: Setting) -> str:
 
 
 def _entry(setting: Setting) -> str:
-    facts = [
-        f"- Allowed: {setting.kind.allowed}",
-        f"- Default: {_default(setting)}",
-        f"- Variable: `{setting.variable}`{f', or `{setting.alias}`' if setting.alias else ''}",
-    ]
+    facts = [f"- Allowed: {setting.kind.allowed}", f"- Default: {_default(setting)}"]
+    if setting.variable:
+        facts.append(f"- Variable: `{setting.variable}`{f', or `{setting.alias}`' if setting.alias else ''}")
     if setting.secret:
         facts.append("- A password in it is never shown.")
     return f"### `{setting.name}`\n\n{setting.help}\n\n" + "\n".join(facts) + "\n"

@@ -333,6 +333,7 @@ REFUSALS = (
     errors.NotAllowed(who="x", rule="x"),
     errors.InvalidInput(what="x", why="x"),
     errors.Unroutable(key="x"),
+    errors.TooManyWaiting(waiting=1),
 )
 
 

@@ -53,6 +53,11 @@ async def choosy(turn: events.Assignment, line: Line) -> str:
     return "heard"
 
 
+async def careful(turn: events.Assignment, line: Line) -> str:
+    await line.confirm()
+    return "mine"
+
+
 async def cut_off(turn: events.Assignment, line: Line) -> str:
     raise ConnectionResetError
 
@@ -87,6 +92,10 @@ async def test_texts_and_events_are_mixed_up_to_the_end() -> None:
         events.Details(fields={"reasoning": "b"}),
         events.Done(finish_reason="length"),
     ]
+
+
+async def test_function_can_ask_whether_the_turn_is_still_its_own() -> None:
+    assert answer(await said(driver("careful"), assignment("hello"))) == "mine"
 
 
 @pytest.mark.parametrize(("name", "text"), [("holder", "called"), ("holder.method", "agent")])

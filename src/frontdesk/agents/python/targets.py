@@ -51,6 +51,9 @@ class Kept(Line):
         self._line = line
         self.given_up = False
 
+    async def confirm(self) -> None:
+        await self._line.confirm()
+
     def send(self, signal: events.Signal) -> bool:
         return self._line.send(signal)
 
