@@ -30,8 +30,8 @@ enabled = true
 home_channel = {{ chat_id = "12345", name = "Operations" }}
 ```
 
-Each setting has an environment variable, too, except those of a single chat. It wins over the file. There `true`
-and `false` may be `yes` and `no`, `on` and `off` or `1` and `0`; a list is written with commas
+Each setting has an environment variable, too, except those of a single chat. It wins over the file. There
+`true` and `false` may be `yes` and `no`, `on` and `off` or `1` and `0`; a list is written with commas
 (`webhook,api_server`), an empty one as `[]`; an empty variable sets nothing.
 
 A setting that does not exist is an error, and so is a value that is not allowed: `frontdesk config check`
