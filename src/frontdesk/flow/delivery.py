@@ -39,6 +39,8 @@ class Sender:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._late: dict[Receiver, dict[str, Delivery]] = {}
+        self._hastened: set[str] = set()
+        """Those that were tried sooner because another one had arrived."""
 
     async def send(self, claim: Claim, tenure: Tenure) -> None:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
@@ -56,14 +58,21 @@ class Sender:
 
     async def _note_receiver(self, delivery: Delivery, outcome: Outcome, settlement: Settlement) -> None:
         """Whoever takes one answer takes the others, too: those that wait for another try are due at once.
-        When the receiver itself has said how long to wait, that holds."""
+        When the receiver itself has said how long to wait, that holds; and one that is refused even then
+        waits as it would alone, however many others arrive."""
         late = self._late.setdefault((str(delivery.to.platform), delivery.to.account), {})
         late.pop(delivery.id, None)
+        if settlement.state is not State.PENDING:
+            self._hastened.discard(delivery.id)
         asked = isinstance(outcome, NotSent) and outcome.retry_after_seconds is not None
-        if settlement.state is State.PENDING and not asked and len(late) < MOST_REMEMBERED:
+        hastens = not asked and delivery.id not in self._hastened
+        if settlement.state is State.PENDING and hastens and len(late) < MOST_REMEMBERED:
             late[delivery.id] = delivery
         elif settlement.state is State.SENT and late:
             again = list(late.values())
+            if len(self._hastened) > MOST_REMEMBERED:  # other nodes have sent most of them
+                self._hastened.clear()
+            self._hastened.update(late)
             late.clear()
             try:
                 await self._parts.store.deliveries.bring_forward(again, self._parts.clock.now())
