@@ -1,6 +1,7 @@
 """``frontdesk init`` writes what works, and ``doctor`` tries what ``run`` will need."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,14 @@ def written(home: Path) -> dict[str, Any]:
     file = home / ".frontdesk" / "frontdesk.toml"
     agent: dict[str, Any] = tomllib.loads(file.read_text())["agent"]
     return agent
+
+
+def test_file_explains_itself_with_commands_and_not_with_pages_that_a_package_lacks(tmp_path: Path) -> None:
+    text = program.run(tmp_path, "init", "--print", "--offline").stdout
+    named = re.findall(r"`frontdesk ([a-z ]+)`", text)
+    assert "config reference" in named
+    assert all(program.run(tmp_path, *command.split(), "--help").returncode == 0 for command in named)
+    assert ".md" not in text
 
 
 @pytest.mark.parametrize("variable", ["OLLAMA_HOST", "OPENAI_BASE_URL"])

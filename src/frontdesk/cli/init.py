@@ -18,8 +18,8 @@ from frontdesk.config import settings
 
 HEAD = """\
 # frontdesk's configuration. `frontdesk config show` prints every value that holds, `frontdesk config check`
-# finds mistakes, and docs/settings.md explains each setting. Secrets never stand in this file: it names
-# the environment variables that hold them.
+# finds mistakes, and `frontdesk config reference` explains each setting. Secrets never stand in this file: it
+# names the environment variables that hold them.
 """
 LOCAL = """\
 [agent]
