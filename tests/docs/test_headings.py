@@ -60,6 +60,16 @@ def test_every_heading_of_the_errors_is_an_error() -> None:
     assert set(pages.headings(DOCS / "errors.md")) == {"Errors", *ERRORS}
 
 
+def test_every_error_stands_under_what_it_is_one_of() -> None:
+    above = root = errors.FrontdeskError
+    for marks, name in re.findall(r"^(##+) (\w+)$", pages.read(DOCS / "errors.md"), re.MULTILINE):
+        error = getattr(errors, name)
+        if marks == "##":
+            assert root in (error, *error.__bases__), name
+            above = error
+        assert issubclass(error, above), name
+
+
 @pytest.mark.parametrize("name", frontdesk.__all__)
 def test_every_public_name_is_mentioned(name: str) -> None:
     assert re.search(rf"\b{name}\b", TEXT)
