@@ -169,6 +169,8 @@ def test_database_that_is_taken_away_is_told(tmp_path: Path, receiver: Receiver,
         assert code == 503
         assert ("damaged" if fate == "truncated" else "taken away") in told
         desk.assert_not_ready()
+        found = program.run(tmp_path, "doctor", **desk.environment).stdout
+        assert re.search(r"confirmations +served at", found)
 
 
 def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, receiver: Receiver) -> None:

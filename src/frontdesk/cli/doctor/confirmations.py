@@ -78,7 +78,12 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
     """The service of this home, which runs."""
 
     served_at: str | None
-    waiting: int
+    pending: int | None
+    """None when its store is in trouble."""
+
+    @property
+    def waiting(self) -> str:
+        return "nobody knows how many are" if self.pending is None else str(self.pending)
 
     def has(self, port: int) -> bool:
         return self.served_at is not None and urlsplit(self.served_at).port == port
@@ -95,8 +100,9 @@ def find_own(loaded: Config) -> Own | None:
             httpx.Client(transport=httpx.HTTPTransport(uds=address), timeout=SECONDS) as client,
         ):
             answer = client.get(f"{reaching.OWN}/health")
-            return Own(served_at=answer.headers.get(SERVED_AT), waiting=answer.json()["pending_count"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            pending = answer.json().get("pending_count")
+            return Own(served_at=answer.headers.get(SERVED_AT), pending=pending)
+    except (httpx.HTTPError, ValueError, AttributeError):
         return None
 
 
