@@ -158,6 +158,16 @@ def test_bounds_on_the_pages_are_those_of_the_code(page: str, text: str) -> None
     assert text in pages.read(DOCS / page)
 
 
+def test_every_table_of_the_stores_is_on_the_page_of_the_design() -> None:
+    scripts = (pages.ROOT / "src" / "frontdesk" / "stores").glob("*/migrations/*.sql")
+    source = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
+    made = set(re.findall(r"^CREATE (?:UNLOGGED |VIRTUAL )?TABLE (\w+)", source, re.MULTILINE))
+    gone = set(re.findall(r"^(?:ALTER TABLE (?=\w+ RENAME TO)|DROP TABLE )(\w+)", source, re.MULTILINE))
+    renamed = set(re.findall(r" RENAME TO (\w+)", source))
+    design = pages.read(DOCS / "design.md")
+    assert {name for name in made - gone | renamed if f"`{name}`" not in design} == set()
+
+
 def test_log_events_are_in_the_table_of_events() -> None:
     files = (file for file in (pages.ROOT / "src").rglob("*.py") if file.name != "logs.py")
     source = (file.read_text(encoding="utf-8") for file in files)
