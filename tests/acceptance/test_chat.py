@@ -442,7 +442,7 @@ def test_command_that_waits_does_not_keep_the_question_from_being_answered(home:
         seat.type("!approve rotate Rotate it after all?\n")
         seat.read_until(ALLOW)
         seat.type("/title A fine title\n")
-        assert "'/title A fine title' waits" in seat.read_until(ALLOW)
+        assert "is queued and comes next" in seat.read_until(ALLOW)
         seat.type("yes\n")
         seat.read_until("approved: rotate")
         assert "A fine title" in seat.read_until(PROMPT)

@@ -83,3 +83,13 @@ async def test_order_without_a_message_asks_for_one(house: House, command: str) 
 async def test_text_after_the_order_is_taken_as_it_is(house: House) -> None:
     text = "first line\n\n  second, " + "long " * 500
     assert await house.ask(f"/queue {text}") == f"echo: {text.strip()}"
+
+
+@pytest.mark.parametrize("mode", Busy)
+async def test_command_that_has_to_wait_says_so(store_url: str, mode: Busy) -> None:
+    async with open_house(store_url, running=Running(busy_mode=mode, drain_seconds=1.0)) as house:
+        first = await begun(house, "!sleep 1; !say done")
+        second = await house.say("/export")
+        assert (await house.finished(second.turn_id)).state is turns.State.DONE
+        assert (await house.finished(first)).state is turns.State.DONE
+        assert (await house.notebook.wait_for(1, "notice"))[0] == intake.BUSY_NOTICES[Busy.QUEUE]

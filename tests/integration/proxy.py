@@ -52,8 +52,12 @@ class Proxy:
         self.hearing.set()
 
     def plan_once(self, trouble: Trouble) -> None:
-        plan = iter([trouble])
-        self.plan = lambda: next(plan, None)
+        """What is cut is cut once: a transaction may begin on a connection that was cut just before, and then
+        begins anew. What hangs never tells."""
+        plan, cuts = iter([trouble]), self.cuts
+        self.plan = lambda: (
+            next(plan, None) if isinstance(trouble, Hang) else trouble if self.cuts == cuts else None
+        )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -1,5 +1,6 @@
 """What the SQLite store says of its condition, and what it refuses to open."""
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -114,6 +115,20 @@ async def test_file_that_is_gone_is_found_without_a_message(path: Path, fate: st
         if fate == "moved":
             move(aside, path)
             assert await refusal(service) is None
+
+
+async def test_what_was_refused_while_the_file_was_away_is_written_once_at_most(path: Path) -> None:
+    async with opened(path) as service:
+        session = await service.get_or_create_session(direct())
+        aside = path.with_name("aside.db")
+        move(path, aside)
+        rows = [{"role": "user", "content": f"message {number}"} for number in range(20)]
+        writes = [service.append_to_transcript(session.session_id, row) for row in rows]
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {errors.DatabaseGone}
+        move(aside, path)
+        written = [row["content"] for row in await service.load_transcript(session.session_id)]
+        assert len(written) == len(set(written))
 
 
 @pytest.mark.parametrize("kept", [0, 4096, 40_960])

@@ -122,9 +122,10 @@ class Intake:
         most = self._parts.running.most_waiting
         if queued >= most:
             raise errors.TooManyWaiting(waiting=queued)
-        if turn.kind is Kind.COMMAND:
-            return Admission(interrupts=registry.stops_turn(turn.text))
-        mode = self._mode(self._parts.running.busy_mode, running, queued)
+        if turn.kind is Kind.COMMAND and registry.stops_turn(turn.text):
+            return Admission(interrupts=True)
+        usual = Busy.QUEUE if turn.kind is Kind.COMMAND else self._parts.running.busy_mode
+        mode = self._mode(usual, running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
         first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
         text = WAITING_NOTICE if running and running.state is turns.State.WAITING else BUSY_NOTICES[mode]

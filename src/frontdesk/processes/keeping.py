@@ -54,7 +54,8 @@ class Keeper:
         self._groups[group] = self._folder / (seen.mark if seen else str(group))
         self._tell("+", group)
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder.parent, self._folder):  # parents would get the usual permissions
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._groups[group].touch()
         except OSError as error:
             log.warning("program_not_recorded", pid=group, why=str(error))

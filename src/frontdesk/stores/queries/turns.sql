@@ -136,5 +136,5 @@ DELETE FROM turns WHERE number IN (
 SELECT COUNT(*) FROM turns WHERE state = 'queued' AND error = :why;
 
 -- name: count_turns
--- How many turns are in each state that is not final.
-SELECT state, COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') GROUP BY state;
+-- How many turns of people are in each state that is not final; not what hooks are told again.
+SELECT state, COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND kind <> 'hook' GROUP BY state;

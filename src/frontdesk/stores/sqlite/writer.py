@@ -121,7 +121,7 @@ class Writer:
         except apsw.Error as error:
             self._sync_failed |= is_failed_sync(error)
             self._roll_back()
-            if len(group) == 1:
+            if len(group) == 1 or isinstance(error, FileGone | FileCut):  # those were committed, somewhere
                 return self._fail(group, error)
         return [job for single in group for job in self._commit([single])]
 
