@@ -10,7 +10,7 @@ LOCAL := $(VENV)/local
 DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
-# Tests wait more than they work: a few at a time, each file by one process.
+# Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
 JOBS ?= 3
 
 BROWSERS := chromium chromium-browser google-chrome
@@ -34,7 +34,7 @@ run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in th
 	$(BIN)/frontdesk run --chat $(ARGS)
 
 test: $(DEV) $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
-	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(DEV) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

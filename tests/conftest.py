@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -25,6 +26,12 @@ os.umask(0o022)
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests run on the loop that the program runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The laboratory first, since it takes longest and mostly waits; then the files with the most tests."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name != "test_lab.py", -tests[item.path], str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -159,7 +159,7 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
         assert laboratory.nodes[0].deaths == {0: 1}
 
 
-@pytest.mark.parametrize(("lease_seconds", "reduced", "full"), [(3.0, 3, 90), (30.0, 0, 10)])
+@pytest.mark.parametrize(("lease_seconds", "reduced", "full"), [(3.0, 2, 90), (30.0, 0, 10)])
 async def test_frozen_nodes_keep_nobody_waiting_and_begin_nothing_that_is_over(
     tmp_path: Path,
     schema_url: str,
@@ -191,7 +191,7 @@ async def test_nothing_stands_still_when_clocks_are_turned(
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
     plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
-        await laboratory.load(until=laboratory.turn_clocks(counts.count(4, 100)))
+        await laboratory.load(until=laboratory.turn_clocks(counts.count(3, 100)))
         await check(laboratory, capsys, f"Clocks turned, {nodes} nodes")
 
 
@@ -203,7 +203,7 @@ async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
     plan = Plan(nodes=nodes, program=nodes == 1, slow_seconds=6.0, drain_seconds=5.0, trouble=0)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
-        await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(4, 100)))
+        await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(2, 100)))
         evidence = await check(laboratory, capsys, f"SIGTERM, then SIGKILL, {nodes} nodes")
     assert lab_checks.blamed(evidence) == []
     assert laboratory.told["turns set aside"] == 0

@@ -17,6 +17,13 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.testing import channels
 
 MAILBOX = Platform.SIGNAL
+REFUSALS = (
+    errors.StoreError,
+    errors.NotAllowed,
+    errors.InvalidInput,
+    errors.Unroutable,
+    errors.TooManyWaiting,
+)
 WAIT_SECONDS = 0.05
 
 
@@ -66,7 +73,7 @@ class Channel:
             letter = await self.mailbox.letters.get()
             try:
                 await desk.accept(self.read(letter.event))
-            except (errors.StoreError, errors.NotAllowed, errors.InvalidInput, errors.Unroutable):
+            except REFUSALS:
                 letter.confirmed.set_result(False)
             else:
                 letter.confirmed.set_result(True)
