@@ -95,7 +95,7 @@ def test_long_paste_arrives_whole(home: Path) -> None:
         screen.paste(pasted)
         screen.wait(lambda seen: seen.last.endswith("end"))
         screen.type(ENTER)
-        screen.wait(lambda seen: seen.lines[-1:] == [">"] and seen.lines[-2].endswith("end"))
+        screen.wait(lambda seen: seen.lines[-1:] == [">"] and "".join(seen.lines[-2:-1]).endswith("end"))
         leave(screen)
     assert said(home, "long paste") == [pasted]
 
@@ -316,7 +316,7 @@ def test_other_windows_characters_and_lengths_break_nothing(home: Path) -> None:
         screen.wait_for("echo: 漢字")
         screen.paste("!say " + "word " * 4_000 + "end")
         screen.type(ENTER)
-        screen.wait(lambda seen: seen.lines[-1:] == [">"] and seen.lines[-2].endswith("end"))
+        screen.wait(lambda seen: seen.lines[-1:] == [">"] and "".join(seen.lines[-2:-1]).endswith("end"))
         screen.resize(3, 2)
         screen.type(f"tiny{ENTER}")
         screen.resize(80, 30)

@@ -24,7 +24,7 @@ CHAT_9 = {"platform": "webhook", "chat_type": "group", "chat_id": "9"}
 DM_OF = {"platform": "webhook", "user_id": "cleo"}
 AT_X = {"platform": "webhook", "chat_type": "group", "chat_id": CHAT, "user_id": "@x"}
 X = {"platform": "webhook", "chat_type": "group", "chat_id": CHAT, "user_id": "x"}
-PLUGGED = {"platform": "carrier-pigeon", "chat_type": "group", "chat_id": "loft", "user_id": "ann"}
+PLUGGED = {"platform": "bottle-post", "chat_type": "group", "chat_id": "loft", "user_id": "ann"}
 TELEGRAM = {"platform": "telegram", "chat_type": "group", "chat_id": "-1", "user_id": "7"}
 
 NOW = {
@@ -34,7 +34,7 @@ NOW = {
     "a person without a chat": (DM_OF, "agent:main:webhook:dm:@cleo"),
     "a person called @x": (AT_X, "agent:main:webhook:group:a%2Fb:@%40x"),
     "a person called x": (X, "agent:main:webhook:group:a%2Fb:@x"),
-    "a platform that nobody registered": (PLUGGED, "agent:main:carrier-pigeon:group:loft:@ann"),
+    "a platform that nobody registered": (PLUGGED, "agent:main:bottle-post:group:loft:@ann"),
     "a platform whose ids are its own": (TELEGRAM, "agent:main:telegram:group:-1:7"),
 }
 
@@ -279,4 +279,4 @@ async def test_entry_that_tells_nothing_of_its_origin_stays_as_it_is(old: OldSto
 
 
 def test_platform_is_one_that_nobody_registered() -> None:
-    assert Platform.parse("carrier-pigeon") is None
+    assert Platform.parse("bottle-post") is None
