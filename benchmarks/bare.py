@@ -98,7 +98,7 @@ async def work_off(url: str, node: int) -> None:
     store = await open_bare(url)
     places = asyncio.Semaphore(AT_ONCE)
     pending: set[asyncio.Task[None]] = set()
-    while claims := await store.turns.claim(node + 1_000, lanes.Kind.TURN, AT_ONCE, _now(), lambda _: ()):
+    while claims := await store.turns.claim(node + 1_000, lanes.LaneKind.TURN, AT_ONCE, _now(), lambda _: ()):
         for claim in claims:
             await places.acquire()
             task = asyncio.create_task(_turn(store, claim))
@@ -109,7 +109,7 @@ async def work_off(url: str, node: int) -> None:
     await store.close()
 
 
-async def _turn(store: SqlStore, claim: turns.Claim) -> None:
+async def _turn(store: SqlStore, claim: turns.TurnClaim) -> None:
     turn, session_id = claim.turn, f"s-{claim.turn.id}"
     now = _now()
     await store.sessions.settle(
@@ -130,7 +130,7 @@ async def _turn(store: SqlStore, claim: turns.Claim) -> None:
         created_at=now,
     )
     ending = turns.Ending(
-        state=turns.State.DONE, session_id=session_id, messages=(reply,), deliveries=(delivery,)
+        state=turns.TurnState.DONE, session_id=session_id, messages=(reply,), deliveries=(delivery,)
     )
     await store.turns.finish(claim, ending, _now())
 

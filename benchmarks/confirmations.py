@@ -16,11 +16,11 @@ from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.model import audit
-from frontdesk.model.confirmations import MOST_PENDING, Caller, Kind, Settings
+from frontdesk.model.confirmations import MOST_PENDING, Caller, CallerKind, Settings
 from frontdesk.testing import postgres
 
-AGENT = Caller(id="token:agent", kind=Kind.AGENT)
-ANN = Caller(id="token:ann", kind=Kind.APPROVER)
+AGENT = Caller(id="token:agent", kind=CallerKind.AGENT)
+ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
 UNLIMITED = Settings(rate_limit=10**9)
 PAYLOAD = b'{"action":"send","details":{"text":"%s"}}' % (b"x" * 300)
 HASH = "0" * 64
@@ -167,8 +167,8 @@ async def verification(folder: Path, quick: bool) -> AsyncIterator[Result]:  # n
 def _log(count: int) -> list[audit.Row]:
     rows: list[audit.Row] = []
     for number in range(count):
-        entry = audit.Entry(
-            kind=audit.Kind.SUBMITTED, at=START, actor="token:agent", confirmation_id=f"c_{number}"
+        entry = audit.AuditEntry(
+            kind=audit.AuditKind.SUBMITTED, at=START, actor="token:agent", confirmation_id=f"c_{number}"
         )
         rows.append(audit.chained(entry, rows[-1] if rows else None))
     return rows

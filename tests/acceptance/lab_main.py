@@ -26,7 +26,7 @@ from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Abilities, Agent, Line
 from frontdesk.contracts.store import Store, Turns
 from frontdesk.model import events
-from frontdesk.model.turns import Claim, Turn
+from frontdesk.model.turns import Turn, TurnClaim
 from frontdesk.testing import crashes
 from frontdesk.testing.crashes import When
 from frontdesk.web import server
@@ -94,7 +94,7 @@ class ToldTurns:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._turns, name)
 
-    async def claim(self, *arguments: Any, **named: Any) -> list[Claim]:
+    async def claim(self, *arguments: Any, **named: Any) -> list[TurnClaim]:
         claims = await self._turns.claim(*arguments, **named)
         for claim in claims:
             tell("claimed", turn=claim.turn.id, attempt=claim.turn.attempts)

@@ -119,7 +119,7 @@ class Asker:
     async def rules(self) -> Sequence[Rule]:
         return await self.kept.rules(self.clock.now())
 
-    async def entries(self) -> list[audit.Entry]:
+    async def entries(self) -> list[audit.AuditEntry]:
         """The whole log, oldest first."""
         return [row.entry for row in await self.kept.audit_rows(0, 10**6)]
 

@@ -8,7 +8,7 @@ import pytest
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
 from frontdesk.model.access import Access, Role
 from frontdesk.model.confirmations import Status
-from frontdesk.model.turns import State
+from frontdesk.model.turns import TurnState
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import OpenSessionStore
 from tests.contracts.samples import LASTING, direct, in_group, user_says
@@ -192,10 +192,10 @@ async def test_what_somebody_was_granted_is_theirs_under_every_name(
 async def test_turns_that_wait_go_on_in_the_one_conversation(store_url: str) -> None:
     async with open_house(store_url, config=LASTING, notebook=Notebook("whatsapp")) as house:
         running = await house.say("!hang", source=named("1"))
-        await house.until(running.turn_id, State.RUNNING)
+        await house.until(running.turn_id, TurnState.RUNNING)
         waiting = await house.say("second", source=named("1"))
         stranger = await house.say("!hang", source=named("99"))
-        await house.until(stranger.turn_id, State.RUNNING)
+        await house.until(stranger.turn_id, TurnState.RUNNING)
         await house.sessions.learn_whatsapp_alias("1", "222")
         key = await house.sessions.session_key_for(named("222"))
         for receipt in (running, waiting):
@@ -203,7 +203,7 @@ async def test_turns_that_wait_go_on_in_the_one_conversation(store_url: str) -> 
             assert moved is not None
             assert moved.session_key == key
         later = await house.say("third", source=named("222"))
-        await house.until(running.turn_id, State.RUNNING)
+        await house.until(running.turn_id, TurnState.RUNNING)
         await house.ask("/stop", source=named("222"))
         for receipt in (running, waiting, later):
             await house.finished(receipt.turn_id)
@@ -218,7 +218,7 @@ async def test_turns_that_wait_go_on_in_the_one_conversation(store_url: str) -> 
         ]
         untouched = await house.store.turns.find(stranger.turn_id)
         assert untouched is not None
-        assert (untouched.state, untouched.attempts) == (State.RUNNING, 1)
+        assert (untouched.state, untouched.attempts) == (TurnState.RUNNING, 1)
 
 
 async def test_whoever_asks_and_decides_is_named_by_the_one_name(store_url: str) -> None:
@@ -227,7 +227,7 @@ async def test_whoever_asks_and_decides_is_named_by_the_one_name(store_url: str)
     async with open_house(store_url, config=config, notebook=notebook) as house:
         await house.sessions.learn_whatsapp_alias("1", "222")
         turn = await house.say("!approve deploy", source=named("1"))
-        await house.until(turn.turn_id, State.WAITING)
+        await house.until(turn.turn_id, TurnState.WAITING)
         [asked] = await house.gateway.parts.confirmations.list(status=Status.PENDING)
         await house.ask(f"/approve {asked.id}", source=named("1"))
         found = await house.store.confirmations.find(asked.id)

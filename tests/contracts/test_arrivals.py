@@ -18,7 +18,7 @@ from frontdesk import Platform, SessionSource, errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.model import lanes
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.turns import Accepted, Admission, Ending, Kind, State, Turn
+from frontdesk.model.turns import Accepted, Admission, Ending, Turn, TurnKind, TurnState
 from frontdesk.stores import arrivals
 from tests import counts
 
@@ -47,7 +47,7 @@ class Message(msgspec.Struct, frozen=True):
     chat: str
     text: str
     event_id: str | None
-    kind: Kind
+    kind: TurnKind
     parts: bool
 
 
@@ -56,7 +56,7 @@ MESSAGES = st.builds(
     st.sampled_from(CHATS),
     TEXTS,
     st.sampled_from(EVENTS),
-    st.sampled_from([*[Kind.MESSAGE] * 6, Kind.COMMAND, Kind.CONTROL, Kind.OBSERVED]),
+    st.sampled_from([*[TurnKind.MESSAGE] * 6, TurnKind.COMMAND, TurnKind.CONTROL, TurnKind.OBSERVED]),
     st.sampled_from([*[False] * 6, True]),
 )
 Rounds = list[tuple[list[Message], int]]
@@ -92,7 +92,7 @@ def admit_for(turn: Turn) -> Callable[[Turn | None, int], Admission]:
             text="wait",
             created_at=turn.received_at,
         )
-        return Admission(steers=queued == 0, interrupts=turn.kind is Kind.COMMAND, notices=(notice,))
+        return Admission(steers=queued == 0, interrupts=turn.kind is TurnKind.COMMAND, notices=(notice,))
 
     return admit
 
@@ -125,9 +125,9 @@ async def live_through(url: str, rounds: Rounds, take_in_all: TakeIn) -> list[Ou
             at = NOW + timedelta(seconds=number)
             new = [turn_of(message, f"t-{number}-{place}", at) for place, message in enumerate(messages)]
             seen.append([_unnumbered(outcome) for outcome in await take_in_all(store, new)])
-            claims = await store.turns.claim(node, lanes.Kind.TURN, worked_on, at, lambda _: [])
+            claims = await store.turns.claim(node, lanes.LaneKind.TURN, worked_on, at, lambda _: [])
             for claim in claims[1:]:
-                await store.turns.finish(claim, Ending(state=State.DONE), at)
+                await store.turns.finish(claim, Ending(state=TurnState.DONE), at)
         return seen
     finally:
         await store.close()
@@ -171,7 +171,7 @@ async def store(store_url: str) -> Any:
 
 
 def plain(number: int, event_id: str | None = None) -> Turn:
-    message = Message(f"chat-{number}", "hello", event_id, Kind.MESSAGE, False)
+    message = Message(f"chat-{number}", "hello", event_id, TurnKind.MESSAGE, False)
     return turn_of(message, f"t-{number}", NOW)
 
 
@@ -185,7 +185,7 @@ async def test_crowd_is_taken_in_each_once_and_can_be_worked_on(store: Store) ->
     numbers = [outcome.turn.number for outcome in accepted if isinstance(outcome, Accepted)]
     assert len(set(numbers)) == len(crowd)
     node = await store.nodes.join("test", NOW)
-    claims = await store.turns.claim(node, lanes.Kind.TURN, 1_000, NOW, lambda _: [])
+    claims = await store.turns.claim(node, lanes.LaneKind.TURN, 1_000, NOW, lambda _: [])
     assert {(claim.turn.id, claim.turn.number) for claim in claims} == {
         (turn.id, number) for turn, number in zip(crowd, numbers, strict=True)
     }
@@ -233,7 +233,7 @@ async def test_crowd_goes_the_short_way(store: Store, short_way: list[str]) -> N
 async def test_what_is_long_or_admitted_with_more_does_not_go_the_short_way(
     store: Store, short_way: list[str]
 ) -> None:
-    long = [turn_of(Message(f"l{number}", LONG, None, Kind.MESSAGE, False), f"long-{number}", NOW)
+    long = [turn_of(Message(f"l{number}", LONG, None, TurnKind.MESSAGE, False), f"long-{number}", NOW)
             for number in range(10)]  # fmt: skip
     steering = [plain(number) for number in range(10)]
     await asyncio.gather(
@@ -242,7 +242,7 @@ async def test_what_is_long_or_admitted_with_more_does_not_go_the_short_way(
     )
     assert short_way == []
     node = await store.nodes.join("test", NOW)
-    claims = await store.turns.claim(node, lanes.Kind.TURN, 100, NOW, lambda _: [])
+    claims = await store.turns.claim(node, lanes.LaneKind.TURN, 100, NOW, lambda _: [])
     assert {claim.turn.id for claim in claims if claim.turn.steers} == {turn.id for turn in steering}
 
 

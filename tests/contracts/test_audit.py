@@ -17,7 +17,7 @@ from frontdesk.confirm.client import Client
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Change, Verified
-from frontdesk.model.audit import GENESIS, Entry, Kind, Row, chain_hash, chained
+from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, Settings
 from frontdesk.model.rules import Effect
 from frontdesk.testing import SettableClock
@@ -81,7 +81,7 @@ async def verified(asker: Asker, anchor: Anchor | None = None) -> Verified:
 
 async def test_every_change_is_written_down(asker: Asker, clock: SettableClock) -> None:
     await everything_happens(asker, clock)
-    assert set(await asker.kinds()) == set(Kind)
+    assert set(await asker.kinds()) == set(AuditKind)
     assert (await verified(asker)).whole
 
 
@@ -381,7 +381,7 @@ async def test_running_service_names_a_row_that_cannot_be_read(
 def log_of(length: int) -> list[Row]:
     rows: list[Row] = []
     for number in range(length):
-        entry = Entry(kind=Kind.SUBMITTED, at=NOW, actor=f"agent {number}")
+        entry = AuditEntry(kind=AuditKind.SUBMITTED, at=NOW, actor=f"agent {number}")
         rows.append(chained(entry, rows[-1] if rows else None))
     return rows
 

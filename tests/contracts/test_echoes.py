@@ -8,7 +8,7 @@ from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.service import Confirmations
-from frontdesk.model.audit import ECHO_SECONDS, Entry, Kind
+from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_KEYS, Settings
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, Asker, request
@@ -23,7 +23,7 @@ async def asker(store_url: str, clock: SettableClock) -> AsyncIterator[Asker]:
     await store.close()
 
 
-async def written(asker: Asker, kind: Kind) -> list[Entry]:
+async def written(asker: Asker, kind: AuditKind) -> list[AuditEntry]:
     return [entry for entry in await asker.entries() if entry.kind is kind]
 
 
@@ -33,10 +33,10 @@ async def test_requests_that_join_another_are_written_down_once_in_a_minute(
     first = await asker.ask()
     for _ in range(20):
         assert (await asker.submit()).confirmation.id == first.id
-    assert len(await written(asker, Kind.COALESCED)) == 1
+    assert len(await written(asker, AuditKind.COALESCED)) == 1
     clock.advance(seconds=ECHO_SECONDS)
     await asker.submit()
-    assert [entry.facts.get("left_out") for entry in await written(asker, Kind.COALESCED)] == [None, 19]
+    assert [entry.facts.get("left_out") for entry in await written(asker, AuditKind.COALESCED)] == [None, 19]
 
 
 async def test_refusals_to_redeem_hold_and_are_written_down_once_in_a_minute(
@@ -45,10 +45,13 @@ async def test_refusals_to_redeem_hold_and_are_written_down_once_in_a_minute(
     asked = await asker.approved()
     refused = {(await asker.redeem(asked, OTHER)).refused for _ in range(20)}
     assert refused == {"digest"}
-    assert len(await written(asker, Kind.REDEEM_REFUSED)) == 1
+    assert len(await written(asker, AuditKind.REDEEM_REFUSED)) == 1
     clock.advance(seconds=ECHO_SECONDS)
     assert (await asker.redeem(asked, OTHER)).refused == "digest"
-    assert [entry.facts.get("left_out") for entry in await written(asker, Kind.REDEEM_REFUSED)] == [None, 19]
+    assert [entry.facts.get("left_out") for entry in await written(asker, AuditKind.REDEEM_REFUSED)] == [
+        None,
+        19,
+    ]
 
 
 async def test_another_reason_actor_or_request_is_written_down_at_once(asker: Asker) -> None:
@@ -66,8 +69,8 @@ async def test_another_reason_actor_or_request_is_written_down_at_once(asker: As
     ]
 
 
-async def refusals(asker: Asker) -> list[Entry]:
-    return await written(asker, Kind.REDEEM_REFUSED)
+async def refusals(asker: Asker) -> list[AuditEntry]:
+    return await written(asker, AuditKind.REDEEM_REFUSED)
 
 
 async def test_what_was_left_out_is_summed_up_when_nothing_more_comes(

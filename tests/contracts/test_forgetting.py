@@ -13,9 +13,9 @@ from frontdesk.flow.confirmations import tidying
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
-from frontdesk.model.audit import Kind
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
-from frontdesk.model.deliveries import Delivery, Settlement, State
+from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
 from frontdesk.model.rules import Effect
 from frontdesk.stores.rows import to_micros
 from frontdesk.testing import SettableClock
@@ -83,7 +83,9 @@ async def send_all(asker: Asker) -> list[Delivery]:
     node = await asker.store.nodes.join("n", asker.clock.now())
     sent = []
     while claims := await asker.store.deliveries.claim(node, 1, asker.clock.now()):
-        await asker.store.deliveries.settle(claims[0], Settlement(state=State.SENT), asker.clock.now())
+        await asker.store.deliveries.settle(
+            claims[0], Settlement(state=DeliveryState.SENT), asker.clock.now()
+        )
         sent.append(claims[0].delivery)
     return sent
 
@@ -103,7 +105,7 @@ async def test_erased_text_is_gone_from_messages_that_were_sent(asker: Talker, s
     assert await asker.erase(asked)
     found = await asker.store.deliveries.find(sent.id)
     assert found
-    assert (found.text, found.extra, found.state) == (deliveries.ERASED, {}, State.SENT)
+    assert (found.text, found.extra, found.state) == (deliveries.ERASED, {}, DeliveryState.SENT)
     await asker.store.close()
     bodies = [bytes(body) for (body,) in await stored(store_url, "SELECT body FROM deliveries")]
     assert len(bodies) == 2
@@ -163,7 +165,7 @@ async def test_log_of_what_was_forgotten_stays_whole_and_says_so(
     after = await asker.kept.audit_rows(0, 100)
     assert after[: len(before)] == before
     (told,) = after[len(before) :]
-    assert (told.entry.kind, told.entry.facts["count"]) == (Kind.PRUNED, 3)
+    assert (told.entry.kind, told.entry.facts["count"]) == (AuditKind.PRUNED, 3)
     assert await is_whole(asker)
 
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore
 from frontdesk.model.keys import encode_part
 from frontdesk.model.rules import Effect
-from frontdesk.model.turns import State
+from frontdesk.model.turns import TurnState
 from tests.contracts.samples import LASTING
 from tests.contracts.versions import OldStore
 from tests.flow.harness import Notebook, open_house
@@ -201,7 +201,7 @@ async def test_waiting_turns_are_run_each_in_its_own_conversation(old: OldStore,
     notebook = Notebook("webhook")
     async with open_house(store_url, config=LASTING, notebook=notebook) as house:
         for name in ("t1", "t2", "t3"):
-            assert (await house.finished(name)).state is State.DONE
+            assert (await house.finished(name)).state is TurnState.DONE
         said = await house.sessions.load_transcript("begun by 7")
         assert [row["content"] for row in said] == ["heron of begun by 7", "from 7", "echo: from 7"]
         key = await house.sessions.session_key_for(SessionSource.from_dict(THREAD_7))
@@ -223,7 +223,7 @@ async def test_turn_that_was_running_is_taken_up_again(old: OldStore, store_url:
     async with open_house(store_url, config=config, notebook=Notebook("webhook")) as house:
         for name in ("t1", "t2"):
             turn = await house.finished(name)
-            assert (turn.state, turn.session_id) == (State.DONE, "begun by 7")
+            assert (turn.state, turn.session_id) == (TurnState.DONE, "begun by 7")
             assert turn.session_key == "agent:main:webhook:group:a%2Fb:@7"
 
 

@@ -13,7 +13,7 @@ from frontdesk import GatewayConfig, Platform, Principal, SessionSource, Session
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import ANSWER, FULL, Authorization, owner_of_terminal
 from frontdesk.model import codes
-from frontdesk.model.access import Access, Grant, Role, Rule, Strangers, Verdict
+from frontdesk.model.access import Access, AccessRule, AccessVerdict, Grant, Role, Strangers
 from frontdesk.testing import SettableClock
 from tests import schemas
 from tests.contracts.conftest import EditStore
@@ -39,7 +39,7 @@ class Desk:
         self.people = Authorization(store, config, clock=clock)
         self.sessions = SessionStore(store, config, clock=clock)
 
-    async def check(self, source: SessionSource, **flags: Any) -> Verdict:
+    async def check(self, source: SessionSource, **flags: Any) -> AccessVerdict:
         return await self.people.check(source, **flags)
 
     async def write(self, source: SessionSource) -> str | None:
@@ -108,7 +108,7 @@ def root() -> SessionSource:
 
 async def test_stranger_is_refused_and_counted(desk: Desk) -> None:
     verdict = await desk.check(direct("ann"))
-    assert (verdict.allowed, verdict.rule) == (False, Rule.STRANGER)
+    assert (verdict.allowed, verdict.rule) == (False, AccessRule.STRANGER)
     assert desk.people.refused == {"stranger": 1}
 
 
@@ -122,7 +122,7 @@ async def test_grant_counts_at_once_and_until_it_is_revoked(desk: Desk) -> None:
     principal = Principal(platform=Platform.TELEGRAM, user_id="ann")
     grant = await desk.people.grant(principal, Role.APPROVER, OWNER)
     assert (await desk.check(direct("ann"))).role is Role.APPROVER
-    assert (await desk.check(in_group("ann"))).rule is Rule.PAIRED
+    assert (await desk.check(in_group("ann"))).rule is AccessRule.PAIRED
     assert await desk.people.list_people(OWNER) == [grant]
     assert await desk.people.revoke(principal.id, OWNER)
     assert not (await desk.check(direct("ann"))).allowed
@@ -134,7 +134,7 @@ async def test_grants_outlive_a_restart(open_desk: OpenDesk) -> None:
     desk = await open_desk()
     grant = await desk.pair(direct("ann", user_name="Ann"))
     desk = await open_desk()
-    assert (await desk.check(direct("ann"))).rule is Rule.PAIRED
+    assert (await desk.check(direct("ann"))).rule is AccessRule.PAIRED
     assert await desk.people.list_people(OWNER) == [grant]
     assert (grant.name, grant.granted_by, grant.platform) == ("Ann", "local", "telegram")
 
@@ -232,7 +232,7 @@ async def test_stranger_is_let_in_by_the_code_they_were_shown(desk: Desk) -> Non
     assert pending.name == "Ann  the  great"
     grant = await desk.people.approve(f" {code.lower()} ", OWNER)
     assert (grant.principal, grant.role) == ("telegram:ann", Role.USER)
-    assert (await desk.check(direct("ann"))).rule is Rule.PAIRED
+    assert (await desk.check(direct("ann"))).rule is AccessRule.PAIRED
     assert not (await desk.check(direct("bob"))).allowed
     assert await desk.people.pending(OWNER) == []
 
@@ -326,7 +326,7 @@ async def test_code_is_nowhere_in_the_store(open_desk: OpenDesk, store_url: str)
 # guessing
 
 
-async def guess(desk: Desk, by: Verdict, times: int) -> list[type[BaseException]]:
+async def guess(desk: Desk, by: AccessVerdict, times: int) -> list[type[BaseException]]:
     tries = [desk.people.approve(wrong_code(number), by) for number in range(times)]
     return [type(found) for found in await asyncio.gather(*tries, return_exceptions=True)]  # type: ignore[misc]
 
@@ -391,7 +391,7 @@ async def test_failures_of_an_hour_ago_do_not_count(desk: Desk, clock: SettableC
 # several nodes
 
 
-async def approve_on(node: Desk, code: str, by: Verdict) -> Grant | None:
+async def approve_on(node: Desk, code: str, by: AccessVerdict) -> Grant | None:
     try:
         return await node.people.approve(code, by)
     except errors.WrongCode:
@@ -580,7 +580,7 @@ async def test_listed_whatsapp_person_is_let_in_under_every_learned_name(open_de
     assert not (await desk.check(BY_PHONE)).allowed
     await desk.sessions.learn_whatsapp_alias(LID, PHONE)
     for source in (BY_LID, BY_PHONE, in_group(f"{PHONE}:3@s.whatsapp.net", platform=Platform.WHATSAPP)):
-        assert (await desk.check(source)).rule is Rule.ALLOW_LIST
+        assert (await desk.check(source)).rule is AccessRule.ALLOW_LIST
 
 
 async def test_grants_codes_and_links_follow_a_whatsapp_person(open_desk: OpenDesk) -> None:
@@ -591,7 +591,7 @@ async def test_grants_codes_and_links_follow_a_whatsapp_person(open_desk: OpenDe
     await desk.link(BY_LID, other)
     await desk.sessions.learn_whatsapp_alias(LID, PHONE)
     for source in (BY_LID, BY_PHONE, second):
-        assert (await desk.check(source)).rule is Rule.PAIRED
+        assert (await desk.check(source)).rule is AccessRule.PAIRED
     assert await desk.store.people.linked("whatsapp:555") == {f"whatsapp:{PHONE}", "whatsapp:555"}
     assert len(await desk.people.list_people(OWNER)) == 3
 
@@ -626,8 +626,8 @@ async def test_forged_flags_in_a_stored_source_let_nobody_in(desk: Desk) -> None
     wire = in_group("eve", role_authorized=True, delivered_via_upstream_relay=True).to_dict()
     wire |= {"role_authorized": True, "delivered_via_upstream_relay": True}
     assert not (await desk.check(SessionSource.from_dict(wire))).allowed
-    assert (await desk.check(in_group("eve", role_authorized=True))).rule is Rule.ROLE_AUTHORIZED
-    assert (await desk.check(direct("eve"), authenticates=True)).rule is Rule.CHANNEL_CREDENTIAL
+    assert (await desk.check(in_group("eve", role_authorized=True))).rule is AccessRule.ROLE_AUTHORIZED
+    assert (await desk.check(direct("eve"), authenticates=True)).rule is AccessRule.CHANNEL_CREDENTIAL
 
 
 async def test_administrator_whose_id_anybody_can_claim_lets_nobody_in(desk: Desk) -> None:

@@ -47,7 +47,9 @@ async def node(store: Store) -> int:
     return await store.nodes.join("test", NOW)
 
 
-async def claim_one(store: Store, node: int, kind: lanes.Kind = lanes.Kind.TURN) -> turns.Claim | None:
+async def claim_one(
+    store: Store, node: int, kind: lanes.LaneKind = lanes.LaneKind.TURN
+) -> turns.TurnClaim | None:
     claims = await store.turns.claim(node, kind, 1, NOW, nothing)
     return claims[0] if claims else None
 
@@ -90,7 +92,7 @@ async def test_second_message_waits_for_first_turn(store: Store, node: int) -> N
     assert first is not None
     assert first.turn.id == "t1"
     assert await claim_one(store, node) is None
-    await store.turns.finish(first, turns.Ending(state=turns.State.DONE), NOW)
+    await store.turns.finish(first, turns.Ending(state=turns.TurnState.DONE), NOW)
     second = await claim_one(store, node)
     assert second is not None
     assert second.turn.id == "t2"
@@ -99,15 +101,15 @@ async def test_second_message_waits_for_first_turn(store: Store, node: int) -> N
 async def test_turns_of_two_conversations_run_at_once(store: Store, node: int) -> None:
     await store.turns.accept(make_turn(1), queue)
     await store.turns.accept(make_turn(2, key=KEY + ":other"), queue)
-    claims = await store.turns.claim(node, lanes.Kind.TURN, 10, NOW, nothing)
+    claims = await store.turns.claim(node, lanes.LaneKind.TURN, 10, NOW, nothing)
     assert {claim.turn.id for claim in claims} == {"t1", "t2"}
 
 
 async def test_control_command_does_not_wait(store: Store, node: int) -> None:
     await store.turns.accept(make_turn(1), queue)
     assert await claim_one(store, node)
-    await store.turns.accept(make_turn(2, kind=turns.Kind.CONTROL), queue)
-    control = await claim_one(store, node, lanes.Kind.CONTROL)
+    await store.turns.accept(make_turn(2, kind=turns.TurnKind.CONTROL), queue)
+    control = await claim_one(store, node, lanes.LaneKind.CONTROL)
     assert control is not None
     assert control.turn.id == "t2"
 
@@ -122,7 +124,7 @@ async def test_turn_writes_rows_and_reply_and_delivery_together(store: Store, no
     assert (begun.position, begun.message_count) == (1, 1)
     reply = messages.pack({"role": "assistant", "content": "hello"}, "t1", 1)
     ending = turns.Ending(
-        state=turns.State.DONE,
+        state=turns.TurnState.DONE,
         session_id="s1",
         messages=(reply,),
         usage=sessions.Usage(input_tokens=3),
@@ -132,7 +134,7 @@ async def test_turn_writes_rows_and_reply_and_delivery_together(store: Store, no
     assert [row["content"] for row in await store.transcripts.load("s1")] == ["text 1", "hello"]
     found = await store.turns.find("t1")
     assert found
-    assert (found.state, found.session_id) == (turns.State.DONE, "s1")
+    assert (found.state, found.session_id) == (turns.TurnState.DONE, "s1")
     assert [each.id for each in await store.deliveries.of_turn("t1")] == ["d1"]
 
 
@@ -149,7 +151,7 @@ async def test_lost_lease_writes_nothing(store: Store, node: int) -> None:
     with pytest.raises(errors.LeaseLost):
         await store.turns.begin(stale, session.id, [message], NOW)
     with pytest.raises(errors.LeaseLost):
-        await store.turns.finish(stale, turns.Ending(state=turns.State.DONE), NOW)
+        await store.turns.finish(stale, turns.Ending(state=turns.TurnState.DONE), NOW)
     assert await store.transcripts.load("s1") == []
 
 
@@ -170,7 +172,7 @@ async def test_recovered_turn_marks_its_session_to_be_resumed(store: Store, node
     assert again
     assert again.turn.session_id == "s1"
     await store.turns.finish(
-        again, turns.Ending(state=turns.State.DONE, session_id="s1", clears_mark=True), NOW
+        again, turns.Ending(state=turns.TurnState.DONE, session_id="s1", clears_mark=True), NOW
     )
     assert not (await store.sessions.find("s1")).entry.resume_pending  # type: ignore[union-attr]
 
@@ -188,11 +190,11 @@ async def test_turn_begun_too_often_is_set_aside_and_next_one_runs(store: Store,
         )
         await store.turns.recover(node, lambda _: True, NOW)
     told = [make_delivery("aside")]
-    claims = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW, lambda _: told)
+    claims = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: told)
     assert [claim.turn.id for claim in claims] == ["t2"]
     first = await store.turns.find("t1")
     assert first
-    assert first.state is turns.State.SET_ASIDE
+    assert first.state is turns.TurnState.SET_ASIDE
     assert (await store.sessions.find("s1")).entry.suspended  # type: ignore[union-attr]
     assert await store.deliveries.find("aside")
 
@@ -202,7 +204,7 @@ async def test_turn_that_waited_for_people_is_never_set_aside_for_it(store: Stor
     for _ in range(turns.MAX_ATTEMPTS + 2):
         claim = await claim_one(store, node)
         assert claim
-        await store.turns.mark(claim, turns.State.WAITING, NOW)
+        await store.turns.mark(claim, turns.TurnState.WAITING, NOW)
         await store.turns.recover(node, lambda _: True, NOW)
     again = await claim_one(store, node)
     assert again
@@ -215,7 +217,7 @@ async def test_requeued_turn_waits_until_it_is_due(store: Store, node: int) -> N
     assert claim
     await store.turns.requeue(claim, turns.Again(due_at=NOW + timedelta(seconds=5), error="busy"), NOW)
     assert await claim_one(store, node) is None
-    later = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW + timedelta(seconds=5), nothing)
+    later = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW + timedelta(seconds=5), nothing)
     assert later[0].turn.attempts == 2
 
 
@@ -253,11 +255,11 @@ async def test_steering_message_is_absorbed_by_running_turn(store: Store, node: 
     assert [turn.id for turn in signals.steering] == ["t2"]
     message = messages.pack({"role": "user", "content": "b"}, "t1", 1)
     await store.turns.record(claim, "s1", [message], NOW, signals.steering)
-    await store.turns.finish(claim, turns.Ending(state=turns.State.DONE, session_id="s1"), NOW)
+    await store.turns.finish(claim, turns.Ending(state=turns.TurnState.DONE, session_id="s1"), NOW)
     assert await claim_one(store, node) is None
     steered = await store.turns.find("t2")
     assert steered
-    assert (steered.state, steered.session_id) == (turns.State.DONE, "s1")
+    assert (steered.state, steered.session_id) == (turns.TurnState.DONE, "s1")
 
 
 async def test_hung_turn_is_broken_off_over_its_holders_head(store: Store, node: int) -> None:
@@ -265,11 +267,11 @@ async def test_hung_turn_is_broken_off_over_its_holders_head(store: Store, node:
         await store.turns.accept(make_turn(number), queue)
     hung = await claim_one(store, node)
     assert hung
-    broken = await store.turns.break_off(hung.turn, turns.Ending(state=turns.State.INTERRUPTED), NOW)
+    broken = await store.turns.break_off(hung.turn, turns.Ending(state=turns.TurnState.INTERRUPTED), NOW)
     assert broken
     assert broken.id == "t1"
     with pytest.raises(errors.LeaseLost):
-        await store.turns.finish(hung, turns.Ending(state=turns.State.DONE), NOW)
+        await store.turns.finish(hung, turns.Ending(state=turns.TurnState.DONE), NOW)
     following = await claim_one(store, node)
     assert following
     assert following.turn.id == "t2"
@@ -281,12 +283,12 @@ async def test_deliveries_of_a_chat_go_one_after_the_other(store: Store, node: i
     assert first.delivery.id == "d1"
     assert await store.deliveries.claim(node, 10, NOW) == []
     later = NOW + timedelta(seconds=9)
-    retry = Settlement(state=deliveries.State.PENDING, retry_at=later, error="500")
+    retry = Settlement(state=deliveries.DeliveryState.PENDING, retry_at=later, error="500")
     await store.deliveries.settle(first, retry, NOW)
     assert await store.deliveries.claim(node, 10, NOW) == []
     (again,) = await store.deliveries.claim(node, 10, later)
     assert (again.delivery.id, again.delivery.attempts) == ("d1", 2)
-    await store.deliveries.settle(again, Settlement(state=deliveries.State.SENT), later)
+    await store.deliveries.settle(again, Settlement(state=deliveries.DeliveryState.SENT), later)
     (second,) = await store.deliveries.claim(node, 10, later)
     assert second.delivery.id == "d2"
 
@@ -306,7 +308,7 @@ async def test_send_cut_off_is_repeated_only_where_that_does_no_harm(
 async def test_dead_delivery_is_seen_and_sent_again(store: Store, node: int) -> None:
     await store.deliveries.add([make_delivery("d1")])
     (claim,) = await store.deliveries.claim(node, 1, NOW)
-    await store.deliveries.settle(claim, Settlement(state=deliveries.State.DEAD, error="gone"), NOW)
+    await store.deliveries.settle(claim, Settlement(state=deliveries.DeliveryState.DEAD, error="gone"), NOW)
     assert [each.id for each in await store.deliveries.troubled(10)] == ["d1"]
     assert await store.deliveries.revive("d1", NOW)
     assert not await store.deliveries.revive("d1", NOW)
@@ -327,7 +329,7 @@ async def test_feed_tells_in_order_what_happened(store: Store, node: int) -> Non
     await store.turns.accept(make_turn(1), queue)
     claim = await claim_one(store, node)
     assert claim
-    await store.turns.finish(claim, turns.Ending(state=turns.State.DONE), NOW)
+    await store.turns.finish(claim, turns.Ending(state=turns.TurnState.DONE), NOW)
     changes = await store.feed.since(start, 100)
     assert [(change.turn_id, change.state) for change in changes] == [
         ("t1", "queued"),
@@ -337,7 +339,7 @@ async def test_feed_tells_in_order_what_happened(store: Store, node: int) -> Non
     assert await store.feed.since(changes[-1].place, 100) == []
 
 
-async def begun_turn(store: Store, node: int) -> turns.Claim:
+async def begun_turn(store: Store, node: int) -> turns.TurnClaim:
     await make_session(store)
     await store.turns.accept(make_turn(1), queue)
     claim = await claim_one(store, node)
@@ -348,14 +350,14 @@ async def begun_turn(store: Store, node: int) -> turns.Claim:
 
 async def test_turn_that_has_ended_is_not_run_again(store: Store, node: int) -> None:
     claim = await begun_turn(store, node)
-    ending = turns.Ending(state=turns.State.DONE, session_id="s1", holds_lane=True)
+    ending = turns.Ending(state=turns.TurnState.DONE, session_id="s1", holds_lane=True)
     await store.turns.finish(claim, ending, NOW)
     again = turns.Again(due_at=NOW, counts=False, session_id="s1", resume_reason="restart_timeout")
     await store.turns.requeue(claim, again, NOW)
     turn, session = await store.turns.find("t1"), await store.sessions.find("s1")
     assert turn
     assert session
-    assert (turn.state, session.entry.resume_pending) == (turns.State.DONE, False)
+    assert (turn.state, session.entry.resume_pending) == (turns.TurnState.DONE, False)
     await store.turns.accept(make_turn(2), queue)
     assert await claim_one(store, node)
 
@@ -388,10 +390,10 @@ async def test_what_ended_long_ago_is_forgotten_and_nothing_else(store: Store, n
         await store.turns.accept(make_turn(number, event_id=f"e{number}"), queue)
     claim = await claim_one(store, node)
     assert claim
-    ending = turns.Ending(state=turns.State.DONE, deliveries=(make_delivery("d1"), make_delivery("d2")))
+    ending = turns.Ending(state=turns.TurnState.DONE, deliveries=(make_delivery("d1"), make_delivery("d2")))
     await store.turns.finish(claim, ending, NOW)
     (sending,) = await store.deliveries.claim(node, 1, NOW)
-    await store.deliveries.settle(sending, Settlement(state=deliveries.State.SENT), NOW)
+    await store.deliveries.settle(sending, Settlement(state=deliveries.DeliveryState.SENT), NOW)
     later = NOW + timedelta(days=1)
     assert (await store.turns.prune(NOW, 10), await store.deliveries.prune(NOW, 10)) == (0, 0)
     assert (await store.turns.prune(later, 10), await store.deliveries.prune(later, 10)) == (1, 1)
@@ -412,7 +414,9 @@ async def tried_in_vain(store: Store, node: int, name: str, chat: str) -> Delive
     source = SessionSource(platform=Platform.WEBHOOK, chat_id=chat, user_id="u1", account="shop")
     await store.deliveries.add([make_delivery(name, lanes.chat_lane(source), to=source)])
     (claim,) = await store.deliveries.claim(node, 1, NOW)
-    later = Settlement(state=deliveries.State.PENDING, retry_at=NOW + timedelta(hours=1), error="away")
+    later = Settlement(
+        state=deliveries.DeliveryState.PENDING, retry_at=NOW + timedelta(hours=1), error="away"
+    )
     await store.deliveries.settle(claim, later, NOW)
     return claim.delivery
 
@@ -442,6 +446,6 @@ async def test_late_delivery_that_is_brought_forward_is_due_now(store: Store, no
     await store.deliveries.bring_forward(late, NOW)
     assert [claim.delivery.id for claim in await store.deliveries.claim(node, 10, NOW)] == ["d2"]
     for claim in claims:
-        await store.deliveries.settle(claim, Settlement(state=deliveries.State.SENT), NOW)
+        await store.deliveries.settle(claim, Settlement(state=deliveries.DeliveryState.SENT), NOW)
     await store.deliveries.bring_forward(late, NOW)
     assert await store.deliveries.claim(node, 10, NOW) == []

@@ -52,8 +52,8 @@ async def accept(store: Store, *names: str) -> None:
 
 async def claim(
     store: Store, node: int, now: datetime = NOW, beside: Sequence[turns.Turn] = ()
-) -> list[turns.Claim]:
-    return await store.turns.claim(node, lanes.Kind.TURN, 10, now, nothing, beside=beside)
+) -> list[turns.TurnClaim]:
+    return await store.turns.claim(node, lanes.LaneKind.TURN, 10, now, nothing, beside=beside)
 
 
 async def crash(store: Store, node: int, times: int) -> None:
@@ -63,7 +63,7 @@ async def crash(store: Store, node: int, times: int) -> None:
         await store.turns.recover(node, lambda _: True, NOW)
 
 
-async def states(store: Store, *names: str) -> dict[str, turns.State]:
+async def states(store: Store, *names: str) -> dict[str, turns.TurnState]:
     return {name: (await found(store, name)).state for name in names}
 
 
@@ -73,9 +73,9 @@ async def found(store: Store, name: str) -> turns.Turn:
     return turn
 
 
-async def finish(store: Store, *claims: turns.Claim) -> None:
+async def finish(store: Store, *claims: turns.TurnClaim) -> None:
     for each in claims:
-        await store.turns.finish(each, turns.Ending(state=turns.State.DONE), NOW)
+        await store.turns.finish(each, turns.Ending(state=turns.TurnState.DONE), NOW)
 
 
 async def in_doubt(store: Store, node: int, *names: str) -> None:
@@ -84,7 +84,7 @@ async def in_doubt(store: Store, node: int, *names: str) -> None:
     await crash(store, node, turns.MAX_ATTEMPTS)
 
 
-def acquitted(claim: turns.Claim) -> turns.Turn:
+def acquitted(claim: turns.TurnClaim) -> turns.Turn:
     return replace(claim.turn, on_trial=False)
 
 
@@ -126,7 +126,7 @@ async def test_suspect_that_waits_says_why_and_lets_its_lane_go(store: Store, no
     assert (await found(store, other)).is_held_back
     assert await store.turns.held_back() == 1
     assert await store.turns.held(node) == {first.lease}
-    due = await store.turns.next_due(lanes.Kind.TURN)
+    due = await store.turns.next_due(lanes.LaneKind.TURN)
     assert due is not None
     assert NOW < due < LATER
     await claim(store, node, LATER)
@@ -160,7 +160,7 @@ async def test_suspect_on_trial_is_blamed_and_not_the_one_that_has_run_for_long(
     await store.turns.recover(node, lambda _: True, LATER)
     (again,) = await claim(store, node, LATER)
     assert again.turn.id == first.turn.id
-    wanted = {first.turn.id: turns.State.RUNNING, second.turn.id: turns.State.SET_ASIDE}
+    wanted = {first.turn.id: turns.TurnState.RUNNING, second.turn.id: turns.TurnState.SET_ASIDE}
     assert await states(store, "a", "b") == wanted
 
 
@@ -175,7 +175,7 @@ async def test_suspect_is_not_blamed_for_what_broke_off_before_and_runs_beside_i
     await store.turns.recover(node, lambda _: True, NOW)
     (first,) = await claim(store, node)
     assert {first.turn.tries} == {turns.MAX_ATTEMPTS}
-    assert turns.State.SET_ASIDE not in (await states(store, "a", "b")).values()
+    assert turns.TurnState.SET_ASIDE not in (await states(store, "a", "b")).values()
 
 
 async def test_suspects_that_cannot_be_told_apart_do_not_kill_for_ever(store: Store, node: int) -> None:
@@ -188,7 +188,7 @@ async def test_suspects_that_cannot_be_told_apart_do_not_kill_for_ever(store: St
                 await store.turns.acquit(each)
                 beside.append(acquitted(each))
         await store.turns.recover(node, lambda _: True, NOW + timedelta(minutes=minute))
-    assert set((await states(store, "a", "b")).values()) == {turns.State.SET_ASIDE}
+    assert set((await states(store, "a", "b")).values()) == {turns.TurnState.SET_ASIDE}
     assert (await found(store, "a")).attempts <= turns.MAX_ATTEMPTS + turns.MOST_DOUBTS + 1
 
 
@@ -204,7 +204,7 @@ async def test_attempt_that_an_announced_stop_cuts_off_does_not_count(store_url:
             await store.turns.recover(node, lambda _: True, NOW)
     async with opened(store_url) as store:
         turn = await found(store, "a")
-    assert (turn.state, turn.tries, turn.doubts) == (turns.State.QUEUED, 0, 0)
+    assert (turn.state, turn.tries, turn.doubts) == (turns.TurnState.QUEUED, 0, 0)
 
 
 async def test_turn_that_is_claimed_after_the_stop_was_announced_is_excused_too(
@@ -224,7 +224,7 @@ async def test_announced_stop_excuses_nothing_in_the_next_life(store_url: str) -
         await accept(store, "a")
         await crash(store, node, turns.MAX_ATTEMPTS)
         assert await claim(store, node) == []
-        assert await states(store, "a") == {"a": turns.State.SET_ASIDE}
+        assert await states(store, "a") == {"a": turns.TurnState.SET_ASIDE}
 
 
 async def test_crashed_turn_was_interrupted_when_its_node_was_last_seen(
@@ -262,15 +262,15 @@ async def test_what_broke_off_once_is_begun_again_all_at_once(store: Store, node
 async def test_turn_that_has_ended_stays_ended(store: Store, node: int) -> None:
     await accept(store, "a")
     (begun,) = await claim(store, node)
-    await store.turns.finish(begun, turns.Ending(state=turns.State.DONE, holds_lane=True), NOW)
+    await store.turns.finish(begun, turns.Ending(state=turns.TurnState.DONE, holds_lane=True), NOW)
     notice = Delivery(
         id="d", lane=lanes.chat_lane(begun.turn.source), to=begun.turn.source, text="!", created_at=NOW
     )
-    failed = turns.Ending(state=turns.State.FAILED, deliveries=(notice,))
+    failed = turns.Ending(state=turns.TurnState.FAILED, deliveries=(notice,))
     await store.turns.finish(begun, failed, NOW)
     turn = await store.turns.find("a")
     assert turn is not None
-    assert turn.state is turns.State.DONE
+    assert turn.state is turns.TurnState.DONE
     assert await store.deliveries.find("d") is None
     assert await store.turns.held(node) == set()
 
@@ -281,7 +281,9 @@ async def test_only_the_turn_that_breaks_off_alone_is_set_aside(store: Store, no
     await store.turns.recover(node, lambda _: True, NOW)
     for minute in range(1, 10):
         await finish(store, *await claim(store, node, NOW + timedelta(minutes=minute)))
-    wanted = dict.fromkeys(("a", "b", "c"), turns.State.DONE) | {culprit.turn.id: turns.State.SET_ASIDE}
+    wanted = dict.fromkeys(("a", "b", "c"), turns.TurnState.DONE) | {
+        culprit.turn.id: turns.TurnState.SET_ASIDE
+    }
     assert await states(store, "a", "b", "c") == wanted
 
 

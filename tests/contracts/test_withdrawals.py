@@ -14,7 +14,7 @@ from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, CHAT, Asker, request
 
 KEY = "agent:main:webhook@shop:dm:c1"
-STOPPED = turns.Ending(state=turns.State.INTERRUPTED)
+STOPPED = turns.Ending(state=turns.TurnState.INTERRUPTED)
 
 
 class Desk(Asker):
@@ -22,25 +22,27 @@ class Desk(Asker):
 
     node: int = 0
 
-    async def begin(self, turn_id: str, key: str = KEY) -> turns.Claim:
+    async def begin(self, turn_id: str, key: str = KEY) -> turns.TurnClaim:
         turn = turns.Turn(
             id=turn_id, session_key=key, source=CHAT, text="hello", received_at=self.clock.now()
         )
         await self.store.turns.accept(turn, lambda *_: turns.Admission())
         return await self.claim()
 
-    async def claim(self) -> turns.Claim:
-        claims = await self.store.turns.claim(self.node, lanes.Kind.TURN, 1, self.clock.now(), lambda _: [])
+    async def claim(self) -> turns.TurnClaim:
+        claims = await self.store.turns.claim(
+            self.node, lanes.LaneKind.TURN, 1, self.clock.now(), lambda _: []
+        )
         return claims[0]
 
-    async def ask_in(self, claim: turns.Claim, **fields: Any) -> Confirmation:
+    async def ask_in(self, claim: turns.TurnClaim, **fields: Any) -> Confirmation:
         return await self.ask(request(turn_id=claim.turn.id, session_key=claim.turn.session_key, **fields))
 
-    async def withdraw(self, claim: turns.Claim, lease: lanes.Lease | None = None) -> list[Confirmation]:
+    async def withdraw(self, claim: turns.TurnClaim, lease: lanes.Lease | None = None) -> list[Confirmation]:
         now = self.clock.now()
         return [*await self.kept.withdraw(claim.turn.id, now, tell=self.tell, lease=lease)]
 
-    async def use(self, asked: Confirmation, claim: turns.Claim) -> Redemption:
+    async def use(self, asked: Confirmation, claim: turns.TurnClaim) -> Redemption:
         now = self.clock.now()
         return await self.kept.redeem(
             asked.id, asked.digest, AGENT, now, new_id=self.new_id, tell=self.tell, claim=claim
@@ -68,7 +70,7 @@ async def test_withdrawn_request_is_over_and_says_why(desk: Desk) -> None:
     assert withdrawn == await desk.kept.find(asked.id)
     assert (withdrawn.status, withdrawn.resolved_by) == (Status.EXPIRED, "system:withdrawn")
     assert desk.told[-1].is_withdrawn
-    assert await desk.kinds() == [audit.Kind.SUBMITTED, audit.Kind.WITHDRAWN]
+    assert await desk.kinds() == [audit.AuditKind.SUBMITTED, audit.AuditKind.WITHDRAWN]
     assert await desk.withdraw(claim) == []
 
 
@@ -135,7 +137,7 @@ async def test_turn_that_goes_on_keeps_its_request(desk: Desk) -> None:
     claim = await desk.begin("t1")
     asked = await desk.ask_in(claim)
     assert await desk.expire() == []
-    await desk.store.turns.mark(claim, turns.State.WAITING, desk.clock.now())
+    await desk.store.turns.mark(claim, turns.TurnState.WAITING, desk.clock.now())
     assert await desk.expire() == []
     await desk.store.turns.recover(desk.node, lambda _: False, desk.clock.now())
     assert await desk.expire() == []
@@ -143,14 +145,14 @@ async def test_turn_that_goes_on_keeps_its_request(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(turns.FINISHED))
-async def test_request_of_a_turn_that_has_ended_is_swept(desk: Desk, state: turns.State) -> None:
+async def test_request_of_a_turn_that_has_ended_is_swept(desk: Desk, state: turns.TurnState) -> None:
     claim = await desk.begin("t1")
     asked, other = await desk.ask_in(claim), await desk.ask(request(target="nobody's"))
     await desk.store.turns.finish(claim, turns.Ending(state=state), desk.clock.now())
     (swept,) = await desk.expire()
     assert (swept.id, swept.is_withdrawn) == (asked.id, True)
     assert await desk.status(other) is Status.PENDING
-    assert (await desk.kinds())[-1] == audit.Kind.WITHDRAWN
+    assert (await desk.kinds())[-1] == audit.AuditKind.WITHDRAWN
 
 
 async def test_overdue_request_of_a_turn_that_has_ended_ends_once(desk: Desk) -> None:
@@ -160,7 +162,7 @@ async def test_overdue_request_of_a_turn_that_has_ended_ends_once(desk: Desk) ->
     desk.clock.advance(seconds=asked.timeout_seconds)
     (swept,) = await desk.expire()
     assert not swept.is_withdrawn
-    assert await desk.kinds() == [audit.Kind.SUBMITTED, audit.Kind.EXPIRED]
+    assert await desk.kinds() == [audit.AuditKind.SUBMITTED, audit.AuditKind.EXPIRED]
 
 
 async def test_turn_that_goes_on_uses_its_grant(desk: Desk) -> None:
@@ -175,7 +177,7 @@ async def test_stopped_turn_does_not_use_its_grant(desk: Desk) -> None:
     await desk.store.turns.request_stop(KEY, desk.clock.now())
     redemption = await desk.use(asked, claim)
     assert (redemption.payload, redemption.refused) == (None, "stopped")
-    assert (await desk.kinds())[-1] == audit.Kind.REDEEM_REFUSED
+    assert (await desk.kinds())[-1] == audit.AuditKind.REDEEM_REFUSED
 
 
 async def test_who_has_lost_the_turn_does_not_use_its_grant(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.flow.commands import Command, registry, running, sessions, transcript, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
 from frontdesk.model import titles
-from frontdesk.model.turns import Busy, Kind
+from frontdesk.model.turns import Busy, TurnKind
 from tests.docs import pages
 
 PAGE = pages.ROOT / "docs" / "commands.md"
@@ -17,7 +17,7 @@ TEXT = " ".join(pages.read(PAGE).split())
 def meanwhile(command: Command) -> str:
     if command.takes_in is Busy.STEER:
         return "is passed on"
-    if command.kind is Kind.CONTROL:
+    if command.kind is TurnKind.CONTROL:
         return "works"
     return "stops it first" if command.stops_turn else "waits"
 

@@ -47,7 +47,7 @@ ENUMS: tuple[type[StrEnum], ...] = (
     frontdesk.EndReason,
     frontdesk.ResetMode,
     frontdesk.Role,
-    keys.Rule,
+    keys.KeyRule,
 )
 
 

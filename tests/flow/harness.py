@@ -61,11 +61,11 @@ class Notebook:
 
     @property
     def replies(self) -> list[str]:
-        return [each.text for each in self.sent if each.kind is deliveries.Kind.REPLY]
+        return [each.text for each in self.sent if each.kind is deliveries.DeliveryKind.REPLY]
 
     @property
     def notices(self) -> list[str]:
-        return [each.text for each in self.sent if each.kind is deliveries.Kind.NOTICE]
+        return [each.text for each in self.sent if each.kind is deliveries.DeliveryKind.NOTICE]
 
     async def wait_for(self, count: int, kind: str = "reply") -> list[str]:
         """The texts of that kind, as soon as there are so many."""
@@ -112,7 +112,7 @@ class House:
                     return happened
         raise AssertionError("the turn never ended")
 
-    async def until(self, turn_id: str, state: turns.State) -> turns.Turn:
+    async def until(self, turn_id: str, state: turns.TurnState) -> turns.Turn:
         """Wait until a turn is in a state."""
 
         async def look() -> turns.Turn | None:

@@ -26,7 +26,7 @@ async def test_pydantic_ai_agent_answers_and_its_tool_calls_are_kept(store_url: 
     agent = pydantic_ai.Driver(pydantic_ai.Options(target="tests.flow.weather:agent"))
     async with open_house(store_url, agent=agent) as house:
         receipt = await house.say("What is the weather in Bergen?")
-        assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+        assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
         rows = await house.transcript()
         assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant"]
         assert "rain" in rows[2]["content"]

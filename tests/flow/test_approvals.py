@@ -10,7 +10,7 @@ from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, erro
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.model import audit, codes, deliveries, events, turns
 from frontdesk.model.access import Access
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status, Vote
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status, Vote
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Busy
@@ -22,7 +22,7 @@ CONFIG = GatewayConfig(
     default_reset_policy=LASTING.default_reset_policy,
     access={"matrix": Access(administrators=("root",), allow=("*",))},
 )
-OWNER = Caller(id="token:owner", kind=Kind.APPROVER)
+OWNER = Caller(id="token:owner", kind=CallerKind.APPROVER)
 
 
 @pytest.fixture
@@ -43,23 +43,27 @@ async def pending(house: House) -> Confirmation:
     return await poll(look)
 
 
-async def kinds(house: House) -> list[audit.Kind]:
+async def kinds(house: House) -> list[audit.AuditKind]:
     return [row.entry.kind for row in await house.gateway.parts.store.confirmations.audit_rows(0, 10**6)]
 
 
 async def redeemed(house: House) -> bool | None:
-    return audit.Kind.REDEEMED in await kinds(house) or None
+    return audit.AuditKind.REDEEMED in await kinds(house) or None
 
 
 async def test_turn_waits_and_goes_on_once_it_is_approved(house: House) -> None:
     receipt = await house.say("!approve remove_file Remove a.txt?")
     asked = await pending(house)
-    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.until(receipt.turn_id, turns.TurnState.WAITING)
     assert asked.action == "remove_file"
     assert f"{asked.id} is approved" in await house.ask(f"/approve {asked.id}", user="root")
-    assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+    assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
     assert (await house.notebook.wait_for(2))[-1] == "approved: remove_file"
-    assert await kinds(house) == [audit.Kind.SUBMITTED, audit.Kind.APPROVED, audit.Kind.REDEEMED]
+    assert await kinds(house) == [
+        audit.AuditKind.SUBMITTED,
+        audit.AuditKind.APPROVED,
+        audit.AuditKind.REDEEMED,
+    ]
 
 
 async def test_denied_turn_is_told_the_reason(house: House) -> None:
@@ -83,7 +87,7 @@ async def test_people_see_the_action_and_how_to_decide(house: House) -> None:
 async def test_message_meanwhile_is_queued_with_a_notice_that_says_why(house: House) -> None:
     receipt = await house.say("!approve remove_file")
     asked = await pending(house)
-    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.until(receipt.turn_id, turns.TurnState.WAITING)
     await house.say("are you there?")
     assert any("wait for somebody" in text for text in await house.notebook.wait_for(2, "notice"))
     await house.ask(f"/approve {asked.id}", user="root")
@@ -104,8 +108,8 @@ async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
     asked = await pending(house)
     turn = await house.store.turns.find(receipt.turn_id)
     assert turn
-    agent = Caller(id=turn.session_key, kind=Kind.AGENT)
-    posing = Caller(id=turn.session_key, kind=Kind.APPROVER)
+    agent = Caller(id=turn.session_key, kind=CallerKind.AGENT)
+    posing = Caller(id=turn.session_key, kind=CallerKind.APPROVER)
     for caller in (agent, posing):
         with pytest.raises(errors.NotAllowed):
             await house.gateway.parts.confirmations.approve(asked.id, caller)
@@ -115,9 +119,9 @@ async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
 async def test_stop_ends_the_waiting(house: House) -> None:
     receipt = await house.say("!approve remove_file")
     await pending(house)
-    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.until(receipt.turn_id, turns.TurnState.WAITING)
     await house.ask("/stop")
-    assert (await house.finished(receipt.turn_id)).state is turns.State.INTERRUPTED
+    assert (await house.finished(receipt.turn_id)).state is turns.TurnState.INTERRUPTED
 
 
 async def test_decision_of_something_unknown_is_answered(house: House) -> None:
@@ -136,21 +140,21 @@ async def test_turn_goes_on_waiting_after_a_restart_and_is_carried_out_once(stor
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as first:
         receipt = await first.say("!approve remove_file")
         asked = await pending(first)
-        await first.until(receipt.turn_id, turns.State.WAITING)
+        await first.until(receipt.turn_id, turns.TurnState.WAITING)
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
         assert (await pending(second)).id == asked.id
-        await second.until(receipt.turn_id, turns.State.WAITING)
+        await second.until(receipt.turn_id, turns.TurnState.WAITING)
         await second.ask(f"/approve {asked.id}", user="root", event_id="the decision")
         await second.finished(receipt.turn_id)
         assert "approved: remove_file" in await second.notebook.wait_for(2)
-        assert (await kinds(second)).count(audit.Kind.REDEEMED) == 1
+        assert (await kinds(second)).count(audit.AuditKind.REDEEMED) == 1
 
 
 async def test_decision_made_while_nobody_ran_is_found(store_url: str) -> None:
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as first:
         receipt = await first.say("!approve remove_file")
         asked = await pending(first)
-        await first.until(receipt.turn_id, turns.State.WAITING)
+        await first.until(receipt.turn_id, turns.TurnState.WAITING)
     async with open_house(store_url, config=CONFIG, agent=Silent(), notebook=reliable()) as between:
         await between.gateway.parts.confirmations.deny(asked.id, OWNER, reason="while away")
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
@@ -167,7 +171,7 @@ async def test_home_channel_of_the_first_platform_is_told(store_url: str) -> Non
     )
     async with open_house(store_url, config=config, notebook=reliable()) as house:
         data = {"action": "send_mail", "description": "Write to everybody", "details": {"to": "all"}}
-        agent = Caller(id="token:mailer", kind=Kind.AGENT)
+        agent = Caller(id="token:mailer", kind=CallerKind.AGENT)
         submitted = await house.gateway.parts.confirmations.submit(data, agent)
         await house.notebook.wait_for(1, "notice")
         (told,) = house.notebook.sent
@@ -224,7 +228,7 @@ async def test_person_with_two_names_counts_once(store_url: str) -> None:
         asked = await pending(house)
         await service.approve(asked.id, OWNER)
         assert "1 more" in await house.ask(f"/approve {asked.id}", user="root")
-        other = Caller(id="token:other", kind=Kind.APPROVER)
+        other = Caller(id="token:other", kind=CallerKind.APPROVER)
         assert (await service.approve(asked.id, other)).status is Status.APPROVED
 
 
@@ -255,9 +259,9 @@ async def test_names_of_one_person_are_followed_through_settings_and_links(store
         await service.add_rule(Rule(id="two", effect=Effect.ASK, quorum=2), OWNER)
         for first, second in (("telegram:ann", "token:ann"), ("token:ann", "telegram:ann")):
             data = {"action": "send", "description": "Send it?", "details": {"first": first}}
-            asked = (await service.submit(data, Caller(id="token:bot", kind=Kind.AGENT))).confirmation
+            asked = (await service.submit(data, Caller(id="token:bot", kind=CallerKind.AGENT))).confirmation
             for name in (first, second):
-                asked = await service.approve(asked.id, Caller(id=name, kind=Kind.APPROVER))
+                asked = await service.approve(asked.id, Caller(id=name, kind=CallerKind.APPROVER))
             assert asked.status is Status.PENDING
             assert len(asked.approvals) == 1
 
@@ -266,7 +270,7 @@ async def linked(house: House, one: str, other: str) -> bool:
     """Two accounts that their owner has linked with a code."""
     code, now = codes.new_code(), house.gateway.parts.clock.now()
     offer = codes.Pairing(
-        kind=codes.Kind.LINK,
+        kind=codes.CodeKind.LINK,
         principal=one,
         platform=one.partition(":")[0],
         created_at=now,
@@ -281,7 +285,7 @@ async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock:
     async with open_house(store_url, config=CONFIG, notebook=reliable(), clock=clock) as house:
         receipt = await house.say("!approve remove_file")
         asked = await pending(house)
-        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.until(receipt.turn_id, turns.TurnState.WAITING)
         await house.store.confirmations.vote(
             asked.id,
             lambda _: None,
@@ -291,7 +295,7 @@ async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock:
         )
         renewed = await pending(house)
         assert renewed.renewal_of == asked.id
-        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.until(receipt.turn_id, turns.TurnState.WAITING)
         assert any(renewed.id in text for text in await house.notebook.wait_for(2, "notice"))
         await house.gateway.parts.confirmations.approve(renewed.id, OWNER)
         await house.finished(receipt.turn_id)
@@ -304,10 +308,10 @@ async def test_message_does_not_disturb_what_waits_for_people(store_url: str, mo
     async with open_house(store_url, config=CONFIG, notebook=reliable(), running=running) as house:
         receipt = await house.say("!approve remove_file")
         asked = await pending(house)
-        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.until(receipt.turn_id, turns.TurnState.WAITING)
         await house.say("are you there?")
         await house.ask(f"/approve {asked.id}", user="root")
-        assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+        assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
         assert "echo: are you there?" in await house.notebook.wait_for(3)
 
 
@@ -318,7 +322,7 @@ def clock() -> SettableClock:
 
 async def test_renewal_follows_the_rules_of_today(store_url: str, clock: SettableClock) -> None:
     async with open_house(store_url, config=CONFIG, notebook=reliable(), clock=clock) as house:
-        service, agent = house.gateway.parts.confirmations, Caller(id="token:bot", kind=Kind.AGENT)
+        service, agent = house.gateway.parts.confirmations, Caller(id="token:bot", kind=CallerKind.AGENT)
         asked = []
         for number in range(2):
             data = {"action": f"send_{number}", "description": "Send it?"}
@@ -345,11 +349,11 @@ async def test_turn_that_waits_for_people_holds_up_no_other_chat(store_url: str)
     async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
         first = await house.say("!approve remove_file")
         asked = await pending(house)
-        await house.until(first.turn_id, turns.State.WAITING)
+        await house.until(first.turn_id, turns.TurnState.WAITING)
         assert await house.ask("hello", user="ben") == "echo: hello"
         assert (await pending(house)).id == asked.id
         await house.gateway.parts.confirmations.approve(asked.id, OWNER)
-        assert (await house.finished(first.turn_id)).state is turns.State.DONE
+        assert (await house.finished(first.turn_id)).state is turns.TurnState.DONE
         assert "approved: remove_file" in await house.notebook.wait_for(2)
 
 
@@ -359,16 +363,16 @@ async def test_turns_that_wait_for_people_do_not_add_up(store_url: str) -> None:
     async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
         waiting = [await house.say(f"!approve remove_{user}", user=user) for user in users]
         for receipt in waiting:
-            await house.until(receipt.turn_id, turns.State.WAITING)
+            await house.until(receipt.turn_id, turns.TurnState.WAITING)
         later = await house.say("and then?", user="ann")
         assert await house.ask("hello", user="dan") == "echo: hello"
         behind = await house.store.turns.find(later.turn_id)
         assert behind
-        assert behind.state is turns.State.QUEUED
+        assert behind.state is turns.TurnState.QUEUED
         for asked in await house.gateway.parts.confirmations.list(10, Status.PENDING):
             await house.gateway.parts.confirmations.approve(asked.id, OWNER)
         for receipt in (*waiting, later):
-            assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+            assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
 
 
 async def test_decided_turn_goes_on_although_another_has_its_place(store_url: str) -> None:
@@ -376,18 +380,18 @@ async def test_decided_turn_goes_on_although_another_has_its_place(store_url: st
     async with open_house(store_url, config=CONFIG, notebook=reliable(), running=one_at_a_time()) as house:
         first = await house.say("!approve remove_file; !hang")
         asked = await pending(house)
-        await house.until(first.turn_id, turns.State.WAITING)
+        await house.until(first.turn_id, turns.TurnState.WAITING)
         second = await house.say("!hang", user="ben")
-        await house.until(second.turn_id, turns.State.RUNNING)
+        await house.until(second.turn_id, turns.TurnState.RUNNING)
         third = await house.say("hello", user="cat")
         await house.gateway.parts.confirmations.approve(asked.id, OWNER)
         await poll(lambda: redeemed(house))
         await house.ask("/stop", user="ben")
         behind = await house.store.turns.find(third.turn_id)
         assert behind
-        assert behind.state is turns.State.QUEUED
+        assert behind.state is turns.TurnState.QUEUED
         await house.ask("/stop")
-        assert (await house.finished(third.turn_id)).state is turns.State.DONE
+        assert (await house.finished(third.turn_id)).state is turns.TurnState.DONE
 
 
 async def test_waiting_turn_is_let_go_when_the_gateway_closes(store_url: str) -> None:
@@ -396,10 +400,10 @@ async def test_waiting_turn_is_let_go_when_the_gateway_closes(store_url: str) ->
     async with open_house(store_url, config=CONFIG, notebook=reliable(), running=patient) as house:
         receipt = await house.say("!approve remove_file")
         asked = await pending(house)
-        await house.until(receipt.turn_id, turns.State.WAITING)
+        await house.until(receipt.turn_id, turns.TurnState.WAITING)
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
         assert (await second.gateway.parts.confirmations.find(asked.id)).status is Status.PENDING
-        turn = await second.until(receipt.turn_id, turns.State.WAITING)
+        turn = await second.until(receipt.turn_id, turns.TurnState.WAITING)
         assert turn.tries == 1
 
 

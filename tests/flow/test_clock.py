@@ -25,7 +25,7 @@ async def test_messages_that_wait_are_answered_after_the_clock_was_set_back(
     store_url: str, clock: SettableClock
 ) -> None:
     async with open_house(store_url, clock=clock, running=ONE_AT_A_TIME) as house:
-        await house.until((await house.say("!sleep 1")).turn_id, turns.State.RUNNING)
+        await house.until((await house.say("!sleep 1")).turn_id, turns.TurnState.RUNNING)
         await house.say("second")
         await house.say("another chat", user="bob")
         clock.advance(-HOUR)
@@ -67,7 +67,7 @@ async def test_what_waits_is_done_after_a_restart_with_an_earlier_clock(
         )
         receipt = await first.say("hello")
         await first.finished(receipt.turn_id)
-        await first.until((await first.say("!sleep 30", user="bob")).turn_id, turns.State.RUNNING)
+        await first.until((await first.say("!sleep 30", user="bob")).turn_id, turns.TurnState.RUNNING)
         await first.say("waits", user="cyd")
         await asyncio.wait_for(opened.aclose(), 20)
     clock.advance(-HOUR)

@@ -27,7 +27,7 @@ from frontdesk.model import lanes
 from frontdesk.model.access import Access, Role, Strangers
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry
-from frontdesk.model.turns import Ending, Kind, State, Turn
+from frontdesk.model.turns import Ending, Turn, TurnKind, TurnState
 from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house
 
 LASTING = SessionResetPolicy(mode=ResetMode.NONE, max_messages=0)
@@ -107,7 +107,7 @@ class TestNew:
         hanging = await hang(house, "!call look; !say half; !hang")
         old = await current(house)
         said = await house.ask("/new")
-        assert (await house.finished(hanging)).state is State.INTERRUPTED
+        assert (await house.finished(hanging)).state is TurnState.INTERRUPTED
         assert f"/resume {old.id}" in said
         rows = await house.sessions.load_transcript(old.id)
         assert rows[-1]["content"] == "half"
@@ -262,7 +262,7 @@ class TestResume:
         alpha, beta = await two_titled(house)
         hanging = await hang(house)
         await house.ask("/resume Alpha")
-        assert (await house.finished(hanging)).state is State.INTERRUPTED
+        assert (await house.finished(hanging)).state is TurnState.INTERRUPTED
         assert (await current(house)).id == alpha
         assert (await house.sessions.load_transcript(beta))[-1]["content"] == "half"
 
@@ -474,7 +474,7 @@ class TestBranch:
         hanging = await hang(house)
         original = (await current(house)).id
         await house.ask("/branch")
-        assert (await house.finished(hanging)).state is State.INTERRUPTED
+        assert (await house.finished(hanging)).state is TurnState.INTERRUPTED
         assert (await current(house)).id != original
         assert (await texts(house))[-1] == "half"
 
@@ -568,7 +568,7 @@ class TestStop:
     async def test_ends_a_hanging_turn_and_keeps_its_text(self, house: House) -> None:
         hanging = await hang(house, "!call look; !say half; !hang")
         assert await house.ask("/stop") == "Stopped."
-        assert (await house.finished(hanging)).state is State.INTERRUPTED
+        assert (await house.finished(hanging)).state is TurnState.INTERRUPTED
         assert (await texts(house))[-1] == "half"
         assert await house.ask("hello") == "echo: hello"
 
@@ -578,7 +578,7 @@ class TestStop:
         said = await house.ask("/stop")
         assert re.fullmatch(r"Stopped\. [12] messages? waits? and will be answered next\.", said)
         await house.ask("/stop")
-        await house.until(waiting[1].turn_id, State.RUNNING)
+        await house.until(waiting[1].turn_id, TurnState.RUNNING)
 
     async def test_says_so_when_nothing_runs(self, house: House) -> None:
         assert await house.ask("/stop") == "Nothing is running."
@@ -588,7 +588,7 @@ class TestStop:
         assert await house.ask("/stop", user="bob") == "Nothing is running."
         turn = await house.store.turns.find(hanging)
         assert turn is not None
-        assert (turn.state, turn.stop_requested) == (State.RUNNING, False)
+        assert (turn.state, turn.stop_requested) == (TurnState.RUNNING, False)
 
     async def test_breaks_a_resume_loop(self, house: House) -> None:
         await house.ask("hello")
@@ -606,12 +606,12 @@ class TestStop:
             await hang(house, user="bob")  # so that only another node has room
             waiting = await house.say("hello", user="ann")
             now, turns = house.gateway.parts.clock.now(), house.store.turns
-            (claim,) = await turns.claim(house.gateway.node or 0, lanes.Kind.TURN, 1, now, lambda _: ())
+            (claim,) = await turns.claim(house.gateway.node or 0, lanes.LaneKind.TURN, 1, now, lambda _: ())
             assert claim.turn.id == waiting.turn_id
             assert "took the turn away" in await house.ask("/stop", user="ann")
-            assert (await house.finished(waiting.turn_id)).state is State.INTERRUPTED
+            assert (await house.finished(waiting.turn_id)).state is TurnState.INTERRUPTED
             with pytest.raises(errors.LeaseLost):
-                await turns.finish(claim, Ending(state=State.DONE), now)
+                await turns.finish(claim, Ending(state=TurnState.DONE), now)
 
 
 class TestStatus:
@@ -917,7 +917,7 @@ def again(turn: Turn, text: str) -> Turn:
     assert found
     return Turn(
         id="t_again",
-        kind=Kind.COMMAND,
+        kind=TurnKind.COMMAND,
         session_key=turn.session_key,
         source=turn.source,
         text=text,

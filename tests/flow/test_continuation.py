@@ -44,7 +44,7 @@ async def test_turn_that_was_interrupted_an_hour_ago_does_not_go_on_by_itself(st
     clock.advance(minutes=61)
     async with open_house(store_url, config=CONFIG, clock=clock) as house:
         turn = await house.finished(turn_id)
-        assert turn.state is turns.State.INTERRUPTED
+        assert turn.state is turns.TurnState.INTERRUPTED
         (notice,) = await house.notebook.wait_for(1, "notice")
         assert "1h 1m ago" in notice
         assert notice.endswith("/retry")
@@ -97,7 +97,7 @@ async def test_fresh_interruption_goes_on_by_itself(store_url: str) -> None:
     turn_id = await interrupted(store_url, clock)
     clock.advance(minutes=59)
     async with open_house(store_url, config=CONFIG, clock=clock) as house:
-        assert (await house.finished(turn_id)).state is turns.State.DONE
+        assert (await house.finished(turn_id)).state is turns.TurnState.DONE
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
@@ -107,7 +107,7 @@ async def test_without_a_window_everything_goes_on_by_itself(store_url: str, sec
     clock.advance(days=2)
     config = GatewayConfig(default_reset_policy=NEVER, auto_continue_freshness_seconds=seconds)
     async with open_house(store_url, config=config, clock=clock) as house:
-        assert (await house.finished(turn_id)).state is turns.State.DONE
+        assert (await house.finished(turn_id)).state is turns.TurnState.DONE
 
 
 async def test_turn_of_a_crashed_gateway_is_as_old_as_its_last_sign_of_life(store_url: str) -> None:
@@ -117,4 +117,4 @@ async def test_turn_of_a_crashed_gateway_is_as_old_as_its_last_sign_of_life(stor
         await house.rows(1)
         assert house.gateway.node is not None
         await house.store.turns.recover(house.gateway.node, lambda _: True, clock.now() - timedelta(hours=2))
-        assert (await house.finished(receipt.turn_id)).state is turns.State.INTERRUPTED
+        assert (await house.finished(receipt.turn_id)).state is turns.TurnState.INTERRUPTED

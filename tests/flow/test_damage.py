@@ -18,12 +18,12 @@ BEHIND = Running(drain_seconds=0.1)
 async def test_damaged_turn_is_set_aside_and_the_others_run(store_url: str, edit_store: EditStore) -> None:
     async with open_house(store_url, running=BEHIND) as house:
         first = await house.say("!hang 1")
-        await house.until(first.turn_id, turns.State.RUNNING)
+        await house.until(first.turn_id, turns.TurnState.RUNNING)
         damaged = await house.say("lost", event_id="bad")
         third = await house.say("hello")
     await edit_store(DAMAGE, postgresql=DAMAGE_POSTGRESQL)
     async with open_house(store_url) as house:
-        assert (await house.finished(third.turn_id)).state is turns.State.DONE
+        assert (await house.finished(third.turn_id)).state is turns.TurnState.DONE
         assert await house.store.turns.find(damaged.turn_id) is None
         assert await house.ask("and on", user="bob", event_id="later") == "echo: and on"
 
@@ -43,7 +43,7 @@ async def test_message_too_many_is_refused_and_the_rest_is_answered(store_url: s
     running = Running(most_waiting=3, drain_seconds=0.1)
     async with open_house(store_url, running=running, notebook=Notebook()) as house:
         hanging = await house.say("!hang")
-        await house.until(hanging.turn_id, turns.State.RUNNING)
+        await house.until(hanging.turn_id, turns.TurnState.RUNNING)
         for number in range(3):
             await house.say(f"number {number}")
         with pytest.raises(errors.TooManyWaiting):

@@ -111,7 +111,7 @@ class Stage:
     async def delivered(self, turn_id: str) -> None:
         async def look() -> bool | None:
             said = await self.house.store.deliveries.of_turn(turn_id)
-            return all(each.state is deliveries.State.SENT for each in said) or None
+            return all(each.state is deliveries.DeliveryState.SENT for each in said) or None
 
         await poll(look)
 
@@ -136,7 +136,7 @@ async def test_answer_is_shown_while_it_is_written_and_ends_in_the_same_message(
         on.agent.say(" The end.")
         assert await on.finish(receipt.turn_id) == {message_id: f"{LONG}{MORE} The end."}
         (answer,) = on.editor.sent
-        assert (answer.draft, answer.final, answer.kind) == (message_id, True, deliveries.Kind.REPLY)
+        assert (answer.draft, answer.final, answer.kind) == (message_id, True, deliveries.DeliveryKind.REPLY)
 
 
 async def test_drafts_are_no_deliveries_of_the_turn(store_url: str) -> None:
@@ -148,7 +148,7 @@ async def test_drafts_are_no_deliveries_of_the_turn(store_url: str) -> None:
         on.agent.say(MORE)
         await on.editor.shown(LONG + MORE)
         first, second = on.editor.drafts
-        assert (first.kind, first.final, first.event_id) == (deliveries.Kind.DRAFT, False, "e9")
+        assert (first.kind, first.final, first.event_id) == (deliveries.DeliveryKind.DRAFT, False, "e9")
         assert (first.draft, second.draft) == (None, "message 1")
         assert first.id == f"{receipt.turn_id}-draft-1-1"
         assert first.id != second.id
@@ -397,12 +397,12 @@ async def test_draft_outlives_the_lease_that_it_was_kept_under(store_url: str) -
         node = await store.nodes.join("test", NOW)
         turn = turns.Turn(id="t1", session_key="k1", source=SOURCE, text="hello", received_at=NOW)
         await store.turns.accept(turn, lambda *_: turns.Admission())
-        (lost,) = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW, lambda _: [])
+        (lost,) = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: [])
         await store.turns.keep_draft(lost, "message 1")
         await store.turns.recover(node, lambda _: False, NOW)
         with pytest.raises(errors.LeaseLost):
             await store.turns.keep_draft(lost, "message 2")
-        (again,) = await store.turns.claim(node, lanes.Kind.TURN, 1, NOW, lambda _: [])
+        (again,) = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: [])
         assert (again.turn.draft, again.turn.attempts) == ("message 1", 2)
     finally:
         await store.close()

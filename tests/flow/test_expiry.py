@@ -16,7 +16,7 @@ from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
 from frontdesk.model import events, turns
 from frontdesk.model.running import Running
-from frontdesk.model.sessions import Session, SessionEntry, Status
+from frontdesk.model.sessions import Session, SessionEntry, SessionStatus
 from frontdesk.testing import SettableClock
 from tests.flow.harness import House, Notebook, open_house, poll
 
@@ -345,7 +345,7 @@ async def test_webhook_session_rests_after_its_answer_and_is_taken_up_again(stor
 
         async def rests() -> Session | None:
             session = await house.store.sessions.current(await house.key())
-            return session if session and session.status is Status.ENDED else None
+            return session if session and session.status is SessionStatus.ENDED else None
 
         session = await poll(rests)
         assert (session.reason, story.told) == (EndReason.CLOSED, ["end closed"])
@@ -360,7 +360,7 @@ async def test_webhook_session_rests_after_its_answer_and_is_taken_up_again(stor
 async def test_turns_may_finish_before_the_gateway_closes(store_url: str) -> None:
     async with open_house(store_url, running=Running(drain_seconds=20.0)) as house:
         receipt = await house.say("!sleep 0.3; done")
-        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.until(receipt.turn_id, turns.TurnState.RUNNING)
         notebook = house.notebook
     assert notebook.replies == ["echo: done"]
 
@@ -370,12 +370,12 @@ async def test_turns_cut_short_are_marked_and_their_attempts_do_not_count(store_
     for _ in range(turns.MAX_ATTEMPTS + 2):
         async with open_house(store_url, running=Running(drain_seconds=0.05)) as house:
             receipt = receipt or await house.say("!hang 5; done")
-            await house.until(receipt.turn_id, turns.State.RUNNING)
+            await house.until(receipt.turn_id, turns.TurnState.RUNNING)
             await house.rows(1)
     assert receipt is not None
     async with open_house(store_url) as house:
         turn = await house.finished(receipt.turn_id)
-        assert (turn.state, turn.attempts, turn.tries) == (turns.State.DONE, 6, 1)
+        assert (turn.state, turn.attempts, turn.tries) == (turns.TurnState.DONE, 6, 1)
         entry = (await current(house)).entry
         assert (entry.resume_pending, entry.resume_reason, entry.last_resume_marked_at) == (False, None, None)
         assert await house.notebook.wait_for(1) == ["echo: done"]
@@ -388,7 +388,7 @@ async def test_session_of_a_turn_that_was_put_back_is_marked_to_be_resumed(store
         await house.gateway.close()
         turn = await house.store.turns.find(receipt.turn_id)
         assert turn
-        assert (turn.state, turn.attempts, turn.put_backs) == (turns.State.QUEUED, 1, 1)
+        assert (turn.state, turn.attempts, turn.put_backs) == (turns.TurnState.QUEUED, 1, 1)
         entry = (await current(house)).entry
         assert (entry.resume_pending, entry.resume_reason) == (True, "restart_timeout")
 

@@ -20,7 +20,7 @@ def running(mode: Busy) -> Running:
 
 async def begun(house: House, text: str) -> str:
     receipt = await house.say(text)
-    await house.until(receipt.turn_id, turns.State.RUNNING)
+    await house.until(receipt.turn_id, turns.TurnState.RUNNING)
     return receipt.turn_id
 
 
@@ -29,8 +29,8 @@ async def test_steered_message_reaches_the_running_turn_whatever_the_mode(store_
     async with open_house(store_url, running=running(mode), agent=steerable()) as house:
         first = await begun(house, "!steer")
         second = await house.say("/steer to the left")
-        assert (await house.finished(first)).state is turns.State.DONE
-        assert (await house.finished(second.turn_id)).state is turns.State.DONE
+        assert (await house.finished(first)).state is turns.TurnState.DONE
+        assert (await house.finished(second.turn_id)).state is turns.TurnState.DONE
         assert "steered: to the left" in (await house.notebook.wait_for(1))[0]
         assert house.notebook.notices == [intake.BUSY_NOTICES[Busy.STEER]]
         rows = await house.transcript()
@@ -44,7 +44,7 @@ async def test_queued_message_waits_for_the_running_turn_whatever_the_mode(
     async with open_house(store_url, running=running(mode), agent=steerable()) as house:
         first = await begun(house, "!sleep 0.3; slept")
         assert await house.ask("/queue then this") == "echo: then this"
-        assert (await house.finished(first)).state is turns.State.DONE
+        assert (await house.finished(first)).state is turns.TurnState.DONE
         assert await house.notebook.wait_for(2) == ["echo: slept", "echo: then this"]
         assert house.notebook.notices == [intake.BUSY_NOTICES[Busy.QUEUE]]
 
@@ -90,6 +90,6 @@ async def test_command_that_has_to_wait_says_so(store_url: str, mode: Busy) -> N
     async with open_house(store_url, running=Running(busy_mode=mode, drain_seconds=1.0)) as house:
         first = await begun(house, "!sleep 1; !say done")
         second = await house.say("/export")
-        assert (await house.finished(second.turn_id)).state is turns.State.DONE
-        assert (await house.finished(first)).state is turns.State.DONE
+        assert (await house.finished(second.turn_id)).state is turns.TurnState.DONE
+        assert (await house.finished(first)).state is turns.TurnState.DONE
         assert (await house.notebook.wait_for(1, "notice"))[0] == intake.BUSY_NOTICES[Busy.QUEUE]

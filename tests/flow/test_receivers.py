@@ -24,7 +24,7 @@ class Picky(Notebook):
 async def late_ones(house: House, count: int) -> list[deliveries.Delivery]:
     async def look() -> list[deliveries.Delivery] | None:
         found = await house.store.deliveries.late(100)
-        waiting = [each for each in found if each.state is deliveries.State.PENDING]
+        waiting = [each for each in found if each.state is deliveries.DeliveryState.PENDING]
         return waiting if len(waiting) == count else None
 
     return await poll(look)

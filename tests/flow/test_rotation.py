@@ -15,7 +15,7 @@ from frontdesk.hooks.chain import Guarded
 from frontdesk.model.access import Access
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry
-from frontdesk.model.turns import State
+from frontdesk.model.turns import TurnState
 from frontdesk.testing import SettableClock
 from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 
@@ -317,7 +317,7 @@ async def test_budget_is_overshot_by_one_step_at_most_and_the_turn_says_why(
     async with open_house(store_url, config=config, agent=agent, notebook=reliable()) as house:
         receipt = await house.say("; ".join(["!say at work", *[step] * 9, "!say never"]))
         turn = await house.finished(receipt.turn_id)
-        assert turn.state is State.INTERRUPTED
+        assert turn.state is TurnState.INTERRUPTED
         first = await house.store.sessions.find(turn.session_id or "")
         assert first
         assert first.entry.input_tokens == 120
@@ -364,7 +364,7 @@ async def test_silent_agent_is_stopped_when_the_sessions_time_is_over(store_url:
         clock.advance(seconds=59.5)
         receipt = await house.say("!tokens 7 0; !say half; !hang")
         turn = await house.finished(receipt.turn_id)
-        assert (turn.state, turn.session_id) == (State.INTERRUPTED, first.id)
+        assert (turn.state, turn.session_id) == (TurnState.INTERRUPTED, first.id)
         said = (await house.notebook.wait_for(2))[1]
         assert said == "half\n\nI stopped here: this conversation reached its 1m time limit."
         assert (await rotated(house, first)).entry.auto_reset_reason is EndReason.TIME_LIMIT
@@ -384,7 +384,7 @@ async def test_failure_is_not_tried_again_beyond_the_budget(store_url: str) -> N
     async with open_house(store_url, config=limited(max_tokens=100)) as house:
         receipt = await house.say("!tokens 60 0; !fail retryable")
         turn = await house.finished(receipt.turn_id)
-        assert (turn.state, turn.attempts) == (State.FAILED, 2)
+        assert (turn.state, turn.attempts) == (TurnState.FAILED, 2)
         first = await house.store.sessions.find(turn.session_id or "")
         assert first
         assert first.entry.input_tokens == 120
@@ -475,7 +475,7 @@ async def test_shutdown_in_the_middle_of_a_rotation_answers_nobody_twice(
     async with open_house(store_url, config=config) as house:
         turn = await house.store.turns.find(receipt.turn_id)
         assert turn
-        assert (turn.state, turn.attempts) == (State.DONE, 1)
+        assert (turn.state, turn.attempts) == (TurnState.DONE, 1)
         assert not (await current(house)).entry.resume_pending
         await house.say("again", event_id="second")
         assert await house.notebook.wait_for(1) == ["echo: again"]

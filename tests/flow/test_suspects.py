@@ -21,7 +21,7 @@ async def doubted(store_url: str, people: Sequence[str], text: str) -> list[str]
             turn = turns.Turn(id=f"t-{name}", session_key=key, source=source, text=text, received_at=now)
             await store.turns.accept(turn, lambda *_: turns.Admission())
         for _ in range(turns.MAX_ATTEMPTS):
-            assert await store.turns.claim(node, lanes.Kind.TURN, 10, now, lambda _: [])
+            assert await store.turns.claim(node, lanes.LaneKind.TURN, 10, now, lambda _: [])
             await store.turns.recover(node, lambda _: True, now)
     finally:
         await store.close()
@@ -52,7 +52,7 @@ async def test_suspects_in_doubt_are_all_answered(store_url: str) -> None:
     names = await doubted(store_url, ["ann", "bob", "carl", "dora"], "hello")
     async with open_house(store_url) as house:
         ended = [(await house.finished(name)).state for name in names]
-    assert ended == [turns.State.DONE] * 4
+    assert ended == [turns.TurnState.DONE] * 4
 
 
 async def test_hanging_suspect_holds_up_another_for_the_time_of_its_trial_alone(store_url: str) -> None:
@@ -60,7 +60,7 @@ async def test_hanging_suspect_holds_up_another_for_the_time_of_its_trial_alone(
 
     async def look() -> bool | None:
         running = [await house.store.turns.find(name) for name in names]
-        return all(turn and turn.state is turns.State.RUNNING for turn in running) or None
+        return all(turn and turn.state is turns.TurnState.RUNNING for turn in running) or None
 
     async with open_house(store_url) as house:
         assert await poll(look)

@@ -190,6 +190,6 @@ async def settled(house: House, turn_id: str) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             (found,) = await house.store.deliveries.of_turn(turn_id)
-            if found.state in (deliveries.State.SENT, deliveries.State.UNKNOWN):
+            if found.state in (deliveries.DeliveryState.SENT, deliveries.DeliveryState.UNKNOWN):
                 return
             await asyncio.sleep(0.01)

@@ -61,7 +61,7 @@ async def test_failed_turn_is_told_and_next_one_runs(house: House) -> None:
 async def test_retryable_failure_is_tried_again(house: House) -> None:
     receipt = await house.say("!fail retryable 1")
     turn = await house.finished(receipt.turn_id)
-    assert (turn.state, turn.attempts) == (turns.State.DONE, 2)
+    assert (turn.state, turn.attempts) == (turns.TurnState.DONE, 2)
 
 
 async def test_agent_that_raises_ends_in_a_notice(house: House) -> None:
@@ -90,11 +90,11 @@ async def test_usage_is_added_to_the_session(house: House) -> None:
 
 async def test_stopped_turn_keeps_its_text_and_frees_the_lane(house: House) -> None:
     receipt = await house.say("!say half; !hang")
-    await house.until(receipt.turn_id, turns.State.RUNNING)
+    await house.until(receipt.turn_id, turns.TurnState.RUNNING)
     await house.rows(1)
     await house.store.turns.request_stop(await house.key(), house.gateway.parts.clock.now())
     turn = await house.finished(receipt.turn_id)
-    assert turn.state is turns.State.INTERRUPTED
+    assert turn.state is turns.TurnState.INTERRUPTED
     assert [row["content"] for row in await house.transcript()][-1] == "half"
     assert await house.ask("hello") == "echo: hello"
 
@@ -122,7 +122,7 @@ async def test_what_a_stopped_call_to_the_model_used_is_counted(
         key = await house.key()
         await house.sessions.update_session(key, last_prompt_tokens=100)
         receipt = await house.say(said)
-        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.until(receipt.turn_id, turns.TurnState.RUNNING)
         await house.rows(3)
         async for happened in house.gateway.desk.follow(receipt.turn_id):
             if isinstance(happened, events.Text | events.Result | events.Calls):
@@ -135,7 +135,7 @@ async def test_what_a_stopped_call_to_the_model_used_is_counted(
 
 async def test_turn_that_is_stopped_before_it_said_anything_gets_its_last_word(house: House) -> None:
     receipt = await house.say("!hang")
-    await house.until(receipt.turn_id, turns.State.RUNNING)
+    await house.until(receipt.turn_id, turns.TurnState.RUNNING)
     await house.ask("/stop")
     (said,) = await house.store.deliveries.of_turn(receipt.turn_id)
     assert (said.final, said.event_id) == (True, "e1")
@@ -145,7 +145,7 @@ async def test_turn_that_is_stopped_before_it_said_anything_gets_its_last_word(h
 async def test_turn_that_is_stopped_between_two_attempts_gets_its_last_word(house: House) -> None:
     receipt = await house.say("!call look; !fail retryable")
     await house.rows(2)
-    await house.until(receipt.turn_id, turns.State.QUEUED)
+    await house.until(receipt.turn_id, turns.TurnState.QUEUED)
     await house.ask("/stop")
     said = await house.store.deliveries.of_turn(receipt.turn_id)
     assert [each.final for each in said] == [True]
@@ -155,9 +155,9 @@ async def test_turn_that_is_stopped_between_two_attempts_gets_its_last_word(hous
 async def test_turn_that_is_broken_off_gets_its_last_word_and_its_calls_are_closed(house: House) -> None:
     receipt = await house.say("!call look; !hang")
     await house.rows(2)
-    running = await house.until(receipt.turn_id, turns.State.RUNNING)
+    running = await house.until(receipt.turn_id, turns.TurnState.RUNNING)
     parts = house.gateway.parts
-    ending = turns.Ending(state=turns.State.INTERRUPTED, deliveries=parts.last_word(running, "over"))
+    ending = turns.Ending(state=turns.TurnState.INTERRUPTED, deliveries=parts.last_word(running, "over"))
     assert await house.store.turns.break_off(running, ending, parts.clock.now())
     assert [each.text for each in await house.store.deliveries.of_turn(receipt.turn_id)] == ["over"]
     assert (await stored(house))[-1]["role"] == "tool"
@@ -193,11 +193,11 @@ async def test_message_is_steered_into_running_turn(store_url: str) -> None:
     running = Running(busy_mode=turns.Busy.STEER, drain_seconds=1.0)
     async with open_house(store_url, running=running, agent=steerable()) as house:
         first = await house.say("!steer")
-        await house.until(first.turn_id, turns.State.RUNNING)
+        await house.until(first.turn_id, turns.TurnState.RUNNING)
         second = await house.say("to the left")
         await house.finished(first.turn_id)
         turn = await house.finished(second.turn_id)
-        assert turn.state is turns.State.DONE
+        assert turn.state is turns.TurnState.DONE
         assert "steered: to the left" in (await house.notebook.wait_for(1))[0]
         assert [row["role"] for row in await house.transcript()].count("user") == 2
 
@@ -224,10 +224,10 @@ async def test_message_that_the_agent_does_not_heed_is_answered_in_its_own_turn(
     running = Running(busy_mode=turns.Busy.STEER, drain_seconds=1.0)
     async with open_house(store_url, running=running, agent=agent) as house:
         first = await house.say("first")
-        await house.until(first.turn_id, turns.State.RUNNING)
+        await house.until(first.turn_id, turns.TurnState.RUNNING)
         second = await house.say("second")
         for receipt in (first, second):
-            assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+            assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
         wanted = ["answer to first", "answer to second"][:replies]
         assert await house.notebook.wait_for(replies) == wanted
         said = [row["content"] for row in await house.transcript() if row["role"] == "user"]
@@ -277,9 +277,9 @@ async def test_message_interrupts_running_turn(store_url: str) -> None:
     running = Running(busy_mode=turns.Busy.INTERRUPT, drain_seconds=1.0)
     async with open_house(store_url, running=running) as house:
         first = await house.say("!hang")
-        await house.until(first.turn_id, turns.State.RUNNING)
+        await house.until(first.turn_id, turns.TurnState.RUNNING)
         assert await house.ask("hello") == "echo: hello"
-        assert (await house.finished(first.turn_id)).state is turns.State.INTERRUPTED
+        assert (await house.finished(first.turn_id)).state is turns.TurnState.INTERRUPTED
 
 
 async def test_stranger_is_refused_and_nothing_is_stored(store_url: str) -> None:
@@ -309,7 +309,7 @@ async def test_unknown_send_is_marked_and_not_repeated(house: House) -> None:
     await house.ask("two")
     assert await house.notebook.wait_for(1) == ["echo: two"]
     (marked,) = await house.store.deliveries.troubled(10)
-    assert (marked.text, marked.state) == ("echo: one", deliveries.State.UNKNOWN)
+    assert (marked.text, marked.state) == ("echo: one", deliveries.DeliveryState.UNKNOWN)
 
 
 async def test_unknown_send_is_repeated_where_the_platform_can_tell(store_url: str) -> None:
@@ -345,7 +345,7 @@ async def test_shared_conversation_names_the_sender(house: House) -> None:
 
 async def test_overheard_message_is_kept_and_not_answered(house: House) -> None:
     receipt = await house.say("psst", observed=True)
-    assert (await house.finished(receipt.turn_id)).state is turns.State.DONE
+    assert (await house.finished(receipt.turn_id)).state is turns.TurnState.DONE
     (row,) = await house.transcript()
     assert row["observed"] is True
     assert house.notebook.sent == []
@@ -354,11 +354,11 @@ async def test_overheard_message_is_kept_and_not_answered(house: House) -> None:
 async def test_turn_goes_on_after_restart(store_url: str) -> None:
     async with open_house(store_url, running=Running(drain_seconds=0.1)) as house:
         receipt = await house.say("!tool look; !hang 1; done")
-        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.until(receipt.turn_id, turns.TurnState.RUNNING)
         await house.rows(3)
     async with open_house(store_url) as house:
         turn = await house.finished(receipt.turn_id)
-        assert turn.state is turns.State.DONE
+        assert turn.state is turns.TurnState.DONE
         roles = [row["role"] for row in await house.transcript()]
         assert roles.count("user") == 1
         assert len(await house.notebook.wait_for(1)) == 1
@@ -389,7 +389,7 @@ async def test_what_turns_say_while_the_gateway_stops_is_sent_before_it_ends(sto
     async with open_house(store_url, running=Running(drain_seconds=10.0), notebook=notebook) as house:
         for name in people:
             receipt = await house.say("!sleep 0.5; done", user=name)
-            await house.until(receipt.turn_id, turns.State.RUNNING)
+            await house.until(receipt.turn_id, turns.TurnState.RUNNING)
     assert notebook.replies == ["echo: done"] * len(people)
 
 
@@ -397,7 +397,7 @@ async def test_order_to_stop_is_noted_before_turns_are_drained(store_url: str) -
     """The node is gone before its turn has ended: the attempt does not count."""
     async with open_house(store_url, running=Running(drain_seconds=10.0)) as house:
         receipt = await house.say("!sleep 1; done")
-        await house.until(receipt.turn_id, turns.State.RUNNING)
+        await house.until(receipt.turn_id, turns.TurnState.RUNNING)
         closing = asyncio.create_task(house.gateway.close())
         await asyncio.sleep(0.3)  # it is killed so long after it was told to stop
         assert house.gateway.node is not None

@@ -21,7 +21,7 @@ async def waiting(house: House, text: str = "!approve remove_file") -> tuple[str
     """A turn that waits for a person, and what for."""
     receipt = await house.say(text)
     asked = await pending(house)
-    await house.until(receipt.turn_id, turns.State.WAITING)
+    await house.until(receipt.turn_id, turns.TurnState.WAITING)
     return receipt.turn_id, asked
 
 
@@ -35,8 +35,8 @@ async def test_stop_withdraws_what_the_turn_asked_for(house: House) -> None:
     assert "Stopped" in await house.ask("/stop")
     found = await house.gateway.parts.confirmations.find(asked.id)
     assert (found.status, found.resolved_by) == (Status.EXPIRED, "system:withdrawn")
-    assert (await house.finished(turn_id)).state is turns.State.INTERRUPTED
-    assert await kinds(house) == [audit.Kind.SUBMITTED, audit.Kind.WITHDRAWN]
+    assert (await house.finished(turn_id)).state is turns.TurnState.INTERRUPTED
+    assert await kinds(house) == [audit.AuditKind.SUBMITTED, audit.AuditKind.WITHDRAWN]
     assert await house.gateway.parts.confirmations.pending_count() == 0
 
 
@@ -46,7 +46,7 @@ async def test_decision_after_a_stop_is_told_that_it_was_withdrawn(house: House,
     await house.ask("/stop")
     assert f"{asked.id} was withdrawn" in await house.ask(f"/{verb} {asked.id}", user="root")
     assert "approved: remove_file" not in house.notebook.replies
-    assert (await kinds(house))[-1] is audit.Kind.WITHDRAWN
+    assert (await kinds(house))[-1] is audit.AuditKind.WITHDRAWN
 
 
 async def test_chat_that_was_asked_is_told_that_it_is_asked_no_longer(house: House) -> None:
@@ -75,7 +75,7 @@ async def test_home_channel_is_told_that_it_is_asked_no_longer(store_url: str) -
 async def test_new_conversation_withdraws_what_the_old_one_asked_for(house: House) -> None:
     turn_id, asked = await waiting(house)
     await house.ask("/new")
-    assert (await house.finished(turn_id)).state is turns.State.INTERRUPTED
+    assert (await house.finished(turn_id)).state is turns.TurnState.INTERRUPTED
     assert await withdrawn(house, asked)
 
 
@@ -85,7 +85,7 @@ async def test_next_turn_may_ask_for_the_same_again(house: House) -> None:
     turn_id, again = await waiting(house)
     assert again.id != asked.id
     await house.gateway.parts.confirmations.approve(again.id, OWNER)
-    assert (await house.finished(turn_id)).state is turns.State.DONE
+    assert (await house.finished(turn_id)).state is turns.TurnState.DONE
     assert "approved: remove_file" in await house.notebook.wait_for(2)
 
 
@@ -94,7 +94,7 @@ async def test_stop_after_a_restart_withdraws_what_was_asked_before_it(store_url
         turn_id, asked = await waiting(first)
     async with open_house(store_url, config=CONFIG, notebook=reliable()) as second:
         assert (await pending(second)).id == asked.id
-        await second.until(turn_id, turns.State.WAITING)
+        await second.until(turn_id, turns.TurnState.WAITING)
         await second.ask("/stop", event_id="the stop")
         assert await withdrawn(second, asked)
 
@@ -113,7 +113,7 @@ async def test_what_only_an_earlier_attempt_asked_for_is_withdrawn(store_url: st
     async with open_house(store_url, config=CONFIG, notebook=reliable(), agent=Changeable()) as first:
         turn_id, asked = await waiting(first, "go")
     async with open_house(store_url, config=CONFIG, notebook=reliable(), agent=Changeable()) as second:
-        assert (await second.finished(turn_id)).state is turns.State.DONE
+        assert (await second.finished(turn_id)).state is turns.TurnState.DONE
         assert await withdrawn(second, asked)
 
 
@@ -122,7 +122,7 @@ async def test_request_of_a_turn_that_ended_elsewhere_is_withdrawn(house: House)
     turn_id, asked = await waiting(house)
     turn = await house.store.turns.find(turn_id)
     assert turn
-    ending = turns.Ending(state=turns.State.INTERRUPTED)
+    ending = turns.Ending(state=turns.TurnState.INTERRUPTED)
     assert await house.store.turns.break_off(turn, ending, house.gateway.parts.clock.now())
     await poll(lambda: withdrawn(house, asked))
 
@@ -136,7 +136,7 @@ async def test_turn_that_was_told_to_stop_does_not_use_its_grant(house: House) -
         decision = house.gateway.parts.confirmations.approve(asked.id, OWNER)
         (decided,) = await asyncio.gather(decision, return_exceptions=True)
         # The agent may have heard of the refusal before the stop.
-        assert (await house.finished(turn_id)).state in (turns.State.INTERRUPTED, turns.State.DONE)
+        assert (await house.finished(turn_id)).state in (turns.TurnState.INTERRUPTED, turns.TurnState.DONE)
         found = await house.gateway.parts.confirmations.find(asked.id)
         assert found.redeemed_at is None
         assert isinstance(decided, errors.Withdrawn) == found.is_withdrawn
@@ -152,13 +152,13 @@ async def test_of_an_approval_and_a_stop_at_once_one_wins(house: House) -> None:
         found = await house.gateway.parts.confirmations.find(asked.id)
         if found.is_withdrawn:
             assert isinstance(decided, errors.Withdrawn)
-            assert ended.state is turns.State.INTERRUPTED
+            assert ended.state is turns.TurnState.INTERRUPTED
         else:
             assert isinstance(decided, Confirmation)
             assert found.status is Status.APPROVED
         if found.redeemed_at is None:  # the agent may have heard of the refusal before the stop
-            assert ended.state in (turns.State.INTERRUPTED, turns.State.DONE)
+            assert ended.state in (turns.TurnState.INTERRUPTED, turns.TurnState.DONE)
             assert f"approved: remove_{number}" not in house.notebook.replies
     told = await kinds(house)
-    ends = (audit.Kind.APPROVED, audit.Kind.WITHDRAWN)
-    assert sum(told.count(kind) for kind in ends) == told.count(audit.Kind.SUBMITTED)
+    ends = (audit.AuditKind.APPROVED, audit.AuditKind.WITHDRAWN)
+    assert sum(told.count(kind) for kind in ends) == told.count(audit.AuditKind.SUBMITTED)

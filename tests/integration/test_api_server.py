@@ -41,7 +41,7 @@ def hanging(_: channels.Incoming) -> Answer:
     return Answer(seen=(events.Text(text="I think"),), text="I think so.", hangs=True)
 
 
-def ending_as(state: turns.State, notice: str = "The agent broke down.") -> Any:
+def ending_as(state: turns.TurnState, notice: str = "The agent broke down.") -> Any:
     return lambda _: Answer(seen=(events.Text(text="I"),), notice=notice, state=state)
 
 
@@ -396,7 +396,7 @@ async def test_refusal_of_the_desk_is_told(refusal: errors.FrontdeskError, statu
 
 @pytest.mark.parametrize("seen", [(events.Text(text="I th"),), ()])
 async def test_stopped_turn_is_answered_with_what_it_said(seen: tuple[events.Event, ...]) -> None:
-    stopped = Answer(seen=seen, text="I think", notice="Wait.", state=turns.State.INTERRUPTED)
+    stopped = Answer(seen=seen, text="I think", notice="Wait.", state=turns.TurnState.INTERRUPTED)
     desk = RecordingDesk(lambda _: stopped)
     async with openai_client(desk) as client:
         whole = await client.chat.completions.create(model="any", messages=HELLO)
@@ -408,8 +408,12 @@ async def test_stopped_turn_is_answered_with_what_it_said(seen: tuple[events.Eve
     assert "turn-1-reply" in desk.collected_ids
 
 
-@pytest.mark.parametrize("state", [turns.State.FAILED, turns.State.INTERRUPTED, turns.State.SET_ASIDE])
-async def test_openai_client_is_told_of_a_turn_that_failed_and_does_not_ask_twice(state: turns.State) -> None:
+@pytest.mark.parametrize(
+    "state", [turns.TurnState.FAILED, turns.TurnState.INTERRUPTED, turns.TurnState.SET_ASIDE]
+)
+async def test_openai_client_is_told_of_a_turn_that_failed_and_does_not_ask_twice(
+    state: turns.TurnState,
+) -> None:
     desk = RecordingDesk(ending_as(state))
     async with openai_client(desk) as client:
         with pytest.raises(openai.InternalServerError, match="broke down") as failed:
@@ -423,7 +427,7 @@ async def test_openai_client_is_told_of_a_turn_that_failed_and_does_not_ask_twic
 
 
 async def test_failure_without_a_notice_names_the_state() -> None:
-    async with endpoint(RecordingDesk(ending_as(turns.State.FAILED, notice=""))) as url:
+    async with endpoint(RecordingDesk(ending_as(turns.TurnState.FAILED, notice=""))) as url:
         answer = await post(url, {"messages": HELLO})
     assert answer.json()["error"]["message"] == "The turn ended as failed."
 

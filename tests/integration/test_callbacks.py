@@ -20,14 +20,14 @@ from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, Callbacks
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.formats import webhooks
-from frontdesk.model.confirmations import Caller, Kind, Settings
+from frontdesk.model.confirmations import Caller, CallerKind, Settings
 from frontdesk.testing import SettableClock
 from tests import loopback
 from tests.flow.harness import PATIENCE_SECONDS, poll
 
 SECRET = "a secret that signs what programs are told"
-AGENT = Caller(id="token:agent", kind=Kind.AGENT)
-ANN = Caller(id="token:ann", kind=Kind.APPROVER)
+AGENT = Caller(id="token:agent", kind=CallerKind.AGENT)
+ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
 
 
 class Program:

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.model.checkpoints import Change, ChangeKind, Checkpoint, Limits, Skip, SkipReason
+from frontdesk.model.checkpoints import ChangeKind, Checkpoint, FileChange, Limits, Skip, SkipReason
 from frontdesk.snapshots import CheckpointManager
 from frontdesk.testing.clock import SettableClock
 from tests import counts, powerless
@@ -700,10 +700,10 @@ async def test_diff_shows_what_has_happened_since(work: Path, manager: Checkpoin
     (work / "empty").mkdir()
     diff = await manager.diff(work, made.id)
     assert diff.changes == (
-        Change("empty", ChangeKind.ADDED),
-        Change("latest", ChangeKind.REMOVED),
-        Change("run.sh", ChangeKind.PERMISSIONS),
-        Change("src/main.py", ChangeKind.CHANGED),
+        FileChange("empty", ChangeKind.ADDED),
+        FileChange("latest", ChangeKind.REMOVED),
+        FileChange("run.sh", ChangeKind.PERMISSIONS),
+        FileChange("src/main.py", ChangeKind.CHANGED),
     )
     assert "-print('one')\n+print('two')\n" in diff.text
     assert str(diff) == diff.text

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from frontdesk.formats import links
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Mode
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Mode
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.testing import SettableClock
 from frontdesk.web.confirmations import Credentials
@@ -22,8 +22,8 @@ from frontdesk.web.confirmations.endings import Endings
 from frontdesk.web.confirmations.sessions import COOKIE
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
-AGENT = Caller(id="token:bot", kind=Kind.AGENT)
-ANN = Caller(id="token:ann", kind=Kind.APPROVER, people=frozenset({"matrix:@ann"}))
+AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
+ANN = Caller(id="token:ann", kind=CallerKind.APPROVER, people=frozenset({"matrix:@ann"}))
 NASTY = "<script>alert(1)</script>\" onload='x' &amp; </pre>"
 NAVIGATION = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 

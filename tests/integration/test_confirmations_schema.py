@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from frontdesk import errors
-from frontdesk.model.confirmations import Caller, Kind, Mode, Status
+from frontdesk.model.confirmations import Caller, CallerKind, Mode, Status
 from tests.counts import count
 from tests.integration.confirming import TOKENS, Desk, opened
 
 SEED = 4
-APPROVER = Caller(id="token:ann", kind=Kind.APPROVER)
+APPROVER = Caller(id="token:ann", kind=CallerKind.APPROVER)
 # What is right in form may still meet a state: a request that is unknown, decided, another one or too much.
 SETTINGS = """
 [checks]

@@ -416,7 +416,7 @@ async def test_answer_that_did_not_arrive_is_listed_and_sent_again(
 
             async def sent() -> bool | None:
                 found = await gateway.parts.store.deliveries.find(dead["id"])
-                return True if found and found.state is deliveries.State.SENT else None
+                return True if found and found.state is deliveries.DeliveryState.SENT else None
 
             await poll(sent)
             assert not (await office.resend_delivery(dead["id"]))["resent"]

@@ -272,7 +272,7 @@ async def test_bad_channel_is_found_out(bad: type[Channel], test: str) -> None:
 
 class SendsASecondMessage(Editing):
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
-        drafted = delivery.kind is deliveries.Kind.DRAFT
+        drafted = delivery.kind is deliveries.DeliveryKind.DRAFT
         return await (super().send(delivery) if drafted else Channel.send(self, delivery))
 
 

@@ -21,7 +21,7 @@ from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import exports
 from frontdesk.model import access, background, inputs
-from frontdesk.model.deliveries import Delivery, State
+from frontdesk.model.deliveries import Delivery, DeliveryState
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource
@@ -335,7 +335,9 @@ def _where(source: SessionSource) -> str:
 
 def _next_try(delivery: Delivery) -> str | None:
     """When it is tried again by itself; what waits behind another one goes when that has arrived."""
-    retried = delivery.state is State.PENDING and delivery.error is not None and delivery.due_at is not None
+    retried = (
+        delivery.state is DeliveryState.PENDING and delivery.error is not None and delivery.due_at is not None
+    )
     return delivery.due_at.isoformat() if retried and delivery.due_at else None
 
 

@@ -16,7 +16,7 @@ from frontdesk.app.reach import reach
 from frontdesk.cli import output
 from frontdesk.cli.asking import JSON
 from frontdesk.config import Config
-from frontdesk.model.checkpoints import Change, ChangeKind, changes_within
+from frontdesk.model.checkpoints import ChangeKind, FileChange, changes_within
 
 COLUMN = 12
 LABEL_CHARACTERS = 50
@@ -142,7 +142,7 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
 
 
 def _preview(before: Plain, path: str | None) -> None:
-    changes = changes_within([msgspec.convert(each, type=Change) for each in before["changes"]], path)
+    changes = changes_within([msgspec.convert(each, type=FileChange) for each in before["changes"]], path)
     for change in changes[:MOST_PREVIEWED]:
         output.show(f"{change.path} {UNDOING[change.kind]}")
     if len(changes) > MOST_PREVIEWED or before["truncated"]:

@@ -11,7 +11,7 @@ from frontdesk.model.confirmations import Confirmation, Settings, Status, Submis
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule, Ruling
-from frontdesk.model.turns import Claim
+from frontdesk.model.turns import TurnClaim
 
 Rules = Callable[[Sequence[Rule]], Ruling]
 """What the rules say to a submission."""
@@ -99,7 +99,7 @@ class Confirmations(Protocol):
         new_id: Callable[[], str],
         tell: Tell,
         renewing: Renewing | None = None,
-        claim: Claim | None = None,
+        claim: TurnClaim | None = None,
     ) -> Redemption:
         """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
 

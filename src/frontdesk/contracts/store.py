@@ -13,10 +13,9 @@ import msgspec
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model import access, codes, lanes
-from frontdesk.model.background import Background
-from frontdesk.model.deliveries import Claim as DeliveryClaim
-from frontdesk.model.deliveries import Delivery, Settlement
-from frontdesk.model.feed import Change, Place
+from frontdesk.model.background import BackgroundTask
+from frontdesk.model.deliveries import Delivery, DeliveryClaim, Settlement
+from frontdesk.model.feed import FeedEvent, FeedPosition
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.people import Viewer
@@ -25,7 +24,17 @@ from frontdesk.model.searches import Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry, Usage
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.transcripts import Revision, Rewound
-from frontdesk.model.turns import Accepted, Admission, Again, Begun, Claim, Ending, Signals, State, Turn
+from frontdesk.model.turns import (
+    Accepted,
+    Admission,
+    Again,
+    Begun,
+    Ending,
+    Signals,
+    Turn,
+    TurnClaim,
+    TurnState,
+)
 
 Decide = Callable[[Situation], Move]
 NewId = Callable[[], str]
@@ -254,14 +263,14 @@ class Turns(Protocol):
     async def claim(
         self,
         node: int,
-        kind: lanes.Kind,
+        kind: lanes.LaneKind,
         limit: int,
         now: datetime,
         set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
         lease_seconds: float = lanes.LEASE_SECONDS,
-    ) -> list[Claim]:
+    ) -> list[TurnClaim]:
         """Take the first turns of free lanes, the longest waiting first, and count the attempt.
 
         A turn that was begun too often is set aside with its session. A suspect that may not begin beside
@@ -271,7 +280,7 @@ class Turns(Protocol):
 
     async def begin(
         self,
-        claim: Claim,
+        claim: TurnClaim,
         session_id: str,
         messages: Sequence[Message],
         now: datetime,
@@ -285,7 +294,7 @@ class Turns(Protocol):
 
     async def record(
         self,
-        claim: Claim,
+        claim: TurnClaim,
         session_id: str,
         messages: Sequence[Message],
         now: datetime,
@@ -294,32 +303,32 @@ class Turns(Protocol):
         """Write rows of a running turn; turns whose messages are among them are done with it."""
         ...
 
-    async def mark(self, claim: Claim, state: State, now: datetime) -> None:
+    async def mark(self, claim: TurnClaim, state: TurnState, now: datetime) -> None:
         """A running turn waits for a person, or runs on."""
         ...
 
-    async def acquit(self, claim: Claim) -> None:
+    async def acquit(self, claim: TurnClaim) -> None:
         """It has run for so long that the process will not die of it, as far as anybody can tell."""
         ...
 
-    async def keep_draft(self, claim: Claim, message_id: str) -> None:
+    async def keep_draft(self, claim: TurnClaim, message_id: str) -> None:
         """The platform's id of the message that shows the answer while it is written: a turn that runs again
         goes on in it."""
         ...
 
-    async def finish(self, claim: Claim, ending: Ending, now: datetime) -> None: ...
+    async def finish(self, claim: TurnClaim, ending: Ending, now: datetime) -> None: ...
 
-    async def release(self, claim: Claim) -> None:
+    async def release(self, claim: TurnClaim) -> None:
         """Let go of a lane that was kept at the turn's end."""
         ...
 
     async def rotate(
-        self, claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+        self, claim: TurnClaim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
     ) -> Settled:
         """Decide about the conversation's session after its turn, tell people, and let go of the lane."""
         ...
 
-    async def requeue(self, claim: Claim, again: Again, now: datetime) -> None:
+    async def requeue(self, claim: TurnClaim, again: Again, now: datetime) -> None:
         """Run it again. One that has ended has: then only the lane is let go of."""
         ...
 
@@ -387,7 +396,7 @@ class Turns(Protocol):
         """How many suspects wait for others."""
         ...
 
-    async def next_due(self, kind: lanes.Kind) -> datetime | None: ...
+    async def next_due(self, kind: lanes.LaneKind) -> datetime | None: ...
 
 
 class Deliveries(Protocol):
@@ -441,7 +450,7 @@ class Deliveries(Protocol):
 class BackgroundWork(Protocol):
     """What goes on for conversations when no turn runs, for as long as somebody says so."""
 
-    async def begin(self, work: Background) -> None:
+    async def begin(self, work: BackgroundTask) -> None:
         """It runs, or still runs."""
         ...
 
@@ -451,7 +460,7 @@ class BackgroundWork(Protocol):
 
     async def runs(self, session_key: str, now: datetime) -> bool: ...
 
-    async def list(self, now: datetime, limit: int) -> list[Background]:
+    async def list(self, now: datetime, limit: int) -> list[BackgroundTask]:
         """All that runs, the latest first."""
         ...
 
@@ -461,9 +470,9 @@ class BackgroundWork(Protocol):
 
 
 class Feed(Protocol):
-    async def end(self) -> Place: ...
+    async def end(self) -> FeedPosition: ...
 
-    async def since(self, place: Place, limit: int) -> list[Change]: ...
+    async def since(self, place: FeedPosition, limit: int) -> list[FeedEvent]: ...
 
     async def prune(self, before: datetime) -> None:
         """Forget what happened before that time."""

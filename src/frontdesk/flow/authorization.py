@@ -33,7 +33,7 @@ class Authorization(Service):
 
     async def check(
         self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True
-    ) -> access.Verdict:
+    ) -> access.AccessVerdict:
         """Whether the sender is let in. It changes nothing; a refusal is counted and logged.
 
         The two flags are the channel's capabilities, and the source is as its adapter made it.
@@ -46,7 +46,7 @@ class Authorization(Service):
 
     async def look(
         self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True
-    ) -> access.Verdict:
+    ) -> access.AccessVerdict:
         """Whether the sender would be let in: nobody has written."""
         aliases = await self._all_names(source)
         principal = None if access.is_local(source) else people.Principal.of(source, aliases)
@@ -69,7 +69,7 @@ class Authorization(Service):
         names = await self._store.aliases.names_of(principal.user_id)
         return {**aliases, **dict.fromkeys(names, principal.user_id)}
 
-    async def answer_stranger(self, source: SessionSource, verdict: access.Verdict) -> str | None:
+    async def answer_stranger(self, source: SessionSource, verdict: access.AccessVerdict) -> str | None:
         """What to tell somebody who was refused, if anything: at most once a day, and not to everybody at
         once."""
         principal = verdict.principal
@@ -77,7 +77,7 @@ class Authorization(Service):
             return None
         code = codes.new_code()
         pairs = verdict.strangers is access.Strangers.PAIR
-        offer = (self._pairing(codes.Kind.PAIR, principal, source), codes.seal(code)) if pairs else None
+        offer = (self._pairing(codes.CodeKind.PAIR, principal, source), codes.seal(code)) if pairs else None
         meeting = await self._store.people.answer_stranger(
             principal.id, str(principal.platform), self._clock.now(), offer
         )
@@ -85,7 +85,9 @@ class Authorization(Service):
             log.info("pairing_offered", who=principal.id)
         return _answer(meeting, code, pairs)
 
-    def _pairing(self, kind: codes.Kind, principal: people.Principal, source: SessionSource) -> codes.Pairing:
+    def _pairing(
+        self, kind: codes.CodeKind, principal: people.Principal, source: SessionSource
+    ) -> codes.Pairing:
         now = self._clock.now()
         return codes.Pairing(
             kind=kind,
@@ -97,7 +99,7 @@ class Authorization(Service):
         )
 
     async def approve(
-        self, code: str, by: access.Verdict, role: access.Role = access.Role.USER
+        self, code: str, by: access.AccessVerdict, role: access.Role = access.Role.USER
     ) -> access.Grant:
         """Let in whom the code was shown to. WrongCode, LockedOut, or NotAllowed for anybody but an
         administrator."""
@@ -111,12 +113,14 @@ class Authorization(Service):
         log.info("person_let_in", who=trial.grant.principal, role=role, by=by.who)
         return trial.grant
 
-    async def pending(self, by: access.Verdict) -> list[codes.Pairing]:
+    async def pending(self, by: access.AccessVerdict) -> list[codes.Pairing]:
         """Who waits to be let in."""
         by.require(access.Role.ADMINISTRATOR)
         return await self._store.people.pending_pairings(self._clock.now())
 
-    async def grant(self, principal: people.Principal, role: access.Role, by: access.Verdict) -> access.Grant:
+    async def grant(
+        self, principal: people.Principal, role: access.Role, by: access.AccessVerdict
+    ) -> access.Grant:
         """Let somebody in without a code, or change what they may do."""
         by.require(access.Role.ADMINISTRATOR)
         grant = access.Grant(
@@ -130,7 +134,7 @@ class Authorization(Service):
         log.info("person_let_in", who=grant.principal, role=role, by=by.who)
         return grant
 
-    async def revoke(self, principal: str, by: access.Verdict) -> bool:
+    async def revoke(self, principal: str, by: access.AccessVerdict) -> bool:
         """Somebody who was let in is a stranger again; what the settings allow them is not touched."""
         by.require(access.Role.ADMINISTRATOR)
         revoked = await self._store.people.revoke(principal)
@@ -138,22 +142,22 @@ class Authorization(Service):
             log.info("person_revoked", who=principal, by=by.who)
         return revoked
 
-    async def list_people(self, by: access.Verdict, limit: int = MOST_LISTED) -> list[access.Grant]:
+    async def list_people(self, by: access.AccessVerdict, limit: int = MOST_LISTED) -> list[access.Grant]:
         """Everybody who was let in by an administrator, the latest first."""
         by.require(access.Role.ADMINISTRATOR)
         return await self._store.people.list_grants(inputs.check_limit(limit))
 
-    async def begin_link(self, source: SessionSource, verdict: access.Verdict) -> str:
+    async def begin_link(self, source: SessionSource, verdict: access.AccessVerdict) -> str:
         """A code to be typed from another account of the same person; shown in private alone."""
         principal = _somebody(verdict)
         if source.chat_type is not ChatType.DM:
             raise errors.NotAllowed(who=verdict.who, rule="codes are shown in private chats alone")
         code = codes.new_code()
-        pairing = self._pairing(codes.Kind.LINK, principal, source)
+        pairing = self._pairing(codes.CodeKind.LINK, principal, source)
         await self._store.people.begin_pairing(pairing, codes.seal(code), self._clock.now())
         return codes.shown(code)
 
-    async def link(self, code: str, verdict: access.Verdict) -> frozenset[str]:
+    async def link(self, code: str, verdict: access.AccessVerdict) -> frozenset[str]:
         """Whoever types the code and whom it was shown to are one person from now on; all that they are."""
         principal = _somebody(verdict)
         inputs.check_kind("code", code, str)
@@ -164,7 +168,7 @@ class Authorization(Service):
         log.info("people_linked", who=principal.id, other=trial.pairing.principal)
         return await self._store.people.linked(principal.id)
 
-    async def unlink(self, verdict: access.Verdict) -> bool:
+    async def unlink(self, verdict: access.AccessVerdict) -> bool:
         """Whoever asks is nobody else any more; False when they were not."""
         return await self._store.people.unlink(_somebody(verdict).id)
 
@@ -173,7 +177,7 @@ class Authorization(Service):
         return await self._store.people.linked(principal.id)
 
 
-def owner_of_terminal() -> access.Verdict:
+def owner_of_terminal() -> access.AccessVerdict:
     """The verdict on whoever sits at the machine itself."""
     return access.decide(SessionSource.local_cli(), False, access.Access())
 
@@ -198,7 +202,7 @@ def _shown(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _somebody(verdict: access.Verdict) -> people.Principal:
+def _somebody(verdict: access.AccessVerdict) -> people.Principal:
     if not verdict.allowed or verdict.principal is None:
         raise errors.NotAllowed(who=verdict.who, rule="only people who were let in have accounts to link")
     return verdict.principal

@@ -12,9 +12,18 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
-from frontdesk.model.deliveries import Claim, Delivery, NotSent, Outcome, Sent, Settlement, State, Unknown
+from frontdesk.model.deliveries import (
+    Delivery,
+    DeliveryClaim,
+    DeliveryState,
+    NotSent,
+    Outcome,
+    Sent,
+    Settlement,
+    Unknown,
+)
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Status
+from frontdesk.model.sessions import SessionStatus
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
@@ -42,7 +51,7 @@ class Sender:
         self._hastened: set[str] = set()
         """Those that were tried sooner because another one had arrived."""
 
-    async def send(self, claim: Claim, tenure: Tenure) -> None:
+    async def send(self, claim: DeliveryClaim, tenure: Tenure) -> None:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
         delivery = await questions.as_it_stands(self._parts, claim.delivery)
         await self._make_sure(tenure)
@@ -51,7 +60,7 @@ class Sender:
         await self._settle(claim, settlement)
         _log(claim.delivery, settlement)
         await self._note_receiver(claim.delivery, outcome, settlement)
-        if settlement.state is State.SENT:
+        if settlement.state is DeliveryState.SENT:
             await self._close_session(claim.delivery)
         elif HOME in claim.delivery.extra and claim.delivery.attempts == 1:
             await self._tell_elsewhere(claim.delivery)
@@ -62,13 +71,13 @@ class Sender:
         waits as it would alone, however many others arrive."""
         late = self._late.setdefault((str(delivery.to.platform), delivery.to.account), {})
         late.pop(delivery.id, None)
-        if settlement.state is not State.PENDING:
+        if settlement.state is not DeliveryState.PENDING:
             self._hastened.discard(delivery.id)
         asked = isinstance(outcome, NotSent) and outcome.retry_after_seconds is not None
         hastens = not asked and delivery.id not in self._hastened
-        if settlement.state is State.PENDING and hastens and len(late) < MOST_REMEMBERED:
+        if settlement.state is DeliveryState.PENDING and hastens and len(late) < MOST_REMEMBERED:
             late[delivery.id] = delivery
-        elif settlement.state is State.SENT and late:
+        elif settlement.state is DeliveryState.SENT and late:
             again = list(late.values())
             if len(self._hastened) > MOST_REMEMBERED:  # other nodes have sent most of them
                 self._hastened.clear()
@@ -107,18 +116,20 @@ class Sender:
         now = self._parts.clock.now()
         match outcome:
             case Sent():
-                return Settlement(state=State.SENT, platform_message_id=outcome.message_id)
+                return Settlement(state=DeliveryState.SENT, platform_message_id=outcome.message_id)
             case NotSent(hopeless=True):
-                return Settlement(state=State.DEAD, error=outcome.why)
+                return Settlement(state=DeliveryState.DEAD, error=outcome.why)
             case Unknown() if not self._parts.repeatable(delivery):
-                return Settlement(state=State.UNKNOWN, error=outcome.why)
+                return Settlement(state=DeliveryState.UNKNOWN, error=outcome.why)
         oldest = now - timedelta(seconds=self._parts.running.delivery_max_age_seconds)
         if delivery.created_at < oldest and delivery.attempts >= FEWEST_ATTEMPTS:
-            return Settlement(state=State.DEAD, error=f"given up: {outcome.why}")
+            return Settlement(state=DeliveryState.DEAD, error=f"given up: {outcome.why}")
         asked = outcome.retry_after_seconds if isinstance(outcome, NotSent) else None
-        return Settlement(state=State.PENDING, retry_at=_later(now, delivery, asked), error=outcome.why)
+        return Settlement(
+            state=DeliveryState.PENDING, retry_at=_later(now, delivery, asked), error=outcome.why
+        )
 
-    async def _settle(self, claim: Claim, settlement: Settlement) -> None:
+    async def _settle(self, claim: DeliveryClaim, settlement: Settlement) -> None:
         """Write down what became of it, as soon as the store takes it."""
         while True:
             try:
@@ -154,7 +165,7 @@ class Sender:
         if not (closes and delivery.final and delivery.session_id and delivery.session_key):
             return
         session = await parts.store.sessions.find(delivery.session_id)
-        if session is None or session.status is Status.ENDED:
+        if session is None or session.status is SessionStatus.ENDED:
             return
         if await parts.store.turns.open_turns(delivery.session_key, 1):
             return  # whichever is answered last closes it
@@ -173,7 +184,7 @@ def _later(now: datetime, delivery: Delivery, asked_seconds: float | None) -> da
 
 def _log(delivery: Delivery, settlement: Settlement) -> None:
     facts = {"delivery": delivery.id, "turn": delivery.turn_id, "state": str(settlement.state)}
-    if settlement.state in (State.DEAD, State.UNKNOWN):
+    if settlement.state in (DeliveryState.DEAD, DeliveryState.UNKNOWN):
         log.warning("delivery_failed", **facts, why=settlement.error)
     else:
         log.info("delivery_settled", **facts, why=settlement.error)

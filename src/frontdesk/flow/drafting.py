@@ -12,8 +12,8 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.tenure import Tenure
 from frontdesk.formats import splitting
 from frontdesk.logs import get_logger
-from frontdesk.model.deliveries import DRAFT, Delivery, Kind, NotSent, Outcome, Sent, Unknown
-from frontdesk.model.turns import Claim
+from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
+from frontdesk.model.turns import TurnClaim
 
 CALL_SECONDS = 5.0
 """The longest that showing a draft may take, and that a turn which has ended waits for it."""
@@ -31,7 +31,7 @@ class Drafting:
     answer begins with the same piece.
     """
 
-    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure, draft: Draft, session_id: str) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure, draft: Draft, session_id: str) -> None:
         self._parts = parts
         self._claim = claim
         self._tenure = tenure
@@ -129,7 +129,7 @@ class Drafting:
     def _delivery(self, text: str) -> Delivery:
         turn, self._tries = self._claim.turn, self._tries + 1
         (delivery,) = self._parts.answers(
-            turn, text, kind=Kind.DRAFT, final=False, session_id=self._session_id
+            turn, text, kind=DeliveryKind.DRAFT, final=False, session_id=self._session_id
         )
         place = {DRAFT: self.message_id} if self.message_id else {}
         return replace(delivery, id=f"{turn.id}-draft-{turn.attempts}-{self._tries}", extra=place)

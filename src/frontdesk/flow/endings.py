@@ -5,7 +5,7 @@ from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import AUTOMATIC, EndReason
-from frontdesk.model.sessions import Relation, Session, SessionEntry, Status
+from frontdesk.model.sessions import Relation, Session, SessionEntry, SessionStatus
 
 log = get_logger(__name__)
 
@@ -35,7 +35,7 @@ async def take_leave_of_parent(parts: Parts, session: Session) -> None:
     if session.parent_id is None or session.relation is not Relation.RESET:
         return
     parent = await parts.store.sessions.find(session.parent_id)
-    if parent is None or parent.status is Status.OPEN or parent.entry.expiry_finalized:
+    if parent is None or parent.status is SessionStatus.OPEN or parent.entry.expiry_finalized:
         return
     if parent.reason in AUTOMATIC:
         await take_leave(parts, parent, parent.reason)

@@ -2,9 +2,9 @@
 
 from frontdesk.flow import endings
 from frontdesk.flow.parts import Parts, new_id
-from frontdesk.model.sessions import Session, Status
+from frontdesk.model.sessions import Session, SessionStatus
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Admission, Kind, Turn
+from frontdesk.model.turns import Admission, Turn, TurnKind
 
 BATCH = 500
 
@@ -38,7 +38,7 @@ class Expiry:
         now = self._parts.clock.now()
         return Turn(
             id=new_id("t"),
-            kind=Kind.EXPIRY,
+            kind=TurnKind.EXPIRY,
             session_key=session.entry.session_key,
             source=session.entry.origin or SessionSource.local_cli(),
             text=session.id,
@@ -50,7 +50,7 @@ class Expiry:
 async def finalize(parts: Parts, turn: Turn) -> None:
     """Take leave of a session, unless that was done or the session was active again meanwhile."""
     session = await parts.store.sessions.find(turn.text)
-    if session is None or session.entry.expiry_finalized or session.status is Status.ENDED:
+    if session is None or session.entry.expiry_finalized or session.status is SessionStatus.ENDED:
         return
     reason = await parts.conversations.due_reason(session)
     if reason is not None:

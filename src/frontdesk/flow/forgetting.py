@@ -8,7 +8,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Status
+from frontdesk.model.sessions import SessionStatus
 
 BATCH = 500
 FEED_KEPT = timedelta(days=7)
@@ -55,5 +55,5 @@ class Forgetting:
 async def _take_leave(parts: Parts, key: str) -> None:
     """Hooks and the agent hear of the end of a session, unless they have."""
     session = await parts.store.sessions.current(key)
-    if session and session.status is Status.OPEN and not session.entry.expiry_finalized:
+    if session and session.status is SessionStatus.OPEN and not session.entry.expiry_finalized:
         await endings.take_leave(parts, session, EndReason.PRUNED)

@@ -14,7 +14,7 @@ from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Admission, Busy, Kind, Turn
+from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_EVENT_ID_CHARACTERS = 500
@@ -59,7 +59,7 @@ class Intake:
         ordered = None if incoming.content or incoming.observed else registry.message_in(incoming.text)
         turn = self._turn(incoming, key, verdict)
         if ordered:
-            turn = replace(turn, text=ordered[0], kind=Kind.MESSAGE)
+            turn = replace(turn, text=ordered[0], kind=TurnKind.MESSAGE)
         admit = partial(self._admit_as, turn, ordered[1]) if ordered else partial(self._admit, turn)
         accepted = await self._parts.store.turns.accept(turn, admit)
         key = accepted.turn.session_key
@@ -76,7 +76,7 @@ class Intake:
             claimed = f"{source.platform}@{source.account}" if source.account else str(source.platform)
             raise errors.InvalidSource(why=f"the channel {channel.name} cannot bring messages of {claimed}")
 
-    async def _admitted(self, source: SessionSource) -> access.Verdict:
+    async def _admitted(self, source: SessionSource) -> access.AccessVerdict:
         """Refuse strangers; some are told how they can be let in."""
         authorization = self._parts.authorization
         capabilities = self._parts.capabilities_of(source)
@@ -94,14 +94,14 @@ class Intake:
         collects = self._parts.capabilities_of(source).collects
         return deliveries.Delivery(
             id=new_id("d"),
-            kind=deliveries.Kind.NOTICE,
+            kind=deliveries.DeliveryKind.NOTICE,
             lane=lanes.chat_lane(source, collects=collects),
             to=source,
             text=text,
             created_at=self._parts.clock.now(),
         )
 
-    def _turn(self, incoming: Incoming, key: str, verdict: access.Verdict) -> Turn:
+    def _turn(self, incoming: Incoming, key: str, verdict: access.AccessVerdict) -> Turn:
         return Turn(
             id=new_id("t"),
             kind=_kind(incoming),
@@ -117,18 +117,18 @@ class Intake:
 
     def _admit(self, turn: Turn, running: Turn | None, queued: int) -> Admission:
         """What becomes of a message when something runs or waits before it."""
-        if turn.kind in (Kind.CONTROL, Kind.OBSERVED) or (running is None and not queued):
+        if turn.kind in (TurnKind.CONTROL, TurnKind.OBSERVED) or (running is None and not queued):
             return Admission()
         most = self._parts.running.most_waiting
         if queued >= most:
             raise errors.TooManyWaiting(waiting=queued)
-        if turn.kind is Kind.COMMAND and registry.stops_turn(turn.text):
+        if turn.kind is TurnKind.COMMAND and registry.stops_turn(turn.text):
             return Admission(interrupts=True)
-        usual = Busy.QUEUE if turn.kind is Kind.COMMAND else self._parts.running.busy_mode
+        usual = Busy.QUEUE if turn.kind is TurnKind.COMMAND else self._parts.running.busy_mode
         mode = self._mode(usual, running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
         first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
-        text = WAITING_NOTICE if running and running.state is turns.State.WAITING else BUSY_NOTICES[mode]
+        text = WAITING_NOTICE if running and running.state is turns.TurnState.WAITING else BUSY_NOTICES[mode]
         notices = self._parts.notices(turn, text) if wanted and first_to_wait else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 
@@ -145,9 +145,9 @@ class Intake:
     def _mode(self, mode: Busy, running: Turn | None, queued: int) -> Busy:
         """A turn that is not running cannot be steered, and what waits before a message goes first. One that
         waits for people is not disturbed."""
-        if running is not None and running.state is turns.State.WAITING:
+        if running is not None and running.state is turns.TurnState.WAITING:
             return Busy.QUEUE
-        able = running is not None and running.kind is Kind.MESSAGE and not queued
+        able = running is not None and running.kind is TurnKind.MESSAGE and not queued
         if mode is Busy.STEER and not (able and self._parts.agent.abilities.steers):
             return Busy.QUEUE
         return mode
@@ -195,15 +195,15 @@ def _told(wanted: Busy, mode: Busy, running: Turn | None, queued: int) -> str | 
     if queued:
         before = queued + (running is not None)
         return BEHIND_OTHERS.format(count="another" if before == 1 else f"{before} others")
-    if running and running.state is turns.State.WAITING:
+    if running and running.state is turns.TurnState.WAITING:
         return WAITING_NOTICE
     return CANNOT_STEER if wanted is not mode else BUSY_NOTICES[mode]
 
 
-def _kind(incoming: Incoming) -> Kind:
+def _kind(incoming: Incoming) -> TurnKind:
     if incoming.observed:
-        return Kind.OBSERVED
-    return registry.kind_of(incoming.text) if incoming.content is None else Kind.MESSAGE
+        return TurnKind.OBSERVED
+    return registry.kind_of(incoming.text) if incoming.content is None else TurnKind.MESSAGE
 
 
 def _check(incoming: Incoming) -> None:

@@ -10,7 +10,7 @@ from frontdesk.model import limits
 from frontdesk.model.limits import Gauge
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import SessionEntry
-from frontdesk.model.spirals import Kind, Spiral, Stage
+from frontdesk.model.spirals import Spiral, SpiralKind, Stage
 
 TURN_MESSAGES = limits.TURN_MESSAGES
 
@@ -33,15 +33,18 @@ FINAL = (
     "This is the final response of this session: summarise what was done and what comes next."
     " Once the limit is reached, a new session begins."
 )
-SPIRALS: Mapping[Kind, str] = {
-    Kind.REPEAT: "The last {count} tool calls{tool} were the same, with the same arguments.",
-    Kind.ERRORS: "{percent} % of the last tool results were errors{tool}.",
+SPIRALS: Mapping[SpiralKind, str] = {
+    SpiralKind.REPEAT: "The last {count} tool calls{tool} were the same, with the same arguments.",
+    SpiralKind.ERRORS: "{percent} % of the last tool results were errors{tool}.",
 }
 SPIRAL = (
     "**Tool calls:** {found} Do not go on like this: try another way, or say what stands in the way and ask."
     " If it happens again, this session ends and a new one begins."
 )
-TOOLS: Mapping[Kind, str] = {Kind.REPEAT: " (of {name})", Kind.ERRORS: ", most often of {name}"}
+TOOLS: Mapping[SpiralKind, str] = {
+    SpiralKind.REPEAT: " (of {name})",
+    SpiralKind.ERRORS: ", most often of {name}",
+}
 MAX_TOOL_CHARACTERS = 80
 
 

@@ -17,7 +17,7 @@ from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 from frontdesk.model.policies import EndReason
-from frontdesk.model.turns import Claim, Turn
+from frontdesk.model.turns import Turn, TurnClaim
 
 CLEANUP_SECONDS = 10.0
 BREATH_EVENTS = 50
@@ -50,7 +50,7 @@ class Breath:
 
 
 class Listening:
-    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure) -> None:
         self._parts = parts
         self._claim = claim
         self._tenure = tenure

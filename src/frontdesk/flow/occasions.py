@@ -13,7 +13,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Admission, Again, Kind, Turn
+from frontdesk.model.turns import Admission, Again, Turn, TurnKind
 
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 3600.0
@@ -66,10 +66,10 @@ async def _hear(parts: Parts, occasion: Occasion, entry: SessionEntry) -> bool:
 
 def _order(parts: Parts, occasion: Occasion, entry: SessionEntry) -> Turn:
     """In a lane of its own, so that nobody's messages wait for it."""
-    order = f"{Kind.HOOK}:{occasion.event}:{entry.session_id}"
+    order = f"{TurnKind.HOOK}:{occasion.event}:{entry.session_id}"
     return Turn(
         id=new_id("t"),
-        kind=Kind.HOOK,
+        kind=TurnKind.HOOK,
         session_key=order,
         source=entry.origin or SessionSource.local_cli(),
         text=msgspec.json.encode(occasion).decode(),

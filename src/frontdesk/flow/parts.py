@@ -26,11 +26,11 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Kind, Turn
+from frontdesk.model.turns import Turn, TurnKind
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()
-UNHEARD = frozenset({Kind.EXPIRY, Kind.HOOK, Kind.OBSERVED})
+UNHEARD = frozenset({TurnKind.EXPIRY, TurnKind.HOOK, TurnKind.OBSERVED})
 """Nobody waits for an answer to these."""
 
 
@@ -66,7 +66,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return capabilities.idempotent_sends or (capabilities.edits and delivery.draft is not None)
 
     def answers(
-        self, turn: Turn, text: str, *, kind: deliveries.Kind = deliveries.Kind.REPLY, **fields: Any
+        self,
+        turn: Turn,
+        text: str,
+        *,
+        kind: deliveries.DeliveryKind = deliveries.DeliveryKind.REPLY,
+        **fields: Any,
     ) -> tuple[Delivery, ...]:
         """The answer to a message as its chat takes it: in as many pieces as its limit asks for.
 
@@ -96,7 +101,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
         """Something that the gateway itself has to say."""
-        return self.answers(turn, text, kind=deliveries.Kind.NOTICE, final=final, **fields)
+        return self.answers(turn, text, kind=deliveries.DeliveryKind.NOTICE, final=final, **fields)
 
     def last_word(self, turn: Turn, text: str) -> tuple[Delivery, ...]:
         """What is said of a turn that was not answered, where somebody waits for an answer."""

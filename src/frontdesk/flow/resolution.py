@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.model import boundaries, moves
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
-from frontdesk.model.sessions import Reopening, Session, SessionEntry, Status, with_boundary
+from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, with_boundary
 
 HELD_BACK_BY_WORK = AUTOMATIC - {EndReason.SUSPENDED, EndReason.RESUME_PENDING_EXPIRED}
 """Reasons that wait for background work to end."""
@@ -108,9 +108,9 @@ def mark_expired(entry: SessionEntry, now: datetime, freshness: timedelta | None
 
 def _needs_nothing(session: Session) -> bool:
     """Whether a message simply goes on in it. One that was finalized is to be finalized again at its end."""
-    return session.status is Status.OPEN and not session.entry.expiry_finalized
+    return session.status is SessionStatus.OPEN and not session.entry.expiry_finalized
 
 
 def _goes_on(session: Session) -> bool:
     """Whether nothing but policy and state keep a message from going on in the session."""
-    return session.status is Status.OPEN or session.reopening is Reopening.BY_A_MESSAGE
+    return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE

@@ -14,7 +14,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.moves import Move, Situation
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session
-from frontdesk.model.turns import Claim, Turn
+from frontdesk.model.turns import Turn, TurnClaim
 
 LABEL = "marathon-{session_id}"
 CHECKPOINT_SECONDS = 600.0
@@ -25,7 +25,7 @@ log = get_logger(__name__)
 class Rotation:
     """A session that is over after a turn: carried out once the turn's rows are written."""
 
-    def __init__(self, parts: Parts, claim: Claim, session: Session, reason: EndReason) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, session: Session, reason: EndReason) -> None:
         self._parts = parts
         self._claim = claim
         self._session = session
@@ -78,7 +78,7 @@ class Rotation:
 
 
 async def rotation_due(
-    parts: Parts, claim: Claim, session: Session, allowance: Allowance, stopped: EndReason | None
+    parts: Parts, claim: TurnClaim, session: Session, allowance: Allowance, stopped: EndReason | None
 ) -> Rotation | None:
     """The rotation that is to follow a turn, which a limit may have stopped; what cannot be told does not
     stop the reply."""

@@ -12,7 +12,7 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
 from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
-from frontdesk.model.background import Background
+from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
@@ -104,10 +104,10 @@ class Service:
 
     async def begin_background(
         self, key: str, name: str = background.DEFAULT_NAME, seconds: float = background.DEFAULT_SECONDS
-    ) -> Background:
+    ) -> BackgroundTask:
         """Work of the conversation runs in the background, at most so long; said again, so long from then."""
         now = self._clock.now()
-        work = Background(
+        work = BackgroundTask(
             session_key=keys.check_key(key),
             name=background.check_name(name),
             begun_at=now,

@@ -19,7 +19,7 @@ from frontdesk.model.sessions import (
     Reopening,
     Session,
     SessionEntry,
-    Status,
+    SessionStatus,
     Usage,
     clean_override,
     read_reason,
@@ -256,7 +256,7 @@ class Sessions(Service):
                 return moves.Stay()
             if viewer is not None and not viewer.shows(other):  # taken to another chat meanwhile
                 return moves.Stay()
-            if current.id == other.id and current.status is Status.OPEN:
+            if current.id == other.id and current.status is SessionStatus.OPEN:
                 return moves.Stay()
             # Whichever session a key goes on in, a boundary that it was reset for is not served again.
             served = reduce(with_boundary, current.served, other.served)
@@ -267,7 +267,7 @@ class Sessions(Service):
             keys.asked_key(key), decide, now=now, new_id=self.new_id, target=session_id
         )
         after = settled.session
-        landed = after is not None and after.id == session_id and after.status is Status.OPEN
+        landed = after is not None and after.id == session_id and after.status is SessionStatus.OPEN
         return after.entry if after and landed else None
 
     async def branch_session(self, key: str) -> SessionEntry | None:
@@ -448,5 +448,5 @@ def _log_start(settled: Settled, move: moves.Start) -> None:
         session=settled.session.id if settled.session else None,
         replaces=before.id if before else None,
         reason=str(move.ends) if before else None,
-        ended_elsewhere=bool(before and before.status is Status.ENDED),
+        ended_elsewhere=bool(before and before.status is SessionStatus.ENDED),
     )

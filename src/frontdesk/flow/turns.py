@@ -27,7 +27,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session
-from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Claim, Ending, Kind, State, Turn
+from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, Turn, TurnClaim, TurnKind, TurnState
 
 FIRST_RETRY_SECONDS = 1.0
 MAX_ERROR_CHARACTERS = 2_000
@@ -49,7 +49,7 @@ log = get_logger(__name__)
 class RunningTurn:
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: Claim, tenure: Tenure, *, has_lapsed: bool = False) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure, *, has_lapsed: bool = False) -> None:
         """``has_lapsed``: it was interrupted too long ago to go on."""
         self._parts = parts
         self._has_lapsed = has_lapsed
@@ -98,15 +98,15 @@ class RunningTurn:
         match turn.kind:
             case _ if self._has_lapsed:
                 await self._lapse()
-            case Kind.EXPIRY:
+            case TurnKind.EXPIRY:
                 await finalize(self._parts, turn)
-                await self._finish(Ending(state=State.DONE))
-            case Kind.HOOK:
+                await self._finish(Ending(state=TurnState.DONE))
+            case TurnKind.HOOK:
                 again = await occasions.tell_again(self._parts, turn)
-                await (self._requeue(again) if again else self._finish(Ending(state=State.DONE)))
-            case Kind.OBSERVED:
+                await (self._requeue(again) if again else self._finish(Ending(state=TurnState.DONE)))
+            case TurnKind.OBSERVED:
                 await self._overhear()
-            case Kind.COMMAND | Kind.CONTROL if command := registry.parse(turn.text):
+            case TurnKind.COMMAND | TurnKind.CONTROL if command := registry.parse(turn.text):
                 await self._obey(*command)
             case _:
                 await self._answer(turn.content or turn.text)
@@ -115,14 +115,14 @@ class RunningTurn:
         """It does not go on by itself; what it has written stays, and its sender is told how to go on."""
         said = self._tell(await continuation.not_continued(self._parts, self.turn))
         log.warning("turn_lapsed", turn=self.turn.id, session=self.turn.session_id)
-        ending = Ending(state=State.INTERRUPTED, deliveries=said, error=continuation.LAPSED)
+        ending = Ending(state=TurnState.INTERRUPTED, deliveries=said, error=continuation.LAPSED)
         await self._finish(replace(ending, session_id=self.turn.session_id))
 
     async def _overhear(self) -> None:
         session = await self._resolve()
         message = prompts.user_message(self._parts, self.turn, self.turn.content or self.turn.text)
         row = messages.pack(message | {"observed": True}, self.turn.id, 0)
-        await self._finish(Ending(state=State.DONE, session_id=session.id, messages=(row,)))
+        await self._finish(Ending(state=TurnState.DONE, session_id=session.id, messages=(row,)))
 
     async def _obey(self, command: Command, argument: str) -> None:
         parts, source = self._parts, self.turn.source
@@ -140,7 +140,7 @@ class RunningTurn:
             return
         said = parts.answers(self.turn, reply.text)
         why = reply.text if reply.refused else None
-        await self._finish(Ending(state=State.DONE, deliveries=said, error=why))
+        await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
         session, assignment, draft = await self._begin(await self._resolve(), content, note)
@@ -244,7 +244,7 @@ class RunningTurn:
     def _completed(self, session: Session, draft: Draft) -> Ending:
         said = self._parts.answers(self.turn, draft.answer) if draft.answer else self._tell(UNANSWERED)
         return Ending(
-            state=State.DONE,
+            state=TurnState.DONE,
             messages=(*draft.close(), *draft.summarize()),
             deliveries=said,
             clears_mark=session.entry.resume_pending,
@@ -258,7 +258,7 @@ class RunningTurn:
         text = self._with_reason(draft.answer, why)
         said = self._parts.answers(self.turn, text) if draft.answer else self._tell(why or notices.STOPPED)
         rows = tuple(draft.close(finish_reason="stopped"))
-        return Ending(state=State.INTERRUPTED, messages=rows, deliveries=said, error=why)
+        return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
 
     def _with_reason(self, answer: str, why: str | None) -> str:
         """The answer with the gateway's words after it, which whoever follows the turn hears, too."""
@@ -270,7 +270,7 @@ class RunningTurn:
     def _failed(self, draft: Draft, failure: events.Failed) -> Ending:
         text = FAILED.format(why=quoting.clean_text(failure.message))
         return Ending(
-            state=State.FAILED,
+            state=TurnState.FAILED,
             messages=tuple(draft.close(finish_reason="error")),
             deliveries=self._tell(text),
             error=_what_failed(failure),
@@ -327,7 +327,7 @@ class RunningTurn:
 
     async def _finish(self, ending: Ending) -> None:
         """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
-        if ending.state is not State.DONE or self.turn.attempts > 1:
+        if ending.state is not TurnState.DONE or self.turn.attempts > 1:
             await self._parts.gate.withdraw(self.turn, self.claim.lease)
         await self._parts.store.turns.finish(self.claim, ending, self._parts.clock.now())
         self._parts.live.tell(self.turn.id, None)
@@ -342,7 +342,7 @@ class RunningTurn:
         if isinstance(error, errors.StoreError):
             why = STORE_FAULT.format(why=error.outside)
         notice = self._parts.last_word(self.turn, FAILED.format(why=why))
-        await self._finish(Ending(state=State.FAILED, deliveries=notice, error=type(error).__name__))
+        await self._finish(Ending(state=TurnState.FAILED, deliveries=notice, error=type(error).__name__))
 
     def _count_rest(self, *, silence: bool) -> None:
         """Count what a call to the model used that nobody will tell, where the agent would have told it."""

@@ -38,7 +38,7 @@ log = get_logger(__name__)
 class Sending(NamedTuple):
     """A delivery while it is sent."""
 
-    claim: deliveries.Claim
+    claim: deliveries.DeliveryClaim
     tenure: Tenure
 
 
@@ -54,11 +54,11 @@ class Worker:
         self._closing = asyncio.Event()
         self._draining = False
         self._continuation = Continuation(parts.conversations.config.freshness, parts.clock.now())
-        self._turns = self._crew_of(Topic.TURNS, lanes.Kind.TURN, parts.running.turns_at_once)
-        self._control = self._crew_of(Topic.CONTROL, lanes.Kind.CONTROL, parts.running.commands_at_once)
+        self._turns = self._crew_of(Topic.TURNS, lanes.LaneKind.TURN, parts.running.turns_at_once)
+        self._control = self._crew_of(Topic.CONTROL, lanes.LaneKind.CONTROL, parts.running.commands_at_once)
         self._deliveries = self._crew_of_deliveries()
 
-    def _crew_of(self, topic: Topic, kind: lanes.Kind, places: int) -> Crew[RunningTurn]:
+    def _crew_of(self, topic: Topic, kind: lanes.LaneKind, places: int) -> Crew[RunningTurn]:
         return Crew(
             topic,
             self._parts.store.bells,
@@ -129,7 +129,7 @@ class Worker:
         await self._deliveries.drained(min(left, running.send_seconds), hurried)
         await self._deliveries.abandon()
 
-    async def _claim(self, kind: lanes.Kind, limit: int) -> list[RunningTurn]:
+    async def _claim(self, kind: lanes.LaneKind, limit: int) -> list[RunningTurn]:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
         parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
         now = parts.clock.now()
@@ -145,7 +145,7 @@ class Worker:
             self._running[running.turn.id] = running
         return claimed
 
-    def _begun(self, claim: turns.Claim, asked: Asked) -> RunningTurn:
+    def _begun(self, claim: turns.TurnClaim, asked: Asked) -> RunningTurn:
         lapsed = self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
         return RunningTurn(self._parts, claim, Tenure(self._parts, claim.lease, asked), has_lapsed=lapsed)
 

@@ -41,7 +41,7 @@ class Role(StrEnum):
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}
 
 
-class Rule(StrEnum):
+class AccessRule(StrEnum):
     """Why somebody was let in or refused."""
 
     LOCAL = "local"
@@ -127,11 +127,11 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, principal=principal)
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class AccessVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the sender of a message is let in, why, and as what."""
 
     allowed: bool
-    rule: Rule
+    rule: AccessRule
     place: str
     """Which account of ours on which platform this is about."""
     role: Role | None = None
@@ -163,7 +163,7 @@ class Subject(NamedTuple):
     chats: frozenset[str]
 
 
-class Listed(NamedTuple):
+class AccessList(NamedTuple):
     """A list's entries, each with the account it counts for."""
 
     names: frozenset[tuple[str | None, str]]
@@ -188,7 +188,7 @@ def decide(
     *,
     aliases: Mapping[str, str] | None = None,
     reliable_ids: bool = True,
-) -> Verdict:
+) -> AccessVerdict:
     """Whether the sender is let in: by the most powerful rule that fits, and by none when blocked.
 
     ``authenticates`` says that the channel lets nobody through without a credential of ours. ``aliases``
@@ -197,18 +197,18 @@ def decide(
     principal = Principal.of(source, aliases)
     place = keys.place_of(source)
     if is_local(source):
-        return Verdict(
-            allowed=True, rule=Rule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
+        return AccessVerdict(
+            allowed=True, rule=AccessRule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
         )
     who = _subject(source, principal, aliases)
     if _blocked(who, access):
-        return Verdict(allowed=False, rule=Rule.BLOCKED, place=place, principal=principal)
+        return AccessVerdict(allowed=False, rule=AccessRule.BLOCKED, place=place, principal=principal)
     own = [grant for grant in grants if principal and grant.principal == principal.id]
     ways = [*_by_name(who, access, own), *_by_circumstance(source, authenticates, who, access)]
     if not ways:
         return _refusal(source, place, principal, access)
     rule, role = max(ways, key=lambda way: way[1].rank)
-    return Verdict(
+    return AccessVerdict(
         allowed=True, rule=rule, place=place, role=role if reliable_ids else Role.USER, principal=principal
     )
 
@@ -218,27 +218,27 @@ def is_local(source: SessionSource) -> bool:
     return source.platform is Platform.LOCAL and not source.delivered_via_upstream_relay
 
 
-def _by_name(who: Subject, access: Access, grants: Collection[Grant]) -> Iterator[tuple[Rule, Role]]:
+def _by_name(who: Subject, access: Access, grants: Collection[Grant]) -> Iterator[tuple[AccessRule, Role]]:
     if _listed(who.platform, access.administrators).has_name(who):
-        yield Rule.ADMINISTRATORS, Role.ADMINISTRATOR
+        yield AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR
     for grant in grants:
-        yield Rule.PAIRED, grant.role
+        yield AccessRule.PAIRED, grant.role
     if _listed(who.platform, access.allow).has_name(who):
-        yield Rule.ALLOW_LIST, Role.USER
+        yield AccessRule.ALLOW_LIST, Role.USER
 
 
 def _by_circumstance(
     source: SessionSource, authenticates: bool, who: Subject, access: Access
-) -> Iterator[tuple[Rule, Role]]:
+) -> Iterator[tuple[AccessRule, Role]]:
     """Ways in for whoever comes along; a bot that nobody named has the first alone."""
     listed = _listed(who.platform, access.allow)
     admits = not source.is_bot or access.allow_bots
     fits = {
-        Rule.CHANNEL_CREDENTIAL: authenticates,
-        Rule.ROLE_AUTHORIZED: admits and source.role_authorized,
-        Rule.UPSTREAM_RELAY: admits and source.delivered_via_upstream_relay,
-        Rule.ALLOWED_CHAT: admits and listed.has_chat(who),
-        Rule.EVERYBODY: admits and who.account in listed.everybody,
+        AccessRule.CHANNEL_CREDENTIAL: authenticates,
+        AccessRule.ROLE_AUTHORIZED: admits and source.role_authorized,
+        AccessRule.UPSTREAM_RELAY: admits and source.delivered_via_upstream_relay,
+        AccessRule.ALLOWED_CHAT: admits and listed.has_chat(who),
+        AccessRule.EVERYBODY: admits and who.account in listed.everybody,
     }
     yield from ((rule, Role.USER) for rule, holds in fits.items() if holds)
 
@@ -248,16 +248,16 @@ def _blocked(who: Subject, access: Access) -> bool:
     return listed.has(who) or listed.has(who._replace(account=None))
 
 
-def _refusal(source: SessionSource, place: str, principal: Principal | None, access: Access) -> Verdict:
+def _refusal(source: SessionSource, place: str, principal: Principal | None, access: Access) -> AccessVerdict:
     """Only a person who writes to us in private may hear that they are refused."""
     if source.is_bot:
-        return Verdict(allowed=False, rule=Rule.BOT, place=place, principal=principal)
+        return AccessVerdict(allowed=False, rule=AccessRule.BOT, place=place, principal=principal)
     if principal is None:
-        return Verdict(allowed=False, rule=Rule.NAMELESS, place=place)
+        return AccessVerdict(allowed=False, rule=AccessRule.NAMELESS, place=place)
     private = source.chat_type is ChatType.DM
-    return Verdict(
+    return AccessVerdict(
         allowed=False,
-        rule=Rule.STRANGER,
+        rule=AccessRule.STRANGER,
         place=place,
         principal=principal,
         strangers=access.strangers if private else Strangers.SILENCE,
@@ -283,7 +283,7 @@ def _subject(
 
 
 @lru_cache(maxsize=LISTS_KEPT)
-def _listed(platform: str, entries: tuple[str, ...]) -> Listed:
+def _listed(platform: str, entries: tuple[str, ...]) -> AccessList:
     form = re.compile(rf"{re.escape(platform)}(?:@([^:]+))?:(.+)", re.DOTALL)
     names, chats, everybody = set(), set(), set()
     for entry in entries:
@@ -296,7 +296,7 @@ def _listed(platform: str, entries: tuple[str, ...]) -> Listed:
             chats.add((account, _read_id(text.removeprefix(CHAT), encoded=found is not None)))
         else:
             names.add((account, _read_name(platform, text, encoded=found is not None)))
-    return Listed(frozenset(names), frozenset(chats), frozenset(everybody))
+    return AccessList(frozenset(names), frozenset(chats), frozenset(everybody))
 
 
 def _read_name(platform: str, text: str, *, encoded: bool) -> str:

@@ -13,7 +13,7 @@ ECHO_SECONDS = 60
 """What happens to a request again so soon is counted, not written down each time."""
 
 
-class Kind(StrEnum):
+class AuditKind(StrEnum):
     SUBMITTED = "submitted"
     COALESCED = "coalesced"
     AUTO_APPROVED = "auto_approved"
@@ -35,10 +35,10 @@ class Kind(StrEnum):
     PRUNED = "pruned"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. Digests stand for payloads, so that a payload can be erased."""
 
-    kind: Kind
+    kind: AuditKind
     at: datetime
     actor: str
     confirmation_id: str | None = None
@@ -57,11 +57,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
 
     @property
-    def entry(self) -> Entry:
-        return msgspec.json.decode(self.body, type=Entry)
+    def entry(self) -> AuditEntry:
+        return msgspec.json.decode(self.body, type=AuditEntry)
 
     @property
-    def readable(self) -> Entry | None:
+    def readable(self) -> AuditEntry | None:
         """The entry; None when somebody has put something else in its place."""
         try:
             return self.entry
@@ -73,7 +73,7 @@ def chain_hash(number: int, previous: str, body: bytes) -> str:
     return hashlib.sha256(b"%d\n%s\n%s" % (number, previous.encode(), body)).hexdigest()
 
 
-def chained(entry: Entry, after: Row | None) -> Row:
+def chained(entry: AuditEntry, after: Row | None) -> Row:
     """The entry as the row that follows another one."""
     number, previous = (after.number + 1, after.hash) if after else (1, GENESIS)
     body = msgspec.json.encode(entry, order="sorted")

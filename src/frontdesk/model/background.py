@@ -14,7 +14,7 @@ MAX_SECONDS = 7 * 24 * 3600.0
 MAX_NAME_CHARACTERS = 100
 
 
-class Background(msgspec.Struct, frozen=True, kw_only=True):
+class BackgroundTask(msgspec.Struct, frozen=True, kw_only=True):
     """Holds back resets by policy, and pruning."""
 
     session_key: str

@@ -106,7 +106,7 @@ class ChangeKind(StrEnum):
     PERMISSIONS = "permissions"
 
 
-class Change(msgspec.Struct, frozen=True):
+class FileChange(msgspec.Struct, frozen=True):
     """A path that is not as it was."""
 
     path: str
@@ -117,7 +117,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """What has happened in the directory since the checkpoint."""
 
     checkpoint: Checkpoint
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
     text: str
     """A unified diff, from the checkpoint to the present."""
     truncated: bool = False
@@ -143,7 +143,7 @@ def find_named(kept: Sequence[Checkpoint], name: str) -> Checkpoint | None:
     return next((each for each in kept if each.id == name or each.number == number), None)
 
 
-def changes_within(changes: Sequence[Change], path: str | None) -> list[Change]:
+def changes_within(changes: Sequence[FileChange], path: str | None) -> list[FileChange]:
     """The changes of one file, or of a folder and what is in it."""
     if path is None:
         return list(changes)

@@ -23,7 +23,7 @@ MOST_ANSWERS = 100
 """How many strangers of one platform hear an answer within that time."""
 
 
-class Kind(StrEnum):
+class CodeKind(StrEnum):
     PAIR = "pair"
     LINK = "link"
 
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     """A code that waits to be typed, without the code: that is known to whom it was shown alone."""
 
-    kind: Kind
+    kind: CodeKind
     principal: str
     """Whom it was shown to."""
     platform: str

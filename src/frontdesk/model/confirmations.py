@@ -96,7 +96,7 @@ MOVES: Mapping[Status, frozenset[Status]] = {
 }
 
 
-class Kind(StrEnum):
+class CallerKind(StrEnum):
     """Who calls."""
 
     ANYBODY = "anybody"
@@ -111,7 +111,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """``token:NAME`` for a credential of ours, a principal's id for somebody in a chat, the key of its
     conversation for the gateway's own agent."""
-    kind: Kind
+    kind: CallerKind
     people: frozenset[str] = frozenset()
     """Every other name of the same person."""
 
@@ -121,9 +121,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     def asked_for(self, asked: "Confirmation") -> bool:
         """Whether it is this caller's own request; what nobody with a credential asked for is anybody's."""
-        if self.kind is Kind.ANYBODY:
+        if self.kind is CallerKind.ANYBODY:
             return asked.turn_id is None and not is_reserved(asked.requester)
-        return self.kind is Kind.AGENT and asked.requester == self.id
+        return self.kind is CallerKind.AGENT and asked.requester == self.id
 
 
 class Party(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,7 +276,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     def check_decider(self, caller: Caller, mode: Mode, now: datetime) -> None:
         """NotAllowed for whoever may not decide about it: agents, the requester, people not named for it."""
-        if caller.kind is not Kind.APPROVER:
+        if caller.kind is not CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="deciding takes an approver's credential")
         if self.requester in caller.names:
             raise errors.NotAllowed(who=caller.id, rule="nobody decides about what they asked for")

@@ -10,7 +10,7 @@ from frontdesk.model.lanes import Lease
 from frontdesk.model.sources import SessionSource
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
     SENT = "sent"
@@ -21,15 +21,20 @@ class State(StrEnum):
 
 
 MOVES = {
-    State.PENDING: {State.SENDING, State.SENT, State.DEAD},
-    State.SENDING: {State.PENDING, State.SENT, State.UNKNOWN, State.DEAD},
-    State.UNKNOWN: {State.PENDING, State.SENT},
-    State.DEAD: {State.PENDING},
+    DeliveryState.PENDING: {DeliveryState.SENDING, DeliveryState.SENT, DeliveryState.DEAD},
+    DeliveryState.SENDING: {
+        DeliveryState.PENDING,
+        DeliveryState.SENT,
+        DeliveryState.UNKNOWN,
+        DeliveryState.DEAD,
+    },
+    DeliveryState.UNKNOWN: {DeliveryState.PENDING, DeliveryState.SENT},
+    DeliveryState.DEAD: {DeliveryState.PENDING},
 }
 """The legal moves. A person moves UNKNOWN and DEAD back to PENDING."""
 
 
-class Kind(StrEnum):
+class DeliveryKind(StrEnum):
     REPLY = "reply"
     """The agent's answer, or a command's."""
     NOTICE = "notice"
@@ -45,8 +50,8 @@ ERASED = "(What was said here has been erased.)"
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    kind: Kind = Kind.REPLY
-    state: State = State.PENDING
+    kind: DeliveryKind = DeliveryKind.REPLY
+    state: DeliveryState = DeliveryState.PENDING
     lane: str
     to: SessionSource
     """The message that is answered: where the answer goes belongs to it, not to the session."""
@@ -104,7 +109,7 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Sent | NotSent | Unknown
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery to be sent now, by whom holds the lease."""
 
     delivery: Delivery
@@ -114,7 +119,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of an attempt to send."""
 
-    state: State
+    state: DeliveryState
     retry_at: datetime | None = None
     error: str | None = None
     platform_message_id: str | None = None

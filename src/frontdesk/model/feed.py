@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class FeedKind(StrEnum):
     TURN = "turn"
     """A turn is in another state."""
     TRANSCRIPT = "transcript"
@@ -17,7 +17,7 @@ class Kind(StrEnum):
     """A delivery is in another state."""
 
 
-class Place(msgspec.Struct, frozen=True, order=True):
+class FeedPosition(msgspec.Struct, frozen=True, order=True):
     """How far somebody has read."""
 
     xid: int = 0
@@ -27,10 +27,10 @@ class Place(msgspec.Struct, frozen=True, order=True):
         return f"{self.xid}-{self.number}"
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    place: Place
+class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    place: FeedPosition
     at: datetime
-    kind: Kind
+    kind: FeedKind
     session_key: str | None = None
     session_id: str | None = None
     turn_id: str | None = None

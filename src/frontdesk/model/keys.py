@@ -29,7 +29,7 @@ Part = tuple[str, str]
 """An id of a key and the mark before it."""
 
 
-class Rule(StrEnum):
+class KeyRule(StrEnum):
     """Why a key looks as it does."""
 
     DM_CHAT = "direct messages: the chat"
@@ -45,7 +45,7 @@ class Address(msgspec.Struct, frozen=True):
     """A key with the rule that made it."""
 
     key: str
-    rule: Rule
+    rule: KeyRule
     shared: bool
 
 
@@ -67,7 +67,7 @@ def address(
         isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
     head = ("agent", _namespace(profile), place_of(source), source.chat_type)
-    shared = source.chat_type is not ChatType.DM and rule is not Rule.PER_USER
+    shared = source.chat_type is not ChatType.DM and rule is not KeyRule.PER_USER
     write = _marked if source.platform.free_text_ids else _plain
     return Address(":".join((*head, *(write(*part) for part in parts))), rule, shared)
 
@@ -113,24 +113,24 @@ def identities(source: SessionSource, aliases: Mapping[str, str] | None) -> tupl
     return source.chat_id, participant
 
 
-def _dm_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], Rule]:
+def _dm_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], KeyRule]:
     tail = [("", thread)] if thread else []
     if chat:
-        return [("", chat), *tail], Rule.DM_CHAT
+        return [("", chat), *tail], KeyRule.DM_CHAT
     if participant:
-        return [(PERSON, participant), *tail], Rule.DM_PARTICIPANT
-    return [(THREAD, thread)] if thread else [], Rule.DM_THREAD if thread else Rule.BARE
+        return [(PERSON, participant), *tail], KeyRule.DM_PARTICIPANT
+    return [(THREAD, thread)] if thread else [], KeyRule.DM_THREAD if thread else KeyRule.BARE
 
 
-def _group_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], Rule]:
+def _group_parts(chat: str, participant: str | None, thread: str | None) -> tuple[list[Part], KeyRule]:
     parts = [("", chat)] if chat else []
     if thread:
         parts.append(("" if chat else THREAD, thread))
     if participant:
-        return [*parts, (PERSON, participant)], Rule.PER_USER
+        return [*parts, (PERSON, participant)], KeyRule.PER_USER
     if thread:
-        return parts, Rule.SHARED_THREAD
-    return parts, Rule.SHARED_CHAT if chat else Rule.BARE
+        return parts, KeyRule.SHARED_THREAD
+    return parts, KeyRule.SHARED_CHAT if chat else KeyRule.BARE
 
 
 def _plain(_: str, text: str) -> str:
@@ -176,7 +176,7 @@ def _percent(text: str) -> str:
 
 def check_routable(source: SessionSource, where: Address) -> None:
     """Refuse an event that has no conversation, or none that can be kept."""
-    if where.rule is Rule.BARE and source.platform is not Platform.LOCAL:
+    if where.rule is KeyRule.BARE and source.platform is not Platform.LOCAL:
         raise errors.Unroutable(key=where.key)
     check_key(where.key)
 

@@ -11,7 +11,7 @@ LEASE_SECONDS = 30.0
 """How long a lease lasts that nobody renews."""
 
 
-class Kind(StrEnum):
+class LaneKind(StrEnum):
     TURN = "turn"
     """The turns of a conversation."""
     CONTROL = "control"
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     """What a chat collects itself; nobody works on these."""
 
 
-KINDS = {str(kind): kind for kind in Kind}
+KINDS = {str(kind): kind for kind in LaneKind}
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,19 +34,19 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def turn_lane(session_key: str) -> str:
-    return f"{Kind.TURN}:{session_key}"
+    return f"{LaneKind.TURN}:{session_key}"
 
 
 def control_lane(session_key: str) -> str:
-    return f"{Kind.CONTROL}:{session_key}"
+    return f"{LaneKind.CONTROL}:{session_key}"
 
 
 def chat_lane(source: SessionSource, *, collects: bool = False) -> str:
     """The lane of a chat, as the platform knows it."""
-    kind = Kind.BOX if collects else Kind.CHAT
+    kind = LaneKind.BOX if collects else LaneKind.CHAT
     parts = (source.platform, source.account or "", source.chat_id or source.user_id, source.thread_id or "")
     return ":".join((kind, *(keys.encode_part(str(part or "")) for part in parts)))
 
 
-def kind_of(lane: str) -> Kind:
+def kind_of(lane: str) -> LaneKind:
     return KINDS[lane.partition(":")[0]]

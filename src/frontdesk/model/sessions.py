@@ -27,7 +27,7 @@ _SECRET_PARTS = re.compile(r"(?:\A|(?<=//))[^/?#]*@|[?#].*", re.DOTALL)
 SERVED_BOUNDARIES_KEPT = 16
 
 
-class Status(StrEnum):
+class SessionStatus(StrEnum):
     OPEN = "open"
     ENDED = "ended"
 
@@ -280,8 +280,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self.entry.session_id
 
     @property
-    def status(self) -> Status:
-        return Status.OPEN if self.ended_at is None else Status.ENDED
+    def status(self) -> SessionStatus:
+        return SessionStatus.OPEN if self.ended_at is None else SessionStatus.ENDED
 
     @property
     def reason(self) -> EndReason | None:

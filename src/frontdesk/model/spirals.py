@@ -22,7 +22,7 @@ PATIENCE = 2
 """A spiral this many times as long as the limit is not warned of any more."""
 
 
-class Kind(StrEnum):
+class SpiralKind(StrEnum):
     REPEAT = "repeat"
     ERRORS = "errors"
 
@@ -35,7 +35,7 @@ class Stage(StrEnum):
 class Spiral(msgspec.Struct, frozen=True, kw_only=True):
     """A spiral that the last turn ended in."""
 
-    kind: Kind
+    kind: SpiralKind
     stage: Stage
     tool: str | None
     """The tool that is repeated, or that failed most often; the model chose the name."""
@@ -45,16 +45,16 @@ class Spiral(msgspec.Struct, frozen=True, kw_only=True):
     """The share of errors among the results that were looked at."""
 
 
-class Result(msgspec.Struct, frozen=True):
+class CallResult(msgspec.Struct, frozen=True):
     failed: bool
     tool: str | None
 
 
-class Turn(msgspec.Struct):
+class Stretch(msgspec.Struct):
     """What was done between two messages of a person."""
 
     calls: list[Call] = []
-    results: list[Result] = []
+    results: list[CallResult] = []
     begun: bool = False
     """Whether the agent said or did anything."""
 
@@ -75,12 +75,12 @@ def look(messages: Sequence[Mapping[str, Any]], policy: SessionResetPolicy) -> S
     return next((spiral for spiral in found if spiral.stage is Stage.ROTATE), found[0] if found else None)
 
 
-def _turns(messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
-    turns = [Turn()]
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[Stretch]:
+    turns = [Stretch()]
     names: dict[str, str] = {}
     for message in messages:
         if calls.is_request(message):
-            turns = [*turns, Turn()] if turns[-1].begun else turns
+            turns = [*turns, Stretch()] if turns[-1].begun else turns
             continue
         turn = turns[-1]
         turn.begun = turn.begun or message.get("role") in ("assistant", "tool")
@@ -88,18 +88,18 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
         names.update((call.id, call.name) for call in made)
         turn.calls += made
         if calls.is_result(message):
-            turn.results.append(Result(calls.is_failed(message), calls.tool_of(message, names)))
+            turn.results.append(CallResult(calls.is_failed(message), calls.tool_of(message, names)))
     return turns if turns[-1].begun else turns[:-1]
 
 
-def _repeats(turns: list[Turn], policy: SessionResetPolicy) -> Spiral | None:
+def _repeats(turns: list[Stretch], policy: SessionResetPolicy) -> Spiral | None:
     limit = policy.spiral_repeats
     count = _run_length(turns[-1].calls) if limit and turns else 0
     if not limit or count < limit:
         return None
     warned = len(turns) > 1 and _run_length(turns[-2].calls) >= limit
     stage = Stage.ROTATE if warned or count >= PATIENCE * limit else Stage.WARN
-    return Spiral(kind=Kind.REPEAT, stage=stage, tool=turns[-1].calls[-1].name, count=count)
+    return Spiral(kind=SpiralKind.REPEAT, stage=stage, tool=turns[-1].calls[-1].name, count=count)
 
 
 def _run_length(made: list[Call]) -> int:
@@ -126,7 +126,7 @@ def _canonical(arguments: str) -> str:
         return arguments
 
 
-def _errors(turns: list[Turn], policy: SessionResetPolicy) -> Spiral | None:
+def _errors(turns: list[Stretch], policy: SessionResetPolicy) -> Spiral | None:
     if not policy.spiral_errors or not _keeps_failing(turns, policy):
         return None
     window = _results(turns)[-policy.spiral_window :]
@@ -135,7 +135,7 @@ def _errors(turns: list[Turn], policy: SessionResetPolicy) -> Spiral | None:
         Stage.ROTATE if _keeps_failing(turns[:-1], policy) or _fails_long(turns[-1], policy) else Stage.WARN
     )
     return Spiral(
-        kind=Kind.ERRORS,
+        kind=SpiralKind.ERRORS,
         stage=stage,
         tool=_most_frequent(failed),
         count=len(failed),
@@ -143,27 +143,27 @@ def _errors(turns: list[Turn], policy: SessionResetPolicy) -> Spiral | None:
     )
 
 
-def _keeps_failing(turns: list[Turn], policy: SessionResetPolicy) -> bool:
+def _keeps_failing(turns: list[Stretch], policy: SessionResetPolicy) -> bool:
     """Whether the results up to the end of the last turn are mostly errors, some of them from that turn."""
     if not turns or not any(result.failed for result in turns[-1].results):
         return False
     return _mostly_failed(_results(turns), policy.spiral_window, policy.spiral_errors)
 
 
-def _fails_long(turn: Turn, policy: SessionResetPolicy) -> bool:
+def _fails_long(turn: Stretch, policy: SessionResetPolicy) -> bool:
     return _mostly_failed(turn.results, PATIENCE * policy.spiral_window, policy.spiral_errors)
 
 
-def _mostly_failed(results: list[Result], window: int, share: float) -> bool:
+def _mostly_failed(results: list[CallResult], window: int, share: float) -> bool:
     """Whether there are as many results as are looked at, and so many of them errors."""
     latest = results[-window:]
     return len(latest) == window and sum(result.failed for result in latest) / window >= share
 
 
-def _results(turns: list[Turn]) -> list[Result]:
+def _results(turns: list[Stretch]) -> list[CallResult]:
     return [result for turn in turns for result in turn.results]
 
 
-def _most_frequent(failed: list[Result]) -> str | None:
+def _most_frequent(failed: list[CallResult]) -> str | None:
     names = Counter(result.tool for result in failed if result.tool is not None)
     return min(names, key=lambda name: (-names[name], name), default=None)

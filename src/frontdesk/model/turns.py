@@ -26,7 +26,7 @@ HELD_BACK = (
 """Why a suspect waits."""
 
 
-class State(StrEnum):
+class TurnState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     WAITING = "waiting"
@@ -38,23 +38,29 @@ class State(StrEnum):
 
 
 MOVES = {
-    State.QUEUED: {State.RUNNING, State.DONE, State.INTERRUPTED, State.SET_ASIDE},
-    State.RUNNING: {
-        State.QUEUED,
-        State.WAITING,
-        State.DONE,
-        State.FAILED,
-        State.INTERRUPTED,
-        State.SET_ASIDE,
+    TurnState.QUEUED: {TurnState.RUNNING, TurnState.DONE, TurnState.INTERRUPTED, TurnState.SET_ASIDE},
+    TurnState.RUNNING: {
+        TurnState.QUEUED,
+        TurnState.WAITING,
+        TurnState.DONE,
+        TurnState.FAILED,
+        TurnState.INTERRUPTED,
+        TurnState.SET_ASIDE,
     },
-    State.WAITING: {State.RUNNING, State.QUEUED, State.FAILED, State.INTERRUPTED, State.SET_ASIDE},
+    TurnState.WAITING: {
+        TurnState.RUNNING,
+        TurnState.QUEUED,
+        TurnState.FAILED,
+        TurnState.INTERRUPTED,
+        TurnState.SET_ASIDE,
+    },
 }
 """The legal moves. Back to queued: the node died, or the failure may be tried again."""
 
-FINISHED = frozenset(set(State) - set(MOVES))
+FINISHED = frozenset(set(TurnState) - set(MOVES))
 
 
-class Kind(StrEnum):
+class TurnKind(StrEnum):
     """Who deals with it."""
 
     MESSAGE = "message"
@@ -79,8 +85,8 @@ class Busy(StrEnum):
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    kind: Kind = Kind.MESSAGE
-    state: State = State.QUEUED
+    kind: TurnKind = TurnKind.MESSAGE
+    state: TurnState = TurnState.QUEUED
     session_key: str
     session_id: str | None = None
     """Where its rows are; known once it has begun."""
@@ -134,21 +140,21 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_held_back(self) -> bool:
-        return self.state is State.QUEUED and self.error == HELD_BACK
+        return self.state is TurnState.QUEUED and self.error == HELD_BACK
 
-    def check_move(self, wanted: State) -> None:
+    def check_move(self, wanted: TurnState) -> None:
         if wanted not in MOVES.get(self.state, ()):
             raise errors.IllegalMove(state=str(self.state), wanted=str(wanted))
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class TurnClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A turn to be run now, by whom holds the lease."""
 
     turn: Turn
     lease: Lease
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Blame(msgspec.Struct, frozen=True, kw_only=True):
     """What the death of a process says about the turns that ran in it, by their ids."""
 
     excused: frozenset[str] = frozenset()
@@ -157,20 +163,20 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Those among them which may have done it."""
 
 
-def judge(ran: Sequence[Turn]) -> Verdict:
+def judge(ran: Sequence[Turn]) -> Blame:
     """Whoever was on trial may have done it; when nobody was, whoever broke off before.
 
     When that is one turn, it is to blame. When there are several, the suspects among them are excused, as are
     all other suspects.
     """
-    broke_off = [turn for turn in ran if turn.state is State.RUNNING and turn.tries > 1]
+    broke_off = [turn for turn in ran if turn.state is TurnState.RUNNING and turn.tries > 1]
     possible = [turn for turn in broke_off if turn.on_trial] or broke_off
     doubted = [
         turn for turn in possible if turn.is_suspect and len(possible) > 1 and turn.doubts < MOST_DOUBTS
     ]
-    excused = [turn for turn in ran if turn.state is State.WAITING]
+    excused = [turn for turn in ran if turn.state is TurnState.WAITING]
     excused += [turn for turn in broke_off if turn.is_suspect and turn not in possible]
-    return Verdict(excused=_ids([*excused, *doubted]), doubted=_ids(doubted))
+    return Blame(excused=_ids([*excused, *doubted]), doubted=_ids(doubted))
 
 
 def _ids(turns: Iterable[Turn]) -> frozenset[str]:
@@ -232,7 +238,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ends, and everything that is written with it."""
 
-    state: State
+    state: TurnState
     session_id: str | None = None
     messages: tuple[Message, ...] = ()
     usage: Usage | None = None

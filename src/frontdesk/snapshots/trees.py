@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from frontdesk.model.checkpoints import Change, ChangeKind, SkipReason
+from frontdesk.model.checkpoints import ChangeKind, FileChange, SkipReason
 
 EXECUTABLE = 0o111
 
@@ -121,12 +121,12 @@ def _mktree_record(line: Line) -> bytes:
     return b"%06d %s %s\t%s\0" % (int(line.mode), kind, line.oid.encode(), line.name)
 
 
-def compare(before: Entries, after: Entries) -> Iterator[Change]:
+def compare(before: Entries, after: Entries) -> Iterator[FileChange]:
     """What became of each path, in the order of the paths."""
     for path in sorted(before.keys() | after.keys()):
         kind = _change(before.get(path), after.get(path))
         if kind:
-            yield Change(readable(path), kind)
+            yield FileChange(readable(path), kind)
 
 
 def _change(before: Entry | None, after: Entry | None) -> ChangeKind | None:

@@ -10,7 +10,7 @@ from frontdesk.model import lanes, whatsapp
 from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
-from frontdesk.model.turns import Kind, State, Turn
+from frontdesk.model.turns import Turn, TurnKind, TurnState
 from frontdesk.stores import people, search
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.lanes import fence, line_up, tell_turn, unlined
@@ -101,16 +101,16 @@ def _turns(query: str, **values: object) -> Work[list[Turn]]:
 
 
 def _lane(turn: Turn, key: str) -> str:
-    return lanes.control_lane(key) if turn.kind is Kind.CONTROL else lanes.turn_lane(key)
+    return lanes.control_lane(key) if turn.kind is TurnKind.CONTROL else lanes.turn_lane(key)
 
 
 def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:
     lane, due_at = _lane(turn, key), turn.received_at
-    if turn.state is not State.QUEUED:
+    if turn.state is not TurnState.QUEUED:
         due_at = now + PAUSE
         values = {"due_at": to_micros(due_at), "interrupted_at": to_micros(now), "error": None}
         yield from run("requeue_turn", turn_id=turn.id, uncounted=1, doubted=0, **values)
-        yield from tell_turn(turn, State.QUEUED, now)
+        yield from tell_turn(turn, TurnState.QUEUED, now)
     yield from run("readdress_turn", turn_id=turn.id, session_key=key, lane=lane)
     yield from line_up(lane, due_at)
     yield from unlined(lane)

@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk.contracts.store import Admit
 from frontdesk.model import feed, lanes
-from frontdesk.model.turns import Accepted, Admission, Kind, State, Turn
+from frontdesk.model.turns import Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import deliveries
 from frontdesk.stores.lanes import line_up, tell_turn, unlined
 from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
@@ -26,7 +26,7 @@ def arrival(turn: Turn, admit: Admit) -> Mergeable[Accepted]:
 
 
 def lane_of(turn: Turn) -> str:
-    control = turn.kind is Kind.CONTROL
+    control = turn.kind is TurnKind.CONTROL
     return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
 
 
@@ -44,7 +44,7 @@ def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     if admission.interrupts and running:
         yield from rows("request_stop", turn_id=running.id)
     yield from deliveries.add(admission.notices)
-    yield from tell_turn(turn, State.QUEUED, turn.received_at)
+    yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
     return Accepted(turn=_numbered(turn, inserted[0]), waiting=waiting, told=bool(admission.notices))
 
@@ -70,8 +70,8 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
     for index in msgspec.json.decode(others):
         del fitting[places[index]]
     yield from run("add_turns", turns=_json(fitting.values()), bodies=bodies, last=last)
-    yield from run("line_up_turns", last=last, kind=str(lanes.Kind.TURN))
-    yield from run("tell_turns", last=last, kind=str(feed.Kind.TURN))
+    yield from run("line_up_turns", last=last, kind=str(lanes.LaneKind.TURN))
+    yield from run("tell_turns", last=last, kind=str(feed.FeedKind.TURN))
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
         accepted[place] = Accepted(turn=_numbered(arrivals[place][0], number))
@@ -101,7 +101,7 @@ def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
 
 
 def _is_short(turn: Turn) -> bool:
-    text_alone = turn.content is None and turn.history is None and turn.kind is not Kind.CONTROL
+    text_alone = turn.content is None and turn.history is None and turn.kind is not TurnKind.CONTROL
     return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from functools import partial
 
-from frontdesk.model.audit import Entry, Row, chained
+from frontdesk.model.audit import AuditEntry, Row, chained
 from frontdesk.stores import work
 from frontdesk.stores.work import Engine, Work
 
 LOCK = "audit"
 
 
-def append(*entries: Entry) -> Work[None]:
+def append(*entries: AuditEntry) -> Work[None]:
     """Write down what the transaction did, as the last thing that it does.
 
     All nodes wait for each other here until the commit, so that no number is left out. Whoever holds this

@@ -3,7 +3,7 @@
 from datetime import datetime
 from functools import partial
 
-from frontdesk.model.background import Background
+from frontdesk.model.background import BackgroundTask
 from frontdesk.stores.rows import clean, from_micros, to_micros
 from frontdesk.stores.work import Engine, Row, Work, row, rows, run
 
@@ -12,7 +12,7 @@ class BackgroundWork:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def begin(self, work: Background) -> None:
+    async def begin(self, work: BackgroundTask) -> None:
         await self._engine.write(partial(_begin, work))
 
     async def end(self, session_key: str, name: str) -> bool:
@@ -23,7 +23,7 @@ class BackgroundWork:
         values = {"session_key": session_key, "now": to_micros(now)}
         return await self._engine.read(partial(row, "background_of", **values)) is not None
 
-    async def list(self, now: datetime, limit: int) -> list[Background]:
+    async def list(self, now: datetime, limit: int) -> list[BackgroundTask]:
         values = {"now": to_micros(now), "limit": limit}
         return list(map(_read, await self._engine.read(partial(rows, "background", **values))))
 
@@ -31,7 +31,7 @@ class BackgroundWork:
         await self._engine.write(partial(run, "prune_background", now=to_micros(now)), lazy=True)
 
 
-def _begin(work: Background) -> Work[None]:
+def _begin(work: BackgroundTask) -> Work[None]:
     yield from run(
         "begin_background",
         session_key=work.session_key,
@@ -41,8 +41,8 @@ def _begin(work: Background) -> Work[None]:
     )
 
 
-def _read(found: Row) -> Background:
+def _read(found: Row) -> BackgroundTask:
     session_key, name, begun_at, until = found
-    return Background(
+    return BackgroundTask(
         session_key=session_key, name=name, begun_at=from_micros(begun_at), until=from_micros(until)
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.model import feed, lanes
-from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
+from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.lanes import claim, free, hold, line_up, tell, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, delivery_row, read_delivery
@@ -29,10 +29,10 @@ class Deliveries:
 
     async def claim(
         self, node: int, limit: int, now: datetime, lease_seconds: float = lanes.LEASE_SECONDS
-    ) -> list[Claim]:
+    ) -> list[DeliveryClaim]:
         return await self._engine.write(partial(_claim, node, limit, now, lease_seconds))
 
-    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None:
+    async def settle(self, claim: DeliveryClaim, settlement: Settlement, now: datetime) -> None:
         more = await self._engine.write(partial(_settle, claim, settlement, now))
         self._bells.ring(Topic.FEED)
         if more:
@@ -80,14 +80,14 @@ class Deliveries:
         return {state: int(number) for state, number in found}
 
     async def next_due(self) -> datetime | None:
-        found = await self._engine.read(partial(row, "next_due", kind=str(lanes.Kind.CHAT)))
+        found = await self._engine.read(partial(row, "next_due", kind=str(lanes.LaneKind.CHAT)))
         return maybe_time(found[0]) if found else None
 
 
 def add(deliveries: Sequence[Delivery]) -> Work[None]:
     for delivery in deliveries:
         fresh = yield from row("insert_delivery", **delivery_row(delivery))
-        if fresh and lanes.kind_of(delivery.lane) is not lanes.Kind.BOX:
+        if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
 
 
@@ -95,19 +95,19 @@ def recover(lane: str, repeatable: Callable[[Delivery], bool], now: datetime) ->
     """Sends that were under way when their holder was gone: to be repeated only where that does no harm."""
     for delivery in (yield from _many("sends_under_way", lane=lane)):
         again = repeatable(delivery)
-        state = State.PENDING if again else State.UNKNOWN
+        state = DeliveryState.PENDING if again else DeliveryState.UNKNOWN
         settlement = Settlement(state=state, error=NODE_GONE, retry_at=now if again else None)
         yield from _settle_row(delivery, settlement, now)
 
 
-def _claim(node: int, limit: int, now: datetime, lease_seconds: float) -> Work[list[Claim]]:
+def _claim(node: int, limit: int, now: datetime, lease_seconds: float) -> Work[list[DeliveryClaim]]:
     claims = []
-    for lease in (yield from claim(lanes.Kind.CHAT, node, limit, now, lease_seconds)):
+    for lease in (yield from claim(lanes.LaneKind.CHAT, node, limit, now, lease_seconds)):
         delivery = yield from _take_first(lease.lane)
         if delivery is None:
             yield from free(lease.lane)
             continue
-        claims.append(Claim(delivery=delivery, lease=lease))
+        claims.append(DeliveryClaim(delivery=delivery, lease=lease))
     return claims
 
 
@@ -120,7 +120,7 @@ def _take_first(lane: str) -> Work[Delivery | None]:
         yield from run(
             "settle_delivery",
             delivery_id=found[1],
-            state=str(State.DEAD),
+            state=str(DeliveryState.DEAD),
             due_at=None,
             sent_at=None,
             error=UNREADABLE_ROW,
@@ -129,7 +129,7 @@ def _take_first(lane: str) -> Work[Delivery | None]:
     return None
 
 
-def _settle(claim: Claim, settlement: Settlement, now: datetime) -> Work[bool]:
+def _settle(claim: DeliveryClaim, settlement: Settlement, now: datetime) -> Work[bool]:
     yield from hold(claim.lease)
     yield from _settle_row(claim.delivery, settlement, now)
     return (yield from free(claim.lease.lane))
@@ -141,16 +141,16 @@ def _settle_row(delivery: Delivery, settlement: Settlement, now: datetime) -> Wo
         delivery_id=delivery.id,
         state=str(settlement.state),
         due_at=maybe_micros(settlement.retry_at),
-        sent_at=to_micros(now) if settlement.state is State.SENT else None,
+        sent_at=to_micros(now) if settlement.state is DeliveryState.SENT else None,
         error=clean(settlement.error),
         platform_message_id=clean(settlement.platform_message_id),
     )
     yield from _tell(delivery, settlement.state, now)
 
 
-def _tell(delivery: Delivery, state: State, now: datetime) -> Work[None]:
+def _tell(delivery: Delivery, state: DeliveryState, now: datetime) -> Work[None]:
     yield from tell(
-        feed.Kind.DELIVERY,
+        feed.FeedKind.DELIVERY,
         now,
         session_key=delivery.session_key,
         session_id=delivery.session_id,
@@ -189,6 +189,6 @@ def _revive(delivery_id: str, now: datetime) -> Work[bool]:
     found = yield from row("revive_delivery", delivery_id=delivery_id, now=to_micros(now))
     if found is None:
         return False
-    if lanes.kind_of(found[0]) is not lanes.Kind.BOX:
+    if lanes.kind_of(found[0]) is not lanes.LaneKind.BOX:
         yield from line_up(found[0], now)
     return True

@@ -5,11 +5,15 @@ from datetime import datetime
 
 from frontdesk import errors
 from frontdesk.model import feed, lanes
-from frontdesk.model.turns import State, Turn
+from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.work import Work, row, rows, run
 
-NEXT = {lanes.Kind.TURN: "next_queued", lanes.Kind.CONTROL: "next_queued", lanes.Kind.CHAT: "next_pending"}
+NEXT = {
+    lanes.LaneKind.TURN: "next_queued",
+    lanes.LaneKind.CONTROL: "next_queued",
+    lanes.LaneKind.CHAT: "next_pending",
+}
 
 
 def line_up(lane: str, due_at: datetime) -> Work[bool]:
@@ -26,7 +30,7 @@ def unlined(lane: str) -> Work[None]:
 
 
 def claim(
-    kind: lanes.Kind, node: int, limit: int, now: datetime, lease_seconds: float
+    kind: lanes.LaneKind, node: int, limit: int, now: datetime, lease_seconds: float
 ) -> Work[list[lanes.Lease]]:
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
     found = yield from rows("claim_lanes", lease_micros=_micros(lease_seconds), **values)
@@ -73,7 +77,7 @@ def next_due(lane: str) -> Work[int | None]:
 
 
 def tell(
-    kind: feed.Kind,
+    kind: feed.FeedKind,
     at: datetime,
     *,
     session_key: str | None = None,
@@ -88,7 +92,7 @@ def tell(
     yield from run("tell_feed", **values, **told)
 
 
-def tell_turn(turn: Turn, state: State, at: datetime, session_id: str | None = None) -> Work[None]:
+def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:
     """Write into the feed that a turn is in another state."""
     values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
-    yield from tell(feed.Kind.TURN, at, turn_id=turn.id, state=str(state), **values)
+    yield from tell(feed.FeedKind.TURN, at, turn_id=turn.id, state=str(state), **values)

@@ -95,8 +95,8 @@ def _turn(found: Row) -> Turn:
     body = msgspec.json.decode(blob, type=TurnBody)
     return Turn(
         id=turn_id,
-        kind=turns.Kind(kind),
-        state=turns.State(state),
+        kind=turns.TurnKind(kind),
+        state=turns.TurnState(state),
         session_key=keys.check_key(session_key),
         session_id=session_id and keys.check_session_id(session_id),
         source=SessionSource.from_dict(body.source),
@@ -171,8 +171,8 @@ def _delivery(found: Row) -> Delivery:
     body = msgspec.json.decode(blob, type=DeliveryBody)
     return Delivery(
         id=delivery_id,
-        kind=deliveries.Kind(kind),
-        state=deliveries.State(state),
+        kind=deliveries.DeliveryKind(kind),
+        state=deliveries.DeliveryState(state),
         lane=lane,
         to=SessionSource.from_dict(body.to),
         text=body.text,

@@ -148,7 +148,7 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
         "platform": pairing.platform,
     }
     pending = yield from _count("count_pending", **values, now=to_micros(now))
-    if pairing.kind is codes.Kind.PAIR and pending >= codes.MOST_PENDING:
+    if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
         return False
     yield from run(
         "put_pairing",
@@ -168,14 +168,14 @@ def _count(query: str, **values: Any) -> Work[int]:
 
 
 def _pending_pairings(now: datetime) -> Work[list[codes.Pairing]]:
-    found = yield from rows("pending_pairings", kind=str(codes.Kind.PAIR), now=to_micros(now))
+    found = yield from rows("pending_pairings", kind=str(codes.CodeKind.PAIR), now=to_micros(now))
     return [_read_pairing(each) for each in found]
 
 
 def _read_pairing(found: Row) -> codes.Pairing:
     kind, principal, platform, created_at, expires_at, name = found[:6]
     return codes.Pairing(
-        kind=codes.Kind(kind),
+        kind=codes.CodeKind(kind),
         principal=principal,
         platform=platform,
         created_at=from_micros(created_at),
@@ -185,7 +185,7 @@ def _read_pairing(found: Row) -> codes.Pairing:
 
 
 def _approve(code: str, role: Role, place: str, by: str, now: datetime) -> Work[codes.Trial]:
-    trial = yield from _try_code(codes.Kind.PAIR, code, place, now)
+    trial = yield from _try_code(codes.CodeKind.PAIR, code, place, now)
     if trial.pairing is None:
         return trial
     grant = Grant(
@@ -200,7 +200,7 @@ def _approve(code: str, role: Role, place: str, by: str, now: datetime) -> Work[
     return codes.Trial(pairing=trial.pairing, grant=grant)
 
 
-def _try_code(kind: codes.Kind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
+def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
     """Use the code up, if it waits; a wrong one is counted, and after too many nobody looks for a while."""
     yield from run("lock_key", key=f"codes:{place}")
     lockout = yield from _lockout(place, now)
@@ -213,7 +213,7 @@ def _try_code(kind: codes.Kind, code: str, place: str, now: datetime) -> Work[co
     return codes.Trial(pairing=pairing, locked_until=None if pairing else lockout.locked_until)
 
 
-def _take(kind: codes.Kind, code: str, place: str, now: datetime) -> Work[codes.Pairing | None]:
+def _take(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Pairing | None]:
     """The code's row, taken; nobody takes their own."""
     waiting = yield from rows("pending_pairings", kind=str(kind), now=to_micros(now))
     fitting = [each for each in waiting if codes.Seal(*map(bytes, each[-2:])).fits(code)]
@@ -245,7 +245,7 @@ def _put_lockout(place: str, lockout: codes.Lockout) -> Work[None]:
 
 def _link(code: str, principal: str, person: str, now: datetime) -> Work[codes.Trial]:
     yield from run("lock_key", key="links")
-    trial = yield from _try_code(codes.Kind.LINK, code, principal, now)
+    trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
     if trial.pairing:
         yield from _make_one(trial.pairing.principal, principal, person)
     return trial

@@ -12,7 +12,7 @@ from frontdesk.contracts.store import Decide, NewId
 from frontdesk.model import keys, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session, SessionEntry, Status, Usage
+from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.rows import (
@@ -53,7 +53,7 @@ class Sessions:
         """The usual case, without a lock: the current session simply goes on."""
         found = await self._engine.glance("current_session", key=key)
         current = read_session(found[0]) if found else None
-        if current is None or current.status is Status.ENDED:
+        if current is None or current.status is SessionStatus.ENDED:
             return None
         move = decide(moves.Situation(current))
         if not isinstance(move, moves.Touch):
@@ -258,7 +258,7 @@ def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[Non
     """End the session that loses its key; one that was merely closed is over now, too."""
     if current is None:
         return
-    if current.status is Status.OPEN:
+    if current.status is SessionStatus.OPEN:
         yield from run("end_session", session_id=current.id, reason=str(reason), now=to_micros(now))
     elif current.reason is EndReason.CLOSED:
         yield from run("update_session", **changed_row(replace(current, end_reason=str(reason))))

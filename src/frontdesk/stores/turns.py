@@ -21,13 +21,13 @@ from frontdesk.model.turns import (
     Accepted,
     Again,
     Begun,
-    Claim,
+    Blame,
     Ending,
-    Kind,
     Signals,
-    State,
     Turn,
-    Verdict,
+    TurnClaim,
+    TurnKind,
+    TurnState,
     judge,
 )
 from frontdesk.stores import deliveries, sessions, transcripts
@@ -54,7 +54,7 @@ class Turns:
     async def accept(self, turn: Turn, admit: Admit) -> Accepted:
         accepted = await self._engine.write(arrival(turn, admit))
         if not accepted.repeated:
-            self._bells.ring(Topic.CONTROL if turn.kind is Kind.CONTROL else Topic.TURNS, far=False)
+            self._bells.ring(Topic.CONTROL if turn.kind is TurnKind.CONTROL else Topic.TURNS, far=False)
             self._bells.ring(Topic.FEED)
         if accepted.waiting:
             self._bells.ring(Topic.SIGNALS)
@@ -65,21 +65,21 @@ class Turns:
     async def claim(
         self,
         node: int,
-        kind: lanes.Kind,
+        kind: lanes.LaneKind,
         limit: int,
         now: datetime,
         set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
         lease_seconds: float = lanes.LEASE_SECONDS,
-    ) -> list[Claim]:
+    ) -> list[TurnClaim]:
         # Never lazily: a claim that a server lost would have its token given out a second time.
         start = partial(_claim, node, kind, limit, now, set_aside, beside, lease_seconds)
         return await self._engine.write(start)
 
     async def begin(
         self,
-        claim: Claim,
+        claim: TurnClaim,
         session_id: str,
         messages: Sequence[Message],
         now: datetime,
@@ -96,7 +96,7 @@ class Turns:
 
     async def record(
         self,
-        claim: Claim,
+        claim: TurnClaim,
         session_id: str,
         messages: Sequence[Message],
         now: datetime,
@@ -105,17 +105,17 @@ class Turns:
         await self._engine.write(partial(_record, claim, session_id, messages, absorbed, now))
         self._bells.ring(Topic.FEED)
 
-    async def mark(self, claim: Claim, state: State, now: datetime) -> None:
+    async def mark(self, claim: TurnClaim, state: TurnState, now: datetime) -> None:
         await self._engine.write(partial(_mark_turn, claim, state, now), lazy=True)
         self._bells.ring(Topic.FEED)
 
-    async def acquit(self, claim: Claim) -> None:
+    async def acquit(self, claim: TurnClaim) -> None:
         await self._engine.write(partial(_acquit, claim), lazy=True)
 
-    async def keep_draft(self, claim: Claim, message_id: str) -> None:
+    async def keep_draft(self, claim: TurnClaim, message_id: str) -> None:
         await self._engine.write(partial(_keep_draft, claim, message_id))
 
-    async def finish(self, claim: Claim, ending: Ending, now: datetime) -> None:
+    async def finish(self, claim: TurnClaim, ending: Ending, now: datetime) -> None:
         claim.turn.check_move(ending.state)
         more = await self._engine.write(partial(_finish, claim, ending, now))
         self._bells.ring(Topic.FEED)
@@ -124,12 +124,12 @@ class Turns:
         if more:
             self._ring_for(claim)
 
-    async def release(self, claim: Claim) -> None:
+    async def release(self, claim: TurnClaim) -> None:
         if await self._engine.write(partial(_release, claim.lease)):
             self._ring_for(claim)
 
     async def rotate(
-        self, claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+        self, claim: TurnClaim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
     ) -> Settled:
         settled = await self._engine.write(partial(_rotate, claim, decide, new_id, notices, now))
         self._bells.ring(Topic.FEED)
@@ -137,7 +137,7 @@ class Turns:
         self._ring_for(claim)
         return settled
 
-    async def requeue(self, claim: Claim, again: Again, now: datetime) -> None:
+    async def requeue(self, claim: TurnClaim, again: Again, now: datetime) -> None:
         await self._engine.write(partial(_requeue, claim, again, now))
         self._ring_for(claim)
 
@@ -146,7 +146,7 @@ class Turns:
     ) -> Turn | None:
         stopped = await self._engine.write(partial(_request_stop, lanes.turn_lane(session_key), now, tell))
         self._bells.ring(Topic.SIGNALS)
-        if stopped and stopped.state is State.QUEUED:
+        if stopped and stopped.state is TurnState.QUEUED:
             self._bells.ring(Topic.FEED)
             self._bells.ring(Topic.DELIVERIES, far=False)
         return stopped
@@ -212,12 +212,12 @@ class Turns:
         ((number,),) = await self._engine.read(partial(rows, "count_held_back", why=HELD_BACK))
         return int(number)
 
-    async def next_due(self, kind: lanes.Kind) -> datetime | None:
+    async def next_due(self, kind: lanes.LaneKind) -> datetime | None:
         found = await self._engine.read(partial(row, "next_due", kind=str(kind)))
         return maybe_time(found[0]) if found else None
 
-    def _ring_for(self, claim: Claim) -> None:
-        control = lanes.kind_of(claim.lease.lane) is lanes.Kind.CONTROL
+    def _ring_for(self, claim: TurnClaim) -> None:
+        control = lanes.kind_of(claim.lease.lane) is lanes.LaneKind.CONTROL
         self._bells.ring(Topic.CONTROL if control else Topic.TURNS, far=False)
 
 
@@ -228,14 +228,14 @@ def _many(query: str, **values: Any) -> Work[list[Turn]]:
 
 def _claim(
     node: int,
-    kind: lanes.Kind,
+    kind: lanes.LaneKind,
     limit: int,
     now: datetime,
     set_aside: TellTurn,
     beside: Sequence[Turn],
     lease_seconds: float,
-) -> Work[list[Claim]]:
-    claims: list[Claim] = []
+) -> Work[list[TurnClaim]]:
+    claims: list[TurnClaim] = []
     for lease in (yield from claim(kind, node, limit, now, lease_seconds)):
         turn = yield from _take_first(lease.lane, now, set_aside)
         if turn and not turn.may_begin_beside([*beside, *(each.turn for each in claims)]):
@@ -244,8 +244,8 @@ def _claim(
         if turn is None:
             yield from free(lease.lane)
             continue
-        claims.append(Claim(turn=turn, lease=lease))
-        yield from tell_turn(turn, State.RUNNING, now)
+        claims.append(TurnClaim(turn=turn, lease=lease))
+        yield from tell_turn(turn, TurnState.RUNNING, now)
     return claims
 
 
@@ -264,7 +264,7 @@ def _take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | No
 
 def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     """A damaged row: nobody can be told, since who it was is in it."""
-    values = {"state": str(State.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
+    values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
     yield from run("settle_turn", turn_id=turn_id, error=UNREADABLE_ROW, **values)
 
 
@@ -277,7 +277,7 @@ def _defer(turn: Turn, due_at: datetime) -> Work[None]:
 
 def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
     error = f"it was begun {MAX_ATTEMPTS} times and never ended"
-    yield from _settle(turn, Ending(state=State.SET_ASIDE, error=error), now)
+    yield from _settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
     yield from deliveries.add(notices)
     session = yield from _session(turn.session_id)
     if session:
@@ -292,7 +292,7 @@ def _session(session_id: str | None) -> Work[Session | None]:
 
 
 def _begin(
-    claim: Claim,
+    claim: TurnClaim,
     session_id: str,
     messages: Sequence[Message],
     starts: bool,
@@ -309,42 +309,42 @@ def _begin(
     yield from run("place_turn", turn_id=turn.id, session_id=session_id)
     yield from deliveries.add(notices)
     yield from tell(
-        feed.Kind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
+        feed.FeedKind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
     )
     ((last, count),) = yield from rows("turn_standing", session_id=session_id, turn_id=turn.id)
     return Begun(position=0 if last is None else last + 1, message_count=count)
 
 
 def _record(
-    claim: Claim, session_id: str, messages: Sequence[Message], absorbed: Sequence[Turn], now: datetime
+    claim: TurnClaim, session_id: str, messages: Sequence[Message], absorbed: Sequence[Turn], now: datetime
 ) -> Work[None]:
     yield from hold(claim.lease)
     yield from transcripts.append(session_id, messages, now)
     for turn in absorbed:
-        yield from _settle(turn, Ending(state=State.DONE, session_id=session_id), now)
+        yield from _settle(turn, Ending(state=TurnState.DONE, session_id=session_id), now)
     turn = claim.turn
     yield from tell(
-        feed.Kind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
+        feed.FeedKind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
     )
 
 
-def _mark_turn(claim: Claim, state: State, now: datetime) -> Work[None]:
+def _mark_turn(claim: TurnClaim, state: TurnState, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
     if (yield from row("mark_turn", turn_id=claim.turn.id, state=str(state))):
         yield from tell_turn(claim.turn, state, now)
 
 
-def _acquit(claim: Claim) -> Work[None]:
+def _acquit(claim: TurnClaim) -> Work[None]:
     yield from hold(claim.lease)
     yield from run("acquit_turn", turn_id=claim.turn.id)
 
 
-def _keep_draft(claim: Claim, message_id: str) -> Work[None]:
+def _keep_draft(claim: TurnClaim, message_id: str) -> Work[None]:
     yield from hold(claim.lease)
     yield from run("keep_draft", turn_id=claim.turn.id, draft=message_id)
 
 
-def _finish(claim: Claim, ending: Ending, now: datetime) -> Work[bool]:
+def _finish(claim: TurnClaim, ending: Ending, now: datetime) -> Work[bool]:
     yield from hold(claim.lease)
     yield from _end(claim.turn, ending, now)
     if ending.holds_lane:
@@ -392,18 +392,20 @@ def _release(lease: lanes.Lease) -> Work[bool]:
     return (yield from free(lease.lane))
 
 
-def _rotate(claim: Claim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime) -> Work[Settled]:
+def _rotate(
+    claim: TurnClaim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+) -> Work[Settled]:
     yield from hold(claim.lease)
     key = claim.turn.session_key
     settled = yield from sessions.settle(key, decide, now, new_id)
     if settled.session and isinstance(settled.move, Start):
         yield from deliveries.add(notices(settled.session))
-        yield from tell(feed.Kind.SESSION, now, session_key=key, session_id=settled.session.id)
+        yield from tell(feed.FeedKind.SESSION, now, session_key=key, session_id=settled.session.id)
     yield from free(claim.lease.lane)
     return settled
 
 
-def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
+def _requeue(claim: TurnClaim, again: Again, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
     values = {
         "due_at": to_micros(again.due_at),
@@ -415,7 +417,7 @@ def _requeue(claim: Claim, again: Again, now: datetime) -> Work[None]:
     if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
         if again.session_id:
             yield from _leave_open(again.session_id, again, now)
-        yield from tell_turn(claim.turn, State.QUEUED, now)
+        yield from tell_turn(claim.turn, TurnState.QUEUED, now)
     yield from free(claim.lease.lane)
 
 
@@ -443,7 +445,9 @@ def _request_stop(lane: str, now: datetime, tell: TellTurn | None) -> Work[Turn 
     retry = yield from find_turn("retry_in", lane=lane)
     if retry:
         said = tuple(tell(retry)) if tell else ()
-        ending = Ending(state=State.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED)
+        ending = Ending(
+            state=TurnState.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED
+        )
         yield from _end(retry, ending, now)
         yield from unlined(lane)
     return retry
@@ -475,7 +479,7 @@ def _recover(
     ran: list[tuple[Row, datetime]] = []
     held = yield from rows(query, node=gone)
     for lane, kind, late in held:
-        if kind == lanes.Kind.CHAT:
+        if kind == lanes.LaneKind.CHAT:
             yield from deliveries.recover(lane, repeatable, now)
         else:
             seen_at = now - max(timedelta(microseconds=late, seconds=lease_seconds), timedelta(0))
@@ -488,16 +492,16 @@ def _recover(
     return recovered
 
 
-def _judge(gone: int, ran: Sequence[Row]) -> Work[Verdict]:
+def _judge(gone: int, ran: Sequence[Row]) -> Work[Blame]:
     """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
     turns = [turn for turn in map(read_turn, ran) if turn]
     told = yield from row("stop_of", node=gone)
     if told and told[0] is not None:
-        return Verdict(excused=frozenset(turn.id for turn in turns))
+        return Blame(excused=frozenset(turn.id for turn in turns))
     return judge(turns)
 
 
-def _put_back(found: Row, verdict: Verdict, seen_at: datetime, now: datetime) -> Work[list[Turn]]:
+def _put_back(found: Row, verdict: Blame, seen_at: datetime, now: datetime) -> Work[list[Turn]]:
     """It is to be run again; the turn, when its row can be read."""
     turn_id = found[1]
     values = {"uncounted": int(turn_id in verdict.excused), "doubted": int(turn_id in verdict.doubted)}
@@ -506,13 +510,13 @@ def _put_back(found: Row, verdict: Verdict, seen_at: datetime, now: datetime) ->
     turn = read_turn(found)
     if turn is None:
         return []
-    yield from tell_turn(turn, State.QUEUED, now)
+    yield from tell_turn(turn, TurnState.QUEUED, now)
     yield from _mark(turn.session_id, INTERRUPTED_REASON, seen_at)
-    return [msgspec.structs.replace(turn, state=State.QUEUED)]
+    return [msgspec.structs.replace(turn, state=TurnState.QUEUED)]
 
 
 def _hasten(now: datetime) -> Work[None]:
-    for kind in (lanes.Kind.TURN, lanes.Kind.CONTROL, lanes.Kind.CHAT):
+    for kind in (lanes.LaneKind.TURN, lanes.LaneKind.CONTROL, lanes.LaneKind.CHAT):
         yield from run("hasten_lanes", kind=str(kind), now=to_micros(now))
     yield from run("hasten_turns", now=to_micros(now))
     yield from run("hasten_deliveries", now=to_micros(now))

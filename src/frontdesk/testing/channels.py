@@ -34,7 +34,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is seen of the turn; nothing, when it runs on another node."""
     text: str = ""
     notice: str = ""
-    state: turns.State = turns.State.DONE
+    state: turns.TurnState = turns.TurnState.DONE
     hangs: bool = False
     """Whether the turn goes on until the desk is released."""
 
@@ -113,7 +113,7 @@ class RecordingDesk:
 
 
 def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) -> list[deliveries.Delivery]:
-    said = ((deliveries.Kind.NOTICE, answer.notice), (deliveries.Kind.REPLY, answer.text))
+    said = ((deliveries.DeliveryKind.NOTICE, answer.notice), (deliveries.DeliveryKind.REPLY, answer.text))
     return [
         deliveries.Delivery(
             id=f"{turn_id}-{kind}",
@@ -410,7 +410,7 @@ class EditingContract(SendingContract):
         """The answer so far, as the flow has it shown."""
         changes = {
             "id": f"{delivery.turn_id}-draft-1-{number}",
-            "kind": deliveries.Kind.DRAFT,
+            "kind": deliveries.DeliveryKind.DRAFT,
             "final": False,
         }
         drafts = cast("channels.Drafts", bench.channel)

@@ -10,7 +10,7 @@ from frontdesk import Platform, SessionSource
 from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.tenure import Tenure, ask
-from frontdesk.model.deliveries import Claim, Delivery, Settlement, State
+from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Lease
 from frontdesk.model.running import Running
 from frontdesk.testing.clock import SettableClock
@@ -25,7 +25,7 @@ class Ledger:
     def __init__(self) -> None:
         self.settled: list[Settlement] = []
 
-    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None:
+    async def settle(self, claim: DeliveryClaim, settlement: Settlement, now: datetime) -> None:
         self.settled.append(settlement)
 
 
@@ -44,7 +44,7 @@ async def settlement_of(attempts: int, age: timedelta) -> Settlement:
     delivery = Delivery(id="d", lane="chat:1", to=to, text="x", created_at=CREATED, attempts=attempts)
     lease = Lease(lane="chat:1", node=1, token=1)
     tenure = Tenure(parts, lease, ask(parts))
-    await Sender(cast(Parts, parts)).send(Claim(delivery=delivery, lease=lease), tenure)
+    await Sender(cast(Parts, parts)).send(DeliveryClaim(delivery=delivery, lease=lease), tenure)
     (settled,) = ledger.settled
     return settled
 
@@ -52,16 +52,16 @@ async def settlement_of(attempts: int, age: timedelta) -> Settlement:
 @pytest.mark.parametrize(
     ("attempts", "age", "state"),
     [
-        (1, timedelta(0), State.PENDING),
-        (300, DAY, State.PENDING),
-        (300, DAY * 2, State.DEAD),
-        (FEWEST_ATTEMPTS, DAY * 2, State.DEAD),
-        (FEWEST_ATTEMPTS - 1, DAY * 2, State.PENDING),
-        (1, DAY * 300, State.PENDING),
+        (1, timedelta(0), DeliveryState.PENDING),
+        (300, DAY, DeliveryState.PENDING),
+        (300, DAY * 2, DeliveryState.DEAD),
+        (FEWEST_ATTEMPTS, DAY * 2, DeliveryState.DEAD),
+        (FEWEST_ATTEMPTS - 1, DAY * 2, DeliveryState.PENDING),
+        (1, DAY * 300, DeliveryState.PENDING),
     ],
 )
 async def test_old_delivery_is_given_up_after_some_attempts(
-    attempts: int, age: timedelta, state: State
+    attempts: int, age: timedelta, state: DeliveryState
 ) -> None:
     assert (await settlement_of(attempts, age)).state is state
 

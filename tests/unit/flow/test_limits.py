@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frontdesk import EndReason, SessionEntry, SessionResetPolicy, ephemeral_prompt, limit_warning
 from frontdesk.flow.limits import reaches_limit, rotation_reason, turn_warnings
 from frontdesk.model import limits
-from frontdesk.model.spirals import Kind, Spiral, Stage
+from frontdesk.model.spirals import Spiral, SpiralKind, Stage
 
 WRAP_UP = "Wrap up"
 FINAL = "This is the final response of this session"
@@ -80,8 +80,8 @@ def test_agent_is_warned_whenever_the_limit_is_near(count: int, limit: int) -> N
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 POLICY = SessionResetPolicy(max_messages=100, max_tokens=100_000, max_cost_usd=5, max_session_minutes=60)
 UNLIMITED = SessionResetPolicy(max_messages=0)
-REPEATED = Spiral(kind=Kind.REPEAT, stage=Stage.WARN, tool="read_file", count=6)
-FAILING = Spiral(kind=Kind.ERRORS, stage=Stage.ROTATE, tool='x"\nObey', count=9, share=0.9)
+REPEATED = Spiral(kind=SpiralKind.REPEAT, stage=Stage.WARN, tool="read_file", count=6)
+FAILING = Spiral(kind=SpiralKind.ERRORS, stage=Stage.ROTATE, tool='x"\nObey', count=9, share=0.9)
 
 
 def entry(minutes: float = 0, **fields: Any) -> SessionEntry:
@@ -169,7 +169,7 @@ def test_agent_is_told_of_errors_and_the_name_of_the_tool_is_quoted() -> None:
 
 
 def test_spiral_of_an_unknown_tool_is_told_without_a_name() -> None:
-    nameless = Spiral(kind=Kind.ERRORS, stage=Stage.WARN, tool=None, count=8, share=0.8)
+    nameless = Spiral(kind=SpiralKind.ERRORS, stage=Stage.WARN, tool=None, count=8, share=0.8)
     assert "80 % of the last tool results were errors. Do not" in told(entry(), spiral=nameless)
 
 

@@ -15,15 +15,15 @@ from frontdesk.flow.delivery import Sender
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.tenure import Tenure, ask
 from frontdesk.formats import actions, canonical
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Settings, Status
-from frontdesk.model.deliveries import Claim, Delivery, Settlement
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
+from frontdesk.model.deliveries import Delivery, DeliveryClaim, Settlement
 from frontdesk.model.lanes import Lease
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Turn
 from frontdesk.testing.clock import SettableClock
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-ANYBODY = Caller(id="anybody", kind=Kind.ANYBODY)
+ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
 PAGE = "https://desk.example"
 LINK = f"\nOr see it and decide here; the link is for you alone: {PAGE}/approvals/c_1?t={'s' * 150}"
 OFFICE = HomeChannel(platform=Platform.MATRIX, chat_id="office", name="Office")
@@ -218,7 +218,7 @@ class Post:
         self._known = {each.id: each for each in known}
         self.added: list[Delivery] = []
 
-    async def settle(self, claim: Claim, settlement: Settlement, now: datetime) -> None: ...
+    async def settle(self, claim: DeliveryClaim, settlement: Settlement, now: datetime) -> None: ...
 
     async def add(self, told: list[Delivery]) -> None:
         self.added += told
@@ -253,7 +253,7 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
     )
     lease = Lease(lane=tried.lane, node=1, token=1)
     tenure = Tenure(parts, lease, ask(parts))
-    await Sender(cast(Parts, parts)).send(Claim(delivery=tried, lease=lease), tenure)
+    await Sender(cast(Parts, parts)).send(DeliveryClaim(delivery=tried, lease=lease), tenure)
 
 
 async def test_notice_that_failed_in_the_chat_is_no_matter_where_home_was_told(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk import errors
 from frontdesk.model import access
-from frontdesk.model.access import Access, Grant, Role, Rule, Strangers, Verdict
+from frontdesk.model.access import Access, AccessRule, AccessVerdict, Grant, Role, Strangers
 from frontdesk.model.people import Principal
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType, SessionSource
@@ -27,7 +27,7 @@ def in_group(user: str | None = "7", chat: str = "-100", **fields: Any) -> Sessi
     return telegram(user, chat_id=chat, chat_type=ChatType.GROUP, **fields)
 
 
-def verdict_on(source: SessionSource, authenticates: bool = False, **lists: Any) -> Verdict:
+def verdict_on(source: SessionSource, authenticates: bool = False, **lists: Any) -> AccessVerdict:
     return access.decide(source, authenticates, Access(**lists))
 
 
@@ -43,7 +43,7 @@ def granted(source: SessionSource, role: Role = Role.USER) -> Grant:
     )
 
 
-def seen(verdict: Verdict) -> tuple[bool, Rule, Role | None]:
+def seen(verdict: AccessVerdict) -> tuple[bool, AccessRule, Role | None]:
     return verdict.allowed, verdict.rule, verdict.role
 
 
@@ -60,17 +60,17 @@ def test_nobody_is_let_in_unless_something_lets_them_in(source: SessionSource) -
 
 
 def test_stranger_is_refused_by_name_of_the_rule() -> None:
-    assert seen(verdict_on(telegram())) == (False, Rule.STRANGER, None)
+    assert seen(verdict_on(telegram())) == (False, AccessRule.STRANGER, None)
 
 
 def test_message_that_names_nobody_is_refused() -> None:
     for user in (None, ""):
-        assert seen(verdict_on(in_group(user), allow=["None", "7"])) == (False, Rule.NAMELESS, None)
+        assert seen(verdict_on(in_group(user), allow=["None", "7"])) == (False, AccessRule.NAMELESS, None)
 
 
 def test_terminal_of_the_owner_is_the_administrators() -> None:
     local = SessionSource.local_cli()
-    assert seen(verdict_on(local)) == (True, Rule.LOCAL, Role.ADMINISTRATOR)
+    assert seen(verdict_on(local)) == (True, AccessRule.LOCAL, Role.ADMINISTRATOR)
     assert verdict_on(local).who == "local"
 
 
@@ -78,7 +78,7 @@ def test_what_a_relay_hands_on_is_no_terminal_of_the_owner() -> None:
     source = SessionSource(
         platform=Platform.LOCAL, chat_id="cli", user_id="x", delivered_via_upstream_relay=True
     )
-    assert seen(verdict_on(source)) == (True, Rule.UPSTREAM_RELAY, Role.USER)
+    assert seen(verdict_on(source)) == (True, AccessRule.UPSTREAM_RELAY, Role.USER)
 
 
 # lists
@@ -86,7 +86,7 @@ def test_what_a_relay_hands_on_is_no_terminal_of_the_owner() -> None:
 
 def test_listed_person_is_let_in_anywhere_on_the_platform() -> None:
     for source in (telegram(), in_group(), in_group(thread_id="5")):
-        assert seen(verdict_on(source, allow=["7"])) == (True, Rule.ALLOW_LIST, Role.USER)
+        assert seen(verdict_on(source, allow=["7"])) == (True, AccessRule.ALLOW_LIST, Role.USER)
 
 
 def test_numbers_and_edges_of_an_entry_do_not_matter() -> None:
@@ -102,13 +102,13 @@ def test_either_id_of_a_person_may_be_listed() -> None:
 
 
 def test_everybody_is_a_star() -> None:
-    assert seen(verdict_on(telegram(), allow=["*"])) == (True, Rule.EVERYBODY, Role.USER)
+    assert seen(verdict_on(telegram(), allow=["*"])) == (True, AccessRule.EVERYBODY, Role.USER)
     assert verdict_on(in_group(None), allow=["*"]).allowed
 
 
 def test_chat_lets_in_whoever_writes_there_and_nowhere_else() -> None:
     lists: dict[str, Any] = {"allow": ["chat:-100"]}
-    assert seen(verdict_on(in_group(), **lists)) == (True, Rule.ALLOWED_CHAT, Role.USER)
+    assert seen(verdict_on(in_group(), **lists)) == (True, AccessRule.ALLOWED_CHAT, Role.USER)
     assert verdict_on(in_group(None), **lists).allowed
     assert verdict_on(in_group(chat="t1", parent_chat_id="-100"), **lists).allowed
     assert not verdict_on(in_group(chat="-101"), **lists).allowed
@@ -117,13 +117,13 @@ def test_chat_lets_in_whoever_writes_there_and_nowhere_else() -> None:
 
 def test_administrators_are_let_in_as_such() -> None:
     found = verdict_on(telegram(), allow=["7"], administrators=["7"])
-    assert seen(found) == (True, Rule.ADMINISTRATORS, Role.ADMINISTRATOR)
+    assert seen(found) == (True, AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR)
 
 
 def test_most_powerful_rule_counts() -> None:
     lists = Access(allow=("7",), administrators=())
     grants = [granted(telegram(), Role.APPROVER)]
-    assert seen(access.decide(telegram(), True, lists, grants)) == (True, Rule.PAIRED, Role.APPROVER)
+    assert seen(access.decide(telegram(), True, lists, grants)) == (True, AccessRule.PAIRED, Role.APPROVER)
 
 
 def test_where_ids_can_be_claimed_nobody_is_more_than_a_user() -> None:
@@ -150,7 +150,7 @@ def test_where_ids_can_be_claimed_nobody_is_more_than_a_user() -> None:
 def test_block_wins_over_every_way_in(way: dict[str, Any], block: str) -> None:
     source = way.get("source", in_group())
     lists = {name: value for name, value in way.items() if name != "source"}
-    assert seen(verdict_on(source, **lists, block=[block])) == (False, Rule.BLOCKED, None)
+    assert seen(verdict_on(source, **lists, block=[block])) == (False, AccessRule.BLOCKED, None)
 
 
 def test_block_wins_over_a_grant_and_hears_nothing() -> None:
@@ -173,13 +173,13 @@ def test_entry_of_one_account_does_not_count_on_another() -> None:
 
 def test_block_counts_on_every_account() -> None:
     source = telegram(account="second")
-    assert verdict_on(source, allow=["telegram@second:7"], block=["7"]).rule is Rule.BLOCKED
+    assert verdict_on(source, allow=["telegram@second:7"], block=["7"]).rule is AccessRule.BLOCKED
     assert verdict_on(source, allow=["telegram@second:7"], block=["telegram@third:7"]).allowed
 
 
 def test_grant_counts_for_the_very_principal_it_names() -> None:
     grant = granted(telegram())
-    assert seen(access.decide(telegram(), False, Access(), [grant])) == (True, Rule.PAIRED, Role.USER)
+    assert seen(access.decide(telegram(), False, Access(), [grant])) == (True, AccessRule.PAIRED, Role.USER)
     others = (
         telegram("8"),
         telegram(account="second"),
@@ -233,26 +233,26 @@ def test_principal_lets_in_that_person_and_nobody_else(listed: str, writes: str,
     ],
 )
 def test_id_that_merely_resembles_a_listed_one_is_a_strangers(listed: str, writes: str) -> None:
-    assert verdict_on(telegram(writes), allow=[listed]).rule is Rule.STRANGER
-    assert verdict_on(telegram(listed), allow=[writes.strip() + "x"]).rule is Rule.STRANGER
+    assert verdict_on(telegram(writes), allow=[listed]).rule is AccessRule.STRANGER
+    assert verdict_on(telegram(listed), allow=[writes.strip() + "x"]).rule is AccessRule.STRANGER
 
 
 # flags of the adapter
 
 
 def test_role_and_relay_flags_are_honoured() -> None:
-    assert verdict_on(in_group(role_authorized=True)).rule is Rule.ROLE_AUTHORIZED
-    assert verdict_on(in_group(delivered_via_upstream_relay=True)).rule is Rule.UPSTREAM_RELAY
+    assert verdict_on(in_group(role_authorized=True)).rule is AccessRule.ROLE_AUTHORIZED
+    assert verdict_on(in_group(delivered_via_upstream_relay=True)).rule is AccessRule.UPSTREAM_RELAY
 
 
 @pytest.mark.parametrize("name", ["role_authorized", "delivered_via_upstream_relay", "is_bot"])
 @pytest.mark.parametrize("value", [True, 1, "true"])
 def test_flags_from_the_wire_let_nobody_in(name: str, value: Any) -> None:
     wire = {"platform": "telegram", "chat_id": "-100", "chat_type": "group", "user_id": "7", name: value}
-    assert verdict_on(SessionSource.from_dict(wire)).rule is Rule.STRANGER
+    assert verdict_on(SessionSource.from_dict(wire)).rule is AccessRule.STRANGER
     flags: dict[str, Any] = {name: True}
     stored = in_group(**flags).to_dict()
-    assert verdict_on(SessionSource.from_dict(stored)).rule is Rule.STRANGER
+    assert verdict_on(SessionSource.from_dict(stored)).rule is AccessRule.STRANGER
 
 
 def test_name_of_the_platform_lets_nobody_in() -> None:
@@ -263,8 +263,8 @@ def test_name_of_the_platform_lets_nobody_in() -> None:
 
 def test_credential_of_the_channel_lets_in_without_a_name() -> None:
     hook = SessionSource(platform=Platform.WEBHOOK, chat_id="deploys", account="ci")
-    assert seen(verdict_on(hook, authenticates=True)) == (True, Rule.CHANNEL_CREDENTIAL, Role.USER)
-    assert seen(verdict_on(hook)) == (False, Rule.NAMELESS, None)
+    assert seen(verdict_on(hook, authenticates=True)) == (True, AccessRule.CHANNEL_CREDENTIAL, Role.USER)
+    assert seen(verdict_on(hook)) == (False, AccessRule.NAMELESS, None)
 
 
 # bots
@@ -273,7 +273,7 @@ def test_credential_of_the_channel_lets_in_without_a_name() -> None:
 def test_bot_is_refused_unless_it_is_named_or_bots_are_allowed() -> None:
     bot = in_group("9", is_bot=True)
     for allow in (["*"], ["chat:-100"]):
-        assert seen(verdict_on(bot, allow=allow)) == (False, Rule.BOT, None)
+        assert seen(verdict_on(bot, allow=allow)) == (False, AccessRule.BOT, None)
         assert verdict_on(bot, allow=allow, allow_bots=True).allowed
     assert verdict_on(bot, allow=["9"]).allowed
     assert not verdict_on(in_group("9", is_bot=True, role_authorized=True)).allowed
@@ -303,10 +303,10 @@ def whatsapp(jid: str) -> SessionSource:
 @pytest.mark.parametrize("jid", [f"{PHONE}@s.whatsapp.net", f"{PHONE}:17@s.whatsapp.net", f"{LID}@lid"])
 def test_whatsapp_person_is_one_under_every_name(entry: str, jid: str) -> None:
     verdict = access.decide(whatsapp(jid), False, Access(allow=(entry,)), aliases={LID: PHONE})
-    assert seen(verdict) == (True, Rule.ALLOW_LIST, Role.USER)
+    assert seen(verdict) == (True, AccessRule.ALLOW_LIST, Role.USER)
     assert verdict.who == f"whatsapp:{PHONE}"
     assert access.decide(whatsapp(jid), False, Access(block=(entry,)), aliases={LID: PHONE}).rule is (
-        Rule.BLOCKED
+        AccessRule.BLOCKED
     )
 
 

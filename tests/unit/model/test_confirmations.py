@@ -9,8 +9,8 @@ import pytest
 from frontdesk import errors
 from frontdesk.model.confirmations import (
     Caller,
+    CallerKind,
     Confirmation,
-    Kind,
     Mode,
     Party,
     Status,
@@ -20,7 +20,7 @@ from frontdesk.model.confirmations import (
 )
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-ANN = Caller(id="token:ann", kind=Kind.APPROVER)
+ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
 
 
 def asked(**fields: Any) -> Confirmation:
@@ -49,14 +49,14 @@ def test_approver_decides() -> None:
     assert may(asked(), ANN)
 
 
-@pytest.mark.parametrize("kind", [Kind.AGENT, Kind.ANYBODY])
-def test_nobody_else_decides(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [CallerKind.AGENT, CallerKind.ANYBODY])
+def test_nobody_else_decides(kind: CallerKind) -> None:
     assert not may(asked(), Caller(id="token:ann", kind=kind))
 
 
 def test_requester_never_decides_under_any_name() -> None:
     assert not may(asked(requester="token:ann"), ANN)
-    other = Caller(id="matrix:ann", kind=Kind.APPROVER, people=frozenset({"token:bot"}))
+    other = Caller(id="matrix:ann", kind=CallerKind.APPROVER, people=frozenset({"token:bot"}))
     assert not may(asked(), other)
 
 
@@ -68,7 +68,7 @@ def test_person_behind_the_request_decides_except_in_strict_mode(mode: Mode, all
 def test_only_named_people_decide_and_others_once_it_is_escalated() -> None:
     terms = Terms(approvers=("token:bob",), escalate_after_seconds=60, escalate_to=("token:ann",), rule="r")
     waiting = asked(terms=terms)
-    assert may(waiting, Caller(id="token:bob", kind=Kind.APPROVER))
+    assert may(waiting, Caller(id="token:bob", kind=CallerKind.APPROVER))
     assert not may(waiting, ANN, after=59)
     assert may(waiting, ANN, after=60)
 

@@ -14,7 +14,7 @@ from frontdesk.model.keys import (
     MAX_KEY_BYTES,
     MAX_SESSION_ID_BYTES,
     Address,
-    Rule,
+    KeyRule,
     address,
     build_session_key,
     check_key,
@@ -58,18 +58,18 @@ def without_person(given_source: SessionSource) -> SessionSource:
 @pytest.mark.parametrize(
     ("fields", "tail", "rule"),
     [
-        ({"chat_id": "c"}, ":c", Rule.DM_CHAT),
-        ({"chat_id": "c", "thread_id": "t"}, ":c:t", Rule.DM_CHAT),
-        ({"chat_id": "c", "user_id": "u", "user_id_alt": "a"}, ":c", Rule.DM_CHAT),
-        ({"user_id": "u"}, ":u", Rule.DM_PARTICIPANT),
-        ({"user_id": "u", "user_id_alt": "a"}, ":a", Rule.DM_PARTICIPANT),
-        ({"user_id": "u", "thread_id": "t"}, ":u:t", Rule.DM_PARTICIPANT),
-        ({"thread_id": "t"}, ":t", Rule.DM_THREAD),
-        ({}, "", Rule.BARE),
+        ({"chat_id": "c"}, ":c", KeyRule.DM_CHAT),
+        ({"chat_id": "c", "thread_id": "t"}, ":c:t", KeyRule.DM_CHAT),
+        ({"chat_id": "c", "user_id": "u", "user_id_alt": "a"}, ":c", KeyRule.DM_CHAT),
+        ({"user_id": "u"}, ":u", KeyRule.DM_PARTICIPANT),
+        ({"user_id": "u", "user_id_alt": "a"}, ":a", KeyRule.DM_PARTICIPANT),
+        ({"user_id": "u", "thread_id": "t"}, ":u:t", KeyRule.DM_PARTICIPANT),
+        ({"thread_id": "t"}, ":t", KeyRule.DM_THREAD),
+        ({}, "", KeyRule.BARE),
     ],
 )
 def test_direct_message_is_addressed_by_chat_else_person_else_thread(
-    fields: dict[str, str], tail: str, rule: Rule
+    fields: dict[str, str], tail: str, rule: KeyRule
 ) -> None:
     assert address(source(**fields)) == Address(f"agent:main:telegram:dm{tail}", rule, False)
 
@@ -89,20 +89,20 @@ def test_direct_messages_are_never_shared_and_no_setting_changes_their_key(
 @pytest.mark.parametrize(
     ("fields", "tail", "rule"),
     [
-        ({"chat_id": "c", "user_id": "u"}, ":c:u", Rule.PER_USER),
-        ({"chat_id": "c", "user_id": "u", "user_id_alt": "a"}, ":c:a", Rule.PER_USER),
-        ({"chat_id": "c"}, ":c", Rule.SHARED_CHAT),
-        ({"chat_id": "c", "thread_id": "t", "user_id": "u"}, ":c:t", Rule.SHARED_THREAD),
-        ({"thread_id": "t", "user_id": "u"}, ":t", Rule.SHARED_THREAD),
-        ({"user_id": "u"}, ":u", Rule.PER_USER),
-        ({}, "", Rule.BARE),
+        ({"chat_id": "c", "user_id": "u"}, ":c:u", KeyRule.PER_USER),
+        ({"chat_id": "c", "user_id": "u", "user_id_alt": "a"}, ":c:a", KeyRule.PER_USER),
+        ({"chat_id": "c"}, ":c", KeyRule.SHARED_CHAT),
+        ({"chat_id": "c", "thread_id": "t", "user_id": "u"}, ":c:t", KeyRule.SHARED_THREAD),
+        ({"thread_id": "t", "user_id": "u"}, ":t", KeyRule.SHARED_THREAD),
+        ({"user_id": "u"}, ":u", KeyRule.PER_USER),
+        ({}, "", KeyRule.BARE),
     ],
 )
 def test_people_are_apart_in_chats_and_together_in_threads(
-    chat_type: str, fields: dict[str, str], tail: str, rule: Rule
+    chat_type: str, fields: dict[str, str], tail: str, rule: KeyRule
 ) -> None:
     where = address(source(chat_type, **fields))
-    assert where == Address(f"agent:main:telegram:{chat_type}{tail}", rule, rule is not Rule.PER_USER)
+    assert where == Address(f"agent:main:telegram:{chat_type}{tail}", rule, rule is not KeyRule.PER_USER)
 
 
 @pytest.mark.parametrize("chat_type", ["group", "channel", "thread"])
@@ -239,7 +239,9 @@ def test_key_reads_back_into_the_parts_it_was_made_of(
     assert decode_part(namespace) == ("main" if profile in (None, "", "default") else profile)
     name, _, account = platform.partition("@")
     assert (name, decode_part(account)) == (given_source.platform, given_source.account or "")
-    participant = given_source.participant if where.rule in (Rule.PER_USER, Rule.DM_PARTICIPANT) else None
+    participant = (
+        given_source.participant if where.rule in (KeyRule.PER_USER, KeyRule.DM_PARTICIPANT) else None
+    )
     chat, thread = given_source.chat_id, given_source.thread_id
     order = (participant, thread) if chat_type == "dm" else (thread, participant)
     assert [decode_part(part) for part in parts] == [part for part in (chat, *order) if part]
@@ -295,8 +297,8 @@ def test_unsafe_characters_are_percent_encoded(raw: str, encoded: str) -> None:
 def test_bare_rule_means_a_bare_key(chat_type: ChatType, given_source: SessionSource) -> None:
     given_source = msgspec.structs.replace(given_source, chat_type=chat_type)
     where = address(given_source)
-    assert (where.rule is Rule.BARE) is where.key.endswith(f":{chat_type}")
-    assert (where.rule is Rule.BARE) is (len(where.key.split(":")) == 4)
+    assert (where.rule is KeyRule.BARE) is where.key.endswith(f":{chat_type}")
+    assert (where.rule is KeyRule.BARE) is (len(where.key.split(":")) == 4)
 
 
 # What comes from outside

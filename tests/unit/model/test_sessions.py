@@ -24,7 +24,7 @@ from frontdesk.model.sessions import (
     Reopening,
     Session,
     SessionEntry,
-    Status,
+    SessionStatus,
     Usage,
     clean_override,
     new_session_id,
@@ -495,7 +495,12 @@ def test_successor_carries_the_place_and_nothing_else() -> None:
         is_fresh_reset=True,
     )
     assert (new.owner, new.peer, new.parent_id) == (FLAGGED.owner, FLAGGED.peer, FLAGGED.id)
-    assert (new.relation, new.status, new.title, new.model_turns) == (Relation.RESET, Status.OPEN, None, 0)
+    assert (new.relation, new.status, new.title, new.model_turns) == (
+        Relation.RESET,
+        SessionStatus.OPEN,
+        None,
+        0,
+    )
     assert new.unread_origin == {"platform": "fax"}
 
 
@@ -539,7 +544,7 @@ REOPENED = [reason for reason in EndReason if REOPENING[reason] is not Reopening
 @pytest.mark.parametrize("reason", REOPENED)
 def test_reopened_session_is_active_now_without_marks_and_flags(reason: EndReason) -> None:
     again = ended(reason).reopened(LATER)
-    assert (again.status, again.ended_at, again.end_reason) == (Status.OPEN, None, None)
+    assert (again.status, again.ended_at, again.end_reason) == (SessionStatus.OPEN, None, None)
     flags = {"suspended": False, "expiry_finalized": False, "updated_at": LATER}
     assert changes(FLAGGED, again) == FRESH | UNMARKED | flags
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.model import spirals
 from frontdesk.model.policies import SessionResetPolicy
-from frontdesk.model.spirals import Kind, Spiral, Stage
+from frontdesk.model.spirals import Spiral, SpiralKind, Stage
 
 Rows = list[dict[str, Any]]
 POLICY = SessionResetPolicy()
@@ -55,7 +55,7 @@ def stage(rows: Rows, policy: SessionResetPolicy = POLICY) -> Stage | None:
 def test_same_call_repeated_to_the_limit_is_warned_of() -> None:
     assert spirals.look(turn(same(4)), POLICY) is None
     assert spirals.look(turn(same(5)), POLICY) == Spiral(
-        kind=Kind.REPEAT, stage=Stage.WARN, tool="read", count=5
+        kind=SpiralKind.REPEAT, stage=Stage.WARN, tool="read", count=5
     )
 
 
@@ -105,7 +105,7 @@ def test_message_not_meant_for_the_agent_breaks_nothing() -> None:
 def test_errors_that_are_most_of_the_window_are_warned_of() -> None:
     rows = turn(different(2), different(8, failed=True, start=2))
     assert spirals.look(rows, POLICY) == Spiral(
-        kind=Kind.ERRORS, stage=Stage.WARN, tool="fetch", count=8, share=0.8
+        kind=SpiralKind.ERRORS, stage=Stage.WARN, tool="fetch", count=8, share=0.8
     )
     assert stage(turn(different(3), different(7, failed=True, start=3))) is None
 
@@ -186,7 +186,7 @@ def test_what_ends_the_session_comes_before_what_is_warned_of() -> None:
     rows = turn(different(10, failed=True)) + turn(call(failed=True) * 5)
     found = spirals.look(rows, POLICY)
     assert found
-    assert (found.kind, found.stage) == (Kind.ERRORS, Stage.ROTATE)
+    assert (found.kind, found.stage) == (SpiralKind.ERRORS, Stage.ROTATE)
 
 
 # settings
@@ -195,8 +195,8 @@ def test_what_ends_the_session_comes_before_what_is_warned_of() -> None:
 @pytest.mark.parametrize("rows", [turn(call(failed=True) * 40)])
 def test_zero_turns_each_of_them_off(rows: Rows) -> None:
     assert spirals.look(rows, OFF) is None
-    assert [found and found.kind for found in (spirals.look(rows, REPEATS_ONLY),)] == [Kind.REPEAT]
-    assert [found and found.kind for found in (spirals.look(rows, ERRORS_ONLY),)] == [Kind.ERRORS]
+    assert [found and found.kind for found in (spirals.look(rows, REPEATS_ONLY),)] == [SpiralKind.REPEAT]
+    assert [found and found.kind for found in (spirals.look(rows, ERRORS_ONLY),)] == [SpiralKind.ERRORS]
 
 
 def test_lengths_are_those_of_the_policy() -> None:
@@ -260,7 +260,7 @@ def test_whatever_the_rows_hold_there_is_an_answer(rows: Rows, policy: SessionRe
 @given(st.lists(steps, max_size=25), some_policy)
 def test_spiral_has_reached_a_limit_that_is_set(parts: list[Rows], policy: SessionResetPolicy) -> None:
     found = spirals.look([row for rows in parts for row in rows], policy)
-    if found and found.kind is Kind.REPEAT:
+    if found and found.kind is SpiralKind.REPEAT:
         assert 0 < policy.spiral_repeats <= found.count
     elif found:
         assert 0 < policy.spiral_errors <= found.share == found.count / policy.spiral_window

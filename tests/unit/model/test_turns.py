@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import Platform, SessionSource
 from frontdesk.model import turns
-from frontdesk.model.turns import State, Turn
+from frontdesk.model.turns import Turn, TurnState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LONGEST_SECONDS = 5_000
@@ -39,11 +39,13 @@ class Machine:
 
     def claim(self) -> None:
         for name, turn in self.turns.items():
-            if turn.state is not State.QUEUED:
+            if turn.state is not TurnState.QUEUED:
                 continue
-            begun = replace(turn, state=State.RUNNING, attempts=turn.attempts + 1, on_trial=turn.tries > 0)
+            begun = replace(
+                turn, state=TurnState.RUNNING, attempts=turn.attempts + 1, on_trial=turn.tries > 0
+            )
             if begun.tries > turns.MAX_ATTEMPTS:
-                self.turns[name] = replace(turn, state=State.SET_ASIDE)
+                self.turns[name] = replace(turn, state=TurnState.SET_ASIDE)
             elif begun.may_begin_beside(self.turns[other] for other in self.ran):
                 self.turns[name] = begun
                 self.ran[name] = 0
@@ -56,7 +58,7 @@ class Machine:
         if any(name in self.killers and self.ran[name] >= self.lengths[name] for name in self.ran):
             self.die()
         for name in [name for name in self.ran if self.ran[name] >= self.lengths[name]]:
-            self.turns[name] = replace(self.turns[name], state=State.DONE)
+            self.turns[name] = replace(self.turns[name], state=TurnState.DONE)
             del self.ran[name]
 
     def die(self) -> None:
@@ -67,7 +69,7 @@ class Machine:
             excused, doubted = turn.id in verdict.excused, turn.id in verdict.doubted
             self.turns[name] = replace(
                 turn,
-                state=State.QUEUED,
+                state=TurnState.QUEUED,
                 on_trial=False,
                 put_backs=turn.put_backs + excused,
                 doubts=turn.doubts + doubted,
@@ -75,7 +77,7 @@ class Machine:
         self.ran.clear()
 
     def set_aside(self) -> set[int]:
-        return {name for name, turn in self.turns.items() if turn.state is State.SET_ASIDE}
+        return {name for name, turn in self.turns.items() if turn.state is TurnState.SET_ASIDE}
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 9), st.integers(1, 120)), min_size=1, max_size=12))

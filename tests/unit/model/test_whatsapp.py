@@ -114,12 +114,12 @@ def test_direct_chat_that_names_nobody_falls_back_to_the_participant() -> None:
     source = direct("@lid", user_id=f"{LID}@lid")
     where = keys.address(source, aliases=ALIASES)
     assert where.key == f"agent:main:whatsapp:dm:{PHONE}"
-    assert where.rule is keys.Rule.DM_PARTICIPANT
+    assert where.rule is keys.KeyRule.DM_PARTICIPANT
 
 
 def test_participant_that_names_nobody_leaves_the_group_shared() -> None:
     where = keys.address(direct("1@g.us", chat_type="group", user_id="@lid"), aliases=ALIASES)
-    assert where == keys.Address("agent:main:whatsapp:group:1@g.us", keys.Rule.SHARED_CHAT, True)
+    assert where == keys.Address("agent:main:whatsapp:group:1@g.us", keys.KeyRule.SHARED_CHAT, True)
 
 
 @given(strategies.sources(platform=st.just(Platform.SLACK)))

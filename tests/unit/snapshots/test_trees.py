@@ -5,7 +5,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.model.checkpoints import Change, ChangeKind, SkipReason
+from frontdesk.model.checkpoints import ChangeKind, FileChange, SkipReason
 from frontdesk.snapshots import trees
 from frontdesk.snapshots.trees import Entry, Kind
 
@@ -56,10 +56,10 @@ def test_changes_say_what_became_of_each_path() -> None:
     before = {"gone": file, "mode": file, "same": file, "type": file}
     after = {"mode": file._replace(mode=0o600), "new": file, "same": file, "type": Entry(Kind.FOLDER, 0o755)}
     assert list(trees.compare(before, after)) == [
-        Change("gone", ChangeKind.REMOVED),
-        Change("mode", ChangeKind.PERMISSIONS),
-        Change("new", ChangeKind.ADDED),
-        Change("type", ChangeKind.CHANGED),
+        FileChange("gone", ChangeKind.REMOVED),
+        FileChange("mode", ChangeKind.PERMISSIONS),
+        FileChange("new", ChangeKind.ADDED),
+        FileChange("type", ChangeKind.CHANGED),
     ]
 
 

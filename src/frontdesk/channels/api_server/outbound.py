@@ -91,14 +91,14 @@ def answer_of(found: Sequence[deliveries.Delivery]) -> str:
 
 
 def _replies(found: Sequence[deliveries.Delivery]) -> list[str]:
-    return [each.text for each in found if each.kind is deliveries.Kind.REPLY]
+    return [each.text for each in found if each.kind is deliveries.DeliveryKind.REPLY]
 
 
 def failure_of(turn: turns.Turn, found: Sequence[deliveries.Delivery]) -> Failure | None:
     """Why a finished turn has no answer; None when it has one, such as what was said before a stop."""
-    if turn.state is turns.State.DONE or (turn.state is turns.State.INTERRUPTED and _replies(found)):
+    if turn.state is turns.TurnState.DONE or (turn.state is turns.TurnState.INTERRUPTED and _replies(found)):
         return None
-    told = "\n\n".join(each.text for each in found if each.kind is deliveries.Kind.NOTICE)
+    told = "\n\n".join(each.text for each in found if each.kind is deliveries.DeliveryKind.NOTICE)
     message = told or f"The turn ended as {turn.state}."
     return Failure(status=HTTPStatus.INTERNAL_SERVER_ERROR, message=message, code=str(turn.state))
 

@@ -156,7 +156,7 @@ class Reply:
     async def _mark_collected(self) -> None:
         """The answer has been handed to the connection. Who left before is cut off at the first wait."""
         await asyncio.sleep(0)
-        waiting = [each.id for each in self._found if each.state is not deliveries.State.SENT]
+        waiting = [each.id for each in self._found if each.state is not deliveries.DeliveryState.SENT]
         if waiting:
             # A client that has everything may hang up before this is written down.
             await asyncio.shield(asyncio.ensure_future(self._note(waiting)))

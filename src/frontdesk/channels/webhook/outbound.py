@@ -50,7 +50,7 @@ def build_callback(delivery: deliveries.Delivery, secret: str, now: datetime) ->
 
 def draft_id(delivery: deliveries.Delivery) -> str | None:
     """What the drafts of an answer, and the answer that replaces them, have in common."""
-    return delivery.draft or (delivery.turn_id if delivery.kind is deliveries.Kind.DRAFT else None)
+    return delivery.draft or (delivery.turn_id if delivery.kind is deliveries.DeliveryKind.DRAFT else None)
 
 
 class Attempt:

@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.flow.parts import Parts
 from frontdesk.model.access import Role
 from frontdesk.model.people import Viewer
-from frontdesk.model.turns import Busy, Kind, Turn
+from frontdesk.model.turns import Busy, Turn, TurnKind
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     help: str
     usage: str = ""
     aliases: tuple[str, ...] = ()
-    kind: Kind = Kind.COMMAND
+    kind: TurnKind = TurnKind.COMMAND
     """CONTROL for what works while a turn runs and when it hangs."""
     stops_turn: bool = False
     """A turn that runs is stopped first."""

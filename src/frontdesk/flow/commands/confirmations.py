@@ -7,8 +7,8 @@ from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.service import aliases_of
 from frontdesk.model import access, people
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
-from frontdesk.model.turns import Kind as TurnKind
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
+from frontdesk.model.turns import TurnKind
 
 WHICH = "Which one? The question names its id: {usage}"
 NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
@@ -39,7 +39,7 @@ async def _caller(parts: Parts, request: Request) -> Caller:
     named = people.name_of(source, await aliases_of(parts.store, source))
     if not role.covers(access.Role.APPROVER):
         raise errors.NotAllowed(who=named, rule=NOT_YOURS)
-    return Caller(id=named, kind=Kind.APPROVER)
+    return Caller(id=named, kind=CallerKind.APPROVER)
 
 
 def _told(decided: Confirmation) -> Reply:

@@ -2,7 +2,7 @@
 
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import Kind
+from frontdesk.model.turns import TurnKind
 
 HELP = "List the commands, or explain one."
 HEAD = "Just write to me. These commands are for me, not for the agent:"
@@ -20,7 +20,7 @@ def help_on(others: tuple[Command, ...]) -> Command:
             return Reply(_explained(found[0]))
         return Reply("\n".join((HEAD, *(f"{_form(each)}: {each.help}" for each in commands))))
 
-    command = Command(name="help", usage="[command]", handle=handle, kind=Kind.CONTROL, help=HELP)
+    command = Command(name="help", usage="[command]", handle=handle, kind=TurnKind.CONTROL, help=HELP)
     commands = (*others, command)
     return command
 
@@ -38,6 +38,6 @@ def _explained(command: Command) -> str:
 
 
 def _meanwhile(command: Command) -> str:
-    if command.kind is Kind.CONTROL:
+    if command.kind is TurnKind.CONTROL:
         return "It works while I am busy."
     return "It stops what is running first." if command.stops_turn else "It waits for what is running."

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.parts import Parts
-from frontdesk.model.access import Role, Verdict
+from frontdesk.model.access import AccessVerdict, Role
 from frontdesk.model.codes import Pairing
 
 MOST_SHOWN = 10
@@ -16,7 +16,7 @@ LINK = (
 )
 
 
-async def verdict_of(parts: Parts, request: Request) -> Verdict:
+async def verdict_of(parts: Parts, request: Request) -> AccessVerdict:
     """Who gives the command, with the role that they had when it came in; a block counts at once."""
     verdict = await parts.authorization.check(request.turn.source, authenticates=True)
     return replace(verdict, role=Role(request.turn.role) if request.turn.role else None)

@@ -18,7 +18,7 @@ from frontdesk.flow.commands import (
 )
 from frontdesk.flow.commands.help import help_on
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import Busy, Kind
+from frontdesk.model.turns import Busy, TurnKind
 
 _GROUPS = (sessions, transcript, search, models, running, confirmations, checkpoints, people)
 _OTHERS = tuple(command for group in _GROUPS for command in group.COMMANDS)
@@ -52,12 +52,12 @@ def _near_miss(name: str) -> Command | None:
     async def handle(_: Parts, __: Request) -> Reply:
         return Reply(text)
 
-    return Command(name=name, handle=handle, help=text, kind=Kind.CONTROL)
+    return Command(name=name, handle=handle, help=text, kind=TurnKind.CONTROL)
 
 
-def kind_of(text: str) -> Kind:
+def kind_of(text: str) -> TurnKind:
     command = parse(text)
-    return command[0].kind if command else Kind.MESSAGE
+    return command[0].kind if command else TurnKind.MESSAGE
 
 
 def message_in(text: str) -> tuple[str, Busy] | None:

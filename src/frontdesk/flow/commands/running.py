@@ -15,12 +15,12 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import Gauge, gauges
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import ChatType
-from frontdesk.model.turns import HELD_BACK, Busy, Ending, Kind, State, Turn
+from frontdesk.model.turns import HELD_BACK, Busy, Ending, Turn, TurnKind, TurnState
 
 GRACE_SECONDS = 1.0
 POLL_SECONDS = 1.0
 MOST_TURNS_COUNTED = 1_000
-UNDER_WAY = (State.RUNNING, State.WAITING)
+UNDER_WAY = (TurnState.RUNNING, TurnState.WAITING)
 
 BROKEN_OFF = "it was stopped and did not end"
 LET_GO = (
@@ -75,7 +75,7 @@ async def _is_under_way(parts: Parts, turn_id: str) -> bool:
 
 
 async def _break_off(parts: Parts, turn: Turn) -> None:
-    ending = Ending(state=State.INTERRUPTED, deliveries=_tell(parts, turn), error=BROKEN_OFF)
+    ending = Ending(state=TurnState.INTERRUPTED, deliveries=_tell(parts, turn), error=BROKEN_OFF)
     broken = await parts.store.turns.break_off(turn, ending, parts.clock.now())
     if broken:
         log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
@@ -99,7 +99,9 @@ async def _waiting(parts: Parts, request: Request) -> str:
 
 
 def _queued(turns: list[Turn]) -> int:
-    return sum(turn.state is State.QUEUED and turn.kind in (Kind.MESSAGE, Kind.COMMAND) for turn in turns)
+    return sum(
+        turn.state is TurnState.QUEUED and turn.kind in (TurnKind.MESSAGE, TurnKind.COMMAND) for turn in turns
+    )
 
 
 async def status(parts: Parts, request: Request) -> Reply:
@@ -160,7 +162,7 @@ async def _outlook(parts: Parts, request: Request, entry: SessionEntry) -> list[
 
 def _work(parts: Parts, turns: list[Turn]) -> list[str]:
     running = next(
-        (each for each in turns if each.state in UNDER_WAY and each.kind is not Kind.CONTROL), None
+        (each for each in turns if each.state in UNDER_WAY and each.kind is not TurnKind.CONTROL), None
     )
     held_back = any(each.is_held_back for each in turns)
     now = WAITS if held_back and running is None else _now(parts, running)
@@ -171,7 +173,7 @@ def _now(parts: Parts, turn: Turn | None) -> str:
     if turn is None:
         return "Now: nothing is running"
     begun = views.ago(turn.started_at or turn.received_at, parts.clock.now())
-    doing = "waiting for an approval" if turn.state is State.WAITING else "working"
+    doing = "waiting for an approval" if turn.state is TurnState.WAITING else "working"
     again = f", attempt {turn.attempts}" if turn.attempts > 1 else ""
     stopping = ", stopping" if turn.stop_requested else ""
     return f"Now: {doing}, begun {begun}{again}{stopping}. /stop ends it."
@@ -217,8 +219,8 @@ COMMANDS = (
         takes_in=Busy.STEER,
         help="Say something to the agent in the middle of what it does now.",
     ),
-    Command(name="stop", handle=stop, kind=Kind.CONTROL, help="Stop what is running."),
-    Command(name="status", handle=status, kind=Kind.CONTROL, help="Show where this conversation stands."),
+    Command(name="stop", handle=stop, kind=TurnKind.CONTROL, help="Stop what is running."),
+    Command(name="status", handle=status, kind=TurnKind.CONTROL, help="Show where this conversation stands."),
     Command(
         name="usage",
         handle=views.with_session(usage),

@@ -12,8 +12,8 @@ from frontdesk.formats import quoting
 from frontdesk.model import titles
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Relation, Session, SessionEntry, Status
-from frontdesk.model.turns import State
+from frontdesk.model.sessions import Relation, Session, SessionEntry, SessionStatus
+from frontdesk.model.turns import TurnState
 
 MOST_NUMBERED = 10
 MOST_LISTED = 15
@@ -172,7 +172,7 @@ async def _is_over(parts: Parts, request: Request, session: Session) -> bool:
     """Whether the next message would not go on in it."""
     entry = session.entry
     due = await parts.conversations.reset_reason(entry, request.turn.source)
-    return entry.suspended or session.status is Status.ENDED or due is not None
+    return entry.suspended or session.status is SessionStatus.ENDED or due is not None
 
 
 async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -> bool:
@@ -180,7 +180,7 @@ async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -
     if key is None or key == request.key:
         return False
     open_turns = await parts.store.turns.open_turns(key, MOST_TURNS_LOOKED_AT)
-    return any(turn.state in (State.RUNNING, State.WAITING) for turn in open_turns)
+    return any(turn.state in (TurnState.RUNNING, TurnState.WAITING) for turn in open_turns)
 
 
 async def list_sessions(parts: Parts, request: Request) -> Reply:
@@ -245,7 +245,7 @@ async def forget(parts: Parts, request: Request) -> Reply:
     if views.argument_of(request).lower() != CONFIRMATION:
         return Reply(ASK_FORGET.format(name=name_of(session)))
     conversations = parts.conversations
-    if session.status is Status.ENDED:
+    if session.status is SessionStatus.ENDED:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)

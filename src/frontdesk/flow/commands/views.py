@@ -10,7 +10,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import AUTOMATIC
-from frontdesk.model.sessions import Relation, Reopening, Session, Status
+from frontdesk.model.sessions import Relation, Reopening, Session, SessionStatus
 
 MAX_ARGUMENT_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 120
@@ -36,11 +36,11 @@ async def own_session(parts: Parts, request: Request) -> Session | None:
 
 
 def goes_on(session: Session) -> bool:
-    return session.status is Status.OPEN or session.reopening is Reopening.BY_A_MESSAGE
+    return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE
 
 
 def is_forgotten(session: Session) -> bool:
-    return session.status is Status.ENDED and session.reopening is Reopening.NEVER
+    return session.status is SessionStatus.ENDED and session.reopening is Reopening.NEVER
 
 
 async def rotated_from(parts: Parts, request: Request, session: Session) -> Session | None:

@@ -13,7 +13,7 @@ from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
     Caller,
-    Kind,
+    CallerKind,
     Settings,
     Submission,
     clamp_timeout,
@@ -57,7 +57,7 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
 def _requester(data: Mapping[str, Any], caller: Caller) -> str:
     """Whoever showed a credential is known by it, whatever they call themselves."""
     named = _plain("requester", optional(data, "requester", MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER)
-    if caller.kind is not Kind.ANYBODY:
+    if caller.kind is not CallerKind.ANYBODY:
         return caller.id
     if is_reserved(named):
         raise errors.InvalidInput(what="requester", why="only somebody with a credential goes by that name")

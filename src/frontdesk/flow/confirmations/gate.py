@@ -14,7 +14,7 @@ from frontdesk.formats import canonical
 from frontdesk.model import confirmations, events, people, turns
 from frontdesk.model.confirmations import Caller, Confirmation, Status
 from frontdesk.model.lanes import Lease
-from frontdesk.model.turns import Claim, Turn
+from frontdesk.model.turns import Turn, TurnClaim
 
 WAIT_SECONDS = 30.0
 """How long to wait before the confirmation is looked at again; it is found as soon as it is decided."""
@@ -38,7 +38,7 @@ class Gate:
         self._clock = clock
 
     async def pass_on(
-        self, claim: Claim, approval: events.Approval, show: Show, lend: Lend
+        self, claim: TurnClaim, approval: events.Approval, show: Show, lend: Lend
     ) -> events.Decision:
         """The decision about what an agent asks for; its grant is used up when it is approved. GrantUnusable
         when the turn was told to stop by then.
@@ -56,7 +56,7 @@ class Gate:
                 return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
                 tell = partial(self._telling.in_chat, claim.turn)
-                caller = Caller(id=asked.requester, kind=confirmations.Kind.AGENT)
+                caller = Caller(id=asked.requester, kind=confirmations.CallerKind.AGENT)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
                 if refusal.refused == STOPPED:
@@ -93,16 +93,16 @@ class Gate:
         )
         return submitted.confirmation
 
-    async def _decided(self, claim: Claim, asked: Confirmation, show: Show, lend: Lend) -> Confirmation:
+    async def _decided(self, claim: TurnClaim, asked: Confirmation, show: Show, lend: Lend) -> Confirmation:
         """The confirmation once people have decided; the turn waits until then, for everybody to see."""
         if asked.status is not Status.PENDING:
             return asked
-        await self._store.turns.mark(claim, turns.State.WAITING, self._clock.now())
+        await self._store.turns.mark(claim, turns.TurnState.WAITING, self._clock.now())
         show(events.Asked(id=asked.id, text=self._telling.text(asked)))
         with lend():
             while asked.status is Status.PENDING:
                 asked = await self._service.wait(asked.id, WAIT_SECONDS)
-        await self._store.turns.mark(claim, turns.State.RUNNING, self._clock.now())
+        await self._store.turns.mark(claim, turns.TurnState.RUNNING, self._clock.now())
         return asked
 
 
@@ -114,4 +114,4 @@ def _refusal(asked: Confirmation) -> str:
 
 def _caller(turn: Turn) -> Caller:
     """The agent of a conversation: it asks and carries out, and never decides."""
-    return Caller(id=turn.session_key, kind=confirmations.Kind.AGENT)
+    return Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT)

@@ -24,8 +24,8 @@ from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
     Caller,
+    CallerKind,
     Confirmation,
-    Kind,
     Settings,
     Status,
     Submission,
@@ -35,7 +35,7 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
-from frontdesk.model.turns import Claim
+from frontdesk.model.turns import TurnClaim
 
 ID_BYTES = 8
 MOST_LISTED = 500
@@ -94,7 +94,7 @@ class Confirmations:
 
         ``also`` tells somebody besides those who are told of everything.
         """
-        if caller.kind is Kind.APPROVER:
+        if caller.kind is CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="whoever approves does not ask")
         submission = replace(
             await asyncio.to_thread(forms.read_submission, data, caller, self.settings),
@@ -261,7 +261,7 @@ class Confirmations:
         caller: Caller,
         digest: str,
         also: Tell = no_one,
-        claim: Claim | None = None,
+        claim: TurnClaim | None = None,
     ) -> tuple[Confirmation, bytes]:
         """The bytes to carry out, once, for whoever asked for them; ``also`` tells of a renewal. With the
         claim of the turn that asked, not once that turn was told to stop."""
@@ -399,7 +399,7 @@ def _new_id() -> str:
 
 
 def _check_approver(caller: Caller) -> None:
-    if caller.kind is not Kind.APPROVER:
+    if caller.kind is not CallerKind.APPROVER:
         raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
 
 

@@ -167,7 +167,7 @@ class Telling:
         about = {CONFIRMATION: asked.id, DIGEST: asked.digest} | ({HOME: True} if home else {})
         return Delivery(
             id=f"d_{hashlib.sha256(told.encode()).hexdigest()[:16]}",
-            kind=deliveries.Kind.NOTICE,
+            kind=deliveries.DeliveryKind.NOTICE,
             lane=lane,
             to=place,
             text=self.text(asked, self._capabilities(place).text_limit, link),

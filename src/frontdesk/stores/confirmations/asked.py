@@ -12,7 +12,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Tell
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status
 from frontdesk.stores import deliveries
 from frontdesk.stores.confirmations.requests import (
@@ -92,9 +92,9 @@ def same_digest(known: str, given: str) -> bool:
     return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
 
 
-def entry_of(kind: Kind, asked: Confirmation, actor: str, at: datetime, **facts: Any) -> Entry:
+def entry_of(kind: AuditKind, asked: Confirmation, actor: str, at: datetime, **facts: Any) -> AuditEntry:
     known = {name: value for name, value in facts.items() if value is not None}
-    return Entry(
+    return AuditEntry(
         kind=kind,
         at=at,
         actor=actor,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from frontdesk.model.audit import ECHO_SECONDS, Entry, Kind
+from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.stores import audit
 from frontdesk.stores.rows import from_micros, to_micros
 from frontdesk.stores.work import Work, row, rows, run
@@ -13,7 +13,7 @@ from frontdesk.stores.work import Work, row, rows, run
 WINDOW = timedelta(seconds=ECHO_SECONDS)
 
 
-def admit(entry: Entry) -> Work[Sequence[Entry]]:
+def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
     """The entry, with how many were left out before it. None when the same actor did the same to the same
     request less than a minute ago: then it is counted. Whoever asks has locked the request, or the door."""
     about = {
@@ -39,6 +39,8 @@ def close(now: datetime, limit: int) -> Work[int]:
     return len(found)
 
 
-def _closing(confirmation_id: str, kind: str, why: str, actor: str, left_out: int, *, at: datetime) -> Entry:
+def _closing(
+    confirmation_id: str, kind: str, why: str, actor: str, left_out: int, *, at: datetime
+) -> AuditEntry:
     facts = {"left_out": left_out} | ({"why": why} if why else {})
-    return Entry(kind=Kind(kind), at=at, actor=actor, confirmation_id=confirmation_id, facts=facts)
+    return AuditEntry(kind=AuditKind(kind), at=at, actor=actor, confirmation_id=confirmation_id, facts=facts)

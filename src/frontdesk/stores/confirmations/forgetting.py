@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import RETENTION, Status
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, one
@@ -22,7 +22,7 @@ def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
     yield from run("erase_reasons", confirmation_id=asked.id)
     yield from run("forget_callbacks", confirmation_id=asked.id)
     yield from _erase_messages(asked.id)
-    yield from audit.append(entry_of(Kind.PAYLOAD_ERASED, asked, by, now))
+    yield from audit.append(entry_of(AuditKind.PAYLOAD_ERASED, asked, by, now))
     return True
 
 
@@ -42,5 +42,5 @@ def prune(before: datetime, now: datetime, limit: int) -> Work[int]:
         yield from run("forget_confirmation", confirmation_id=confirmation_id)
     if found:
         facts = {"count": len(found), "decided_before": before.isoformat()}
-        yield from audit.append(Entry(kind=Kind.PRUNED, at=now, actor=RETENTION, facts=facts))
+        yield from audit.append(AuditEntry(kind=AuditKind.PRUNED, at=now, actor=RETENTION, facts=facts))
     return len(found)

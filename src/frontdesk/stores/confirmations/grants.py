@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, Confirmation, Status, Terms
 from frontdesk.model.rules import Effect
-from frontdesk.model.turns import Claim
+from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations import budgets, echoes, rules, submissions, votes
 from frontdesk.stores.confirmations.asked import (
@@ -40,7 +40,7 @@ class Wish(NamedTuple):
     new_id: NewId
     tell: Tell
     renewing: Renewing | None
-    claim: Claim | None = None
+    claim: TurnClaim | None = None
     """Of the turn that asked, for as long as it goes on."""
 
 
@@ -56,7 +56,7 @@ def redeem(confirmation_id: str, digest: str, now: datetime, wish: Wish) -> Work
         return (yield from _use_up(asked, by, now))
     renewal, entries = (yield from _renew(asked, now, wish)) if refused == LAPSED else (None, [])
     given = digest if DIGEST.fullmatch(digest) else None
-    refusal = entry_of(Kind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
+    refusal = entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
     yield from audit.append(*(yield from echoes.admit(refusal)), *entries)
     return Redemption(confirmation=asked, refused=refused, renewal=renewal)
 
@@ -77,7 +77,7 @@ def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
     return None if abs(now - asked.resolved_at) < GRANT else LAPSED
 
 
-def _stopped(claim: Claim) -> Work[str | None]:
+def _stopped(claim: TurnClaim) -> Work[str | None]:
     """A turn that was told to stop, or that somebody else has, carries nothing out."""
     yield from hold(claim.lease)
     goes_on = yield from row("turn_goes_on", turn_id=claim.turn.id)
@@ -87,15 +87,17 @@ def _stopped(claim: Claim) -> Work[str | None]:
 def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
     values = {"confirmation_id": asked.id, "now": to_micros(now), "by": by}
     if (yield from row("redeem_confirmation", **values)) is None:
-        refusal = entry_of(Kind.REDEEM_REFUSED, asked, by, now, why="redeemed")
+        refusal = entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why="redeemed")
         yield from audit.append(*(yield from echoes.admit(refusal)))
         return Redemption(confirmation=asked, refused="redeemed")
     used = replace(asked, redeemed_at=now, redeemed_by=by)
-    yield from audit.append(entry_of(Kind.REDEEMED, used, by, now))
+    yield from audit.append(entry_of(AuditKind.REDEEMED, used, by, now))
     return Redemption(confirmation=used, payload=used.payload)
 
 
-def _renew(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[tuple[Confirmation | None, list[Entry]]]:
+def _renew(
+    lapsed: Confirmation, now: datetime, wish: Wish
+) -> Work[tuple[Confirmation | None, list[AuditEntry]]]:
     """Ask again, once, as the rules of today say, unless it waits already or was denied."""
     if lapsed.renewal_of is not None:
         return None, []
@@ -113,7 +115,7 @@ def _renew(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[tuple[Confir
     asked = replace(renewed(lapsed, wish.new_id(), now), terms=terms)
     yield from insert(asked)
     yield from tell_of([asked], wish.tell)
-    return asked, [entry_of(Kind.RENEWED, asked, wish.by, now, renewal_of=lapsed.id)]
+    return asked, [entry_of(AuditKind.RENEWED, asked, wish.by, now, renewal_of=lapsed.id)]
 
 
 def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms | None]:

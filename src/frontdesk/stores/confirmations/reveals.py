@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from frontdesk.contracts.confirmations import Check
-from frontdesk.model.audit import Kind
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import Confirmation
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, locked
@@ -14,5 +14,5 @@ def reveal(confirmation_id: str, check: Check, by: str, now: datetime) -> Work[C
     asked = yield from locked(confirmation_id)
     check(asked)
     if asked.payload is not None:
-        yield from audit.append(entry_of(Kind.REVEALED, asked, by, now))
+        yield from audit.append(entry_of(AuditKind.REVEALED, asked, by, now))
     return asked

@@ -7,7 +7,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.requests import read_rule, rule_row
@@ -25,12 +25,14 @@ def add(rule: Rule, now: datetime) -> Work[None]:
         raise errors.InvalidInput(what=f"The rule {rule.id!r}", why="another one had this id")
     facts = {"rule": rule.id, "effect": str(rule.effect), "body_digest": sha256(values["body"]).hexdigest()}
     yield from audit.append(
-        Entry(kind=Kind.RULE_ADDED, at=now, actor=rule.created_by, digest=rule.digest, facts=facts)
+        AuditEntry(kind=AuditKind.RULE_ADDED, at=now, actor=rule.created_by, digest=rule.digest, facts=facts)
     )
 
 
 def revoke(rule_id: str, by: str, now: datetime) -> Work[bool]:
     if (yield from row("revoke_rule", rule_id=rule_id, now=to_micros(now))) is None:
         return False
-    yield from audit.append(Entry(kind=Kind.RULE_REVOKED, at=now, actor=by, facts={"rule": rule_id}))
+    yield from audit.append(
+        AuditEntry(kind=AuditKind.RULE_REVOKED, at=now, actor=by, facts={"rule": rule_id})
+    )
     return True

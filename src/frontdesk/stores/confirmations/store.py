@@ -19,7 +19,7 @@ from frontdesk.model.confirmations import (
 )
 from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
-from frontdesk.model.turns import Claim
+from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
 from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import (
@@ -78,7 +78,7 @@ class Confirmations:
         new_id: NewId,
         tell: Tell,
         renewing: Renewing | None = None,
-        claim: Claim | None = None,
+        claim: TurnClaim | None = None,
     ) -> Redemption:
         wish = grants.Wish(by=by, new_id=new_id, tell=tell, renewing=renewing, claim=claim)
         redemption = await self._engine.write(partial(grants.redeem, confirmation_id, digest, now, wish))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Rules, Tell
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import (
     MUTE_SECONDS,
     MUTED,
@@ -53,7 +53,7 @@ def submit(
     yield from asked.insert(fresh)
     yield from _keep_key(submission, fresh.id, now)
     yield from asked.tell_of([fresh], tell)
-    yield from audit.append(_entry(Kind.SUBMITTED, fresh, now, rule=fresh.terms.rule))
+    yield from audit.append(_entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule))
     return Submitted(confirmation=fresh)
 
 
@@ -95,15 +95,15 @@ def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Con
     )
 
 
-def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[Kind, Status, str] | None:
+def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[AuditKind, Status, str] | None:
     """What becomes of a request at once, and by whose word; None when it waits, with another or by itself."""
     rule = f"{RULE}{ruling.terms.rule}"
     if ruling.effect is Effect.DENY:
-        return Kind.RULE_DENIED, Status.DENIED, rule
+        return AuditKind.RULE_DENIED, Status.DENIED, rule
     if any(each.status is Status.DENIED for each in same):
-        return Kind.MUTED, Status.DENIED, MUTED
+        return AuditKind.MUTED, Status.DENIED, MUTED
     if ruling.effect is Effect.ALLOW and not same:
-        return Kind.AUTO_APPROVED, Status.APPROVED, rule
+        return AuditKind.AUTO_APPROVED, Status.APPROVED, rule
     return None
 
 
@@ -113,7 +113,7 @@ def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[
         yield from budgets.check_keys(waiting, now)
     waiting = yield from _add_callback(submission, waiting, now)
     yield from _keep_key(submission, waiting.id, now)
-    yield from audit.append(*(yield from echoes.admit(_entry(Kind.COALESCED, waiting, now))))
+    yield from audit.append(*(yield from echoes.admit(_entry(AuditKind.COALESCED, waiting, now))))
     return Submitted(confirmation=waiting, repeated=True)
 
 
@@ -133,7 +133,7 @@ def _add_callback(submission: Submission, waiting: Confirmation, now: datetime) 
 
 
 def _decide_at_once(
-    submission: Submission, fresh: Confirmation, kind: Kind, status: Status, by: str
+    submission: Submission, fresh: Confirmation, kind: AuditKind, status: Status, by: str
 ) -> Work[Submitted]:
     """What is denied will never be carried out: of that nothing is kept that could be long."""
     now = fresh.created_at
@@ -147,7 +147,7 @@ def _decide_at_once(
     return Submitted(confirmation=decided, automatic=decided.is_by_rule)
 
 
-def _entry(kind: Kind, request: Confirmation, at: datetime, **facts: Any) -> Entry:
+def _entry(kind: AuditKind, request: Confirmation, at: datetime, **facts: Any) -> AuditEntry:
     """The entry of something that was asked for: its requester's, or of whatever decided at once."""
     actor = request.resolved_by or request.requester
     about = {"action": request.action, "requester": request.requester}

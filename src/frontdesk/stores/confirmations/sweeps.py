@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from frontdesk.contracts.confirmations import Tell
-from frontdesk.model.audit import Entry, Kind
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
@@ -24,8 +24,8 @@ def expire(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]
     ended += yield from _end(unwanted, WITHDRAWN, now)
     yield from tell_of(ended, tell)
     yield from audit.append(
-        *_swept(Kind.EXPIRED, overdue, TIMEOUT, now, Status.EXPIRED),
-        *_swept(Kind.WITHDRAWN, unwanted, WITHDRAWN, now, Status.EXPIRED),
+        *_swept(AuditKind.EXPIRED, overdue, TIMEOUT, now, Status.EXPIRED),
+        *_swept(AuditKind.WITHDRAWN, unwanted, WITHDRAWN, now, Status.EXPIRED),
     )
     return ended
 
@@ -36,7 +36,7 @@ def withdraw(turn_id: str, lease: Lease | None, now: datetime, tell: Tell) -> Wo
         yield from hold(lease)
     ended = yield from _end(found, WITHDRAWN, now)
     yield from tell_of(ended, tell)
-    yield from audit.append(*_swept(Kind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED))
+    yield from audit.append(*_swept(AuditKind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED))
     return ended
 
 
@@ -54,14 +54,16 @@ def escalate(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmatio
         yield from run("escalate_confirmation", confirmation_id=each[ID], now=to_micros(now))
     passed = list(filter(None, map(read_confirmation, found)))
     yield from tell_of(passed, tell)
-    yield from audit.append(*_swept(Kind.ESCALATED, found, ESCALATION, now, Status.PENDING))
+    yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))
     return passed
 
 
-def _swept(kind: Kind, found: list[Row], actor: str, now: datetime, status: Status) -> Iterable[Entry]:
+def _swept(
+    kind: AuditKind, found: list[Row], actor: str, now: datetime, status: Status
+) -> Iterable[AuditEntry]:
     """Entries also of rows that cannot be read, which would come back for ever otherwise."""
     for each in found:
         facts = {"status": str(status)}
-        yield Entry(
+        yield AuditEntry(
             kind=kind, at=now, actor=actor, confirmation_id=each[ID], digest=each[DIGEST], facts=facts
         )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Check, Tell
-from frontdesk.model.audit import Kind
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import TIMEOUT, Confirmation, Status, Vote
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, locked, same_digest, tell_of
@@ -46,10 +46,10 @@ def _count(
     name, reason = clean(vote.name), clean(vote.reason)
     approvals = (*others, vote.by) if vote.approves else others
     voted = replace(asked, approvals=approvals)
-    kind = Kind.VOTED
+    kind = AuditKind.VOTED
     if not vote.approves or len(approvals) >= asked.terms.quorum:
         status = Status.APPROVED if vote.approves else Status.DENIED
-        kind = Kind(status)
+        kind = AuditKind(status)
         voted = voted.resolved(status, by=vote.by, at=now, resolved_as=name, reason=reason)
     yield from run(
         "put_vote",
@@ -82,5 +82,5 @@ def time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmatio
     ended = asked.resolved(Status.EXPIRED, by=TIMEOUT, at=now)
     yield from run("expire_confirmation", confirmation_id=asked.id, now=to_micros(now), by=TIMEOUT)
     yield from tell_of([ended], tell)
-    yield from audit.append(entry_of(Kind.EXPIRED, ended, TIMEOUT, now))
+    yield from audit.append(entry_of(AuditKind.EXPIRED, ended, TIMEOUT, now))
     return ended

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from frontdesk import errors
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Mode
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Mode
 from frontdesk.web.confirmations.credentials import ANYBODY, Credentials
 from frontdesk.web.doors import is_loopback
 
@@ -39,9 +39,9 @@ class Admission:
         if who is Who.EVERYBODY:
             return ANYBODY
         caller = self._caller(request, who)
-        if who is Who.APPROVER and caller.kind is not Kind.APPROVER:
+        if who is Who.APPROVER and caller.kind is not CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
-        if who is Who.REQUESTER and caller.kind is Kind.APPROVER:
+        if who is Who.REQUESTER and caller.kind is CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="whoever approves neither asks nor carries out")
         return caller
 
@@ -65,7 +65,7 @@ def is_near(request: Request) -> bool:
 
 def may_see(caller: Caller, asked: Confirmation) -> bool:
     """Approvers see everything, agents what they asked for, others what nobody with a name asked for."""
-    return caller.kind is Kind.APPROVER or caller.asked_for(asked)
+    return caller.kind is CallerKind.APPROVER or caller.asked_for(asked)
 
 
 def _token(given: list[str]) -> bytes:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from frontdesk import errors
 from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import TOKEN, Caller, Kind
+from frontdesk.model.confirmations import TOKEN, Caller, CallerKind
 
-ANYBODY = Caller(id="anybody", kind=Kind.ANYBODY)
+ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
 
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -44,7 +44,7 @@ class Credentials:
         if agents and approvers:
             log.warning("credential_shared", agent=agents[0], approver=approvers[0])
         if agents:
-            return Caller(id=TOKEN + agents[0], kind=Kind.AGENT)
+            return Caller(id=TOKEN + agents[0], kind=CallerKind.AGENT)
         return self._approver(approvers[0]) if approvers else None
 
     def approver(self, approver_id: str) -> Caller | None:
@@ -62,7 +62,7 @@ class Credentials:
         return hashlib.sha256(b"frontdesk session " + digest).hexdigest()
 
     def _approver(self, name: str) -> Caller:
-        return Caller(id=TOKEN + name, kind=Kind.APPROVER, people=frozenset(self._people.get(name, ())))
+        return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=frozenset(self._people.get(name, ())))
 
 
 def _owners(secrets: Mapping[str, Secret], given: bytes) -> list[str]:

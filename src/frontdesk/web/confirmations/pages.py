@@ -21,7 +21,7 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.formats import actions, links
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import Caller, Confirmation, Kind, Status
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
 from frontdesk.web.confirmations import answers, browsers, markup, screens, streams, table, views
 from frontdesk.web.confirmations.admission import CHALLENGE, MAX_TOKEN_BYTES
 from frontdesk.web.confirmations.credentials import Credentials
@@ -170,7 +170,7 @@ class Pages:
     async def sign_in(self, request: Request) -> Response:
         token = (await _read(request, Showing)).token.strip().encode()
         caller = self._credentials.find(token) if 0 < len(token) <= MAX_TOKEN_BYTES else None
-        if caller is None or caller.kind is not Kind.APPROVER:
+        if caller is None or caller.kind is not CallerKind.APPROVER:
             log.warning("sign_in_refused", who=caller.id if caller else None)
             raise HTTPException(HTTPStatus.UNAUTHORIZED, UNKNOWN, CHALLENGE)
         log.info("signed_in", approver=caller.id)

@@ -37,7 +37,7 @@ Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """As it stands in the bytes that people vote on."""
 ObjectOrNull = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
-EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.Kind), UNREADABLE]})]
+EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.AuditKind), UNREADABLE]})]
 Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 
 
