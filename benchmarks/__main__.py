@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import confirmations, finds, gateway, postgres, turns
+from benchmarks import confirmations, finds, gateway, postgres, turns, way
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -27,6 +27,7 @@ ALL: dict[str, Benchmark] = {
     "confirmations": confirmations.cycles,
     "audit": confirmations.verification,
     "expiry": confirmations.expiry,
+    "way": way.counts,
 }
 
 

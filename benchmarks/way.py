@@ -1,0 +1,326 @@
+"""``python -m benchmarks.way``: what one message costs in calls, statements and transactions. No times.
+
+A gateway runs in this process as ``frontdesk run --log-level warning`` would run it, on a real file and over
+real HTTP. A signed message is posted, and what happens until its callback is settled is counted: calls into
+frontdesk's own code on every thread, statements of every connection, write transactions, files that were
+entered. A message is the second one of its chat, so that what came before is always as long. What happens by
+the clock falls into some of the windows and not into others, so the median of several messages counts.
+"""
+
+import argparse
+import asyncio
+import inspect
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import apsw
+import httpx
+import uvloop
+
+import frontdesk
+from benchmarks.table import Result
+from frontdesk import config
+from frontdesk.app import build, lines
+from frontdesk.formats import webhooks
+from frontdesk.stores.sql import load_queries
+from frontdesk.web import server
+from frontdesk.web.confirmations.joining import Joined
+
+ROUNDS = 11
+IDLE_SECONDS = 10.0
+QUIET_SECONDS = 0.06
+"""So long after the callback everything that it causes has happened."""
+CALLBACK_SECONDS = 10.0
+IDLE = "an idle second"
+SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
+FILE = """
+[agent]
+driver = "scripted"
+[server]
+port = 0
+[confirm]
+port = 0
+[store]
+url = "sqlite:///{folder}/state.db"
+[channels.webhook]
+callback_url = "http://127.0.0.1:{port}/answers"
+secret_env = "WAY_SECRET"
+"""
+TARGETS = {
+    "a message": {"calls": 600, "statements": 40, "write transactions": 4, "files": 60},
+    "the first message of a chat": {"statements": 60},
+    "/resume": {"statements": 40},
+    IDLE: {"statements": 2},
+}
+RESUMED = frozenset({1, 2, 3})
+"""The argument of RESUME when a frame goes on after a yield or an await, and is not begun."""
+
+_OURS = str(Path(frontdesk.__file__).parent) + os.sep
+
+
+class Count(NamedTuple):
+    """What happened in one window."""
+
+    calls: Counter[str]
+    statements: Counter[str]
+    files: frozenset[str]
+
+    @property
+    def transactions(self) -> int:
+        return self.statements["BEGIN IMMEDIATE"]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {
+            "calls": self.calls.total(),
+            "statements": self.statements.total(),
+            "write transactions": self.transactions,
+            "files": len(self.files),
+        }
+
+
+class Counters:
+    """Counts on every thread that is started while they are installed, and on this one."""
+
+    def __init__(self) -> None:
+        self._names = {query.sql: name for name, query in load_queries("sqlite", adapt=str).items()}
+        self._counting = False
+        self._calls: list[CodeType] = []
+        self._statements: list[str] = []
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        apsw.connection_hooks.append(self._follow)
+        threading.setprofile(self._profile)
+        sys.setprofile(self._profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            apsw.connection_hooks.remove(self._follow)
+
+    def begin(self) -> None:
+        self._calls, self._statements, self._counting = [], [], True
+
+    def end(self) -> Count:
+        self._counting = False
+        files = frozenset(code.co_filename.removeprefix(_OURS) for code in self._calls)
+        return Count(Counter(map(_name, self._calls)), Counter(map(self._name, self._statements)), files)
+
+    def _follow(self, db: apsw.Connection) -> None:
+        db.exec_trace = self._trace
+
+    def _trace(self, _cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
+        if self._counting:
+            self._statements.append(sql)
+        return True
+
+    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        if self._counting and event == "call":
+            code = frame.f_code
+            if code.co_filename.startswith(_OURS) and _is_begun(code, frame.f_lasti):
+                self._calls.append(code)
+
+    def _name(self, sql: str) -> str:
+        sql = sql.strip()
+        return self._names.get(sql, sql[:60])
+
+
+def _is_begun(code: CodeType, at: int) -> bool:
+    """Whether a frame is called, and does not merely go on. Comprehensions are calls in some Pythons only."""
+    if code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>"):
+        return False
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return code.co_code[at + 1] & 3 not in RESUMED
+    return True
+
+
+def _name(code: CodeType) -> str:
+    return f"{code.co_filename.removeprefix(_OURS)}:{code.co_qualname}"
+
+
+class Receiver:
+    """Whoever gets the callbacks: as little HTTP as will do."""
+
+    def __init__(self) -> None:
+        self.got = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = next(
+                    line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+                )
+                await reader.readexactly(int(length.split(b":")[1]))
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                self.got.set()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+class Way:
+    """A running gateway, and somebody who writes to it."""
+
+    def __init__(self, counters: Counters, receiver: Receiver, client: httpx.AsyncClient) -> None:
+        self._counters = counters
+        self._receiver = receiver
+        self._client = client
+        self._sent = 0
+
+    async def send(self, chat: str, text: str) -> Count:
+        """Post a message and wait until its callback is settled."""
+        self._sent += 1
+        told = {"id": f"event-{self._sent}", "chat_id": chat, "user_id": f"user-{chat}", "text": text}
+        body = json.dumps(told).encode()
+        headers = webhooks.signed_headers(SECRET, f"msg-{self._sent}", datetime.now(UTC), body)
+        self._receiver.got.clear()
+        self._counters.begin()
+        answer = await self._client.post("/channels/webhook", content=body, headers=headers)
+        answer.raise_for_status()
+        async with asyncio.timeout(CALLBACK_SECONDS):
+            await self._receiver.got.wait()
+        await asyncio.sleep(QUIET_SECONDS)
+        return self._counters.end()
+
+    async def idle(self, seconds: float) -> Count:
+        await asyncio.sleep(1.0)
+        self._counters.begin()
+        await asyncio.sleep(seconds)
+        return self._counters.end()
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Way]:
+    """A gateway with a webhook, as the program has it."""
+    counters, receiver = Counters(), Receiver()
+    callbacks = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
+    os.environ["WAY_SECRET"] = SECRET
+    (folder / "frontdesk.toml").write_text(
+        FILE.format(folder=folder, port=callbacks.sockets[0].getsockname()[1])
+    )
+    loaded = config.load(folder / "frontdesk.toml", {**os.environ, "FRONTDESK_HOME": str(folder)})
+    lines.listen("warning", folder / "frontdesk.log")
+    with counters.installed():
+        async with callbacks, build.open_gateway(loaded) as gateway:
+            joined = Joined(gateway, loaded)
+            serving = server.serving(gateway, host="127.0.0.1", port=0, pages=joined.pages)
+            async with serving as address, joined.serving():
+                await gateway.start()
+                async with httpx.AsyncClient(base_url=address.url, trust_env=False) as client:
+                    yield Way(counters, receiver, client)
+                await gateway.close()
+
+
+async def measure(folder: Path, rounds: int = ROUNDS, idle_seconds: float = IDLE_SECONDS) -> dict[str, Any]:
+    """The windows of each kind of message, and of an idle gateway."""
+    async with opened(folder) as way:
+        for number in range(3):  # what is loaded and opened once
+            await way.send("warm", f"hello {number}")
+        first = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
+        second = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
+        resumed = [await resume(way, number) for number in range(rounds)]
+        idle = await way.idle(idle_seconds)
+    return {
+        "a message": second,
+        "the first message of a chat": first,
+        "/resume": resumed,
+        IDLE: [idle],
+    }
+
+
+async def resume(way: Way, number: int) -> Count:
+    """Back to a titled conversation from the one after it."""
+    chat, title = f"back-{number}", f"Before {number}"
+    for text in ("hello", f"/title {title}", "/new", "hello"):
+        await way.send(chat, text)
+    return await way.send(chat, f"/resume {title}")
+
+
+def figures(windows: list[Count], seconds: float = 1.0) -> dict[str, float]:
+    """The median of each figure."""
+    found = [window.figures for window in windows]
+    return {name: statistics.median(each[name] for each in found) / seconds for name in found[0]}
+
+
+def typical(windows: list[Count]) -> Count:
+    """The window that is nearest to the median."""
+    usual = figures(windows)
+    return min(windows, key=lambda window: sum(abs(window.figures[name] - usual[name]) for name in usual))
+
+
+async def counts(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """One line for each figure that has a bound."""
+    seconds = IDLE_SECONDS / 2 if quick else IDLE_SECONDS
+    measured = await measure(folder, ROUNDS // 2 if quick else ROUNDS, seconds)
+    for what, windows in measured.items():
+        found = figures(windows, seconds if what == IDLE else 1.0)
+        for name, target in TARGETS[what].items():
+            yield Result(f"{what}: {name}", f"{found[name]:g}", "-", found[name], target, unit="")
+
+
+def main() -> int:
+    options = _options()
+    with (
+        tempfile.TemporaryDirectory(prefix="frontdesk-way-", dir=options.folder) as folder,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,  # as the program does
+    ):
+        measured = runner.run(measure(Path(folder), options.rounds, options.idle_seconds))
+    found = {
+        what: figures(windows, options.idle_seconds if what == IDLE else 1.0)
+        for what, windows in measured.items()
+    }
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for what, usual in found.items():
+        print(f"{what:<28} " + ", ".join(f"{value:g} {name}" for name, value in usual.items()))
+        if options.list:
+            _show(typical(measured[what]))
+    return 0
+
+
+def _show(window: Count) -> None:
+    for title, counted in (("statements", window.statements), ("calls", window.calls)):
+        print(f"  {title}:")
+        for name, times in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+            print(f"    {times:4} {name}")
+    print("  files:", *sorted(window.files), sep="\n    ")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.way", description="Count what a message costs: calls, statements, files."
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--list", action="store_true", help="name every statement, call and file")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help="messages of each kind (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--idle-seconds",
+        type=float,
+        default=IDLE_SECONDS,
+        help="how long the idle gateway is watched (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where to put the database (default: the temporary folder)"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
