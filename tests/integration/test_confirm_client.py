@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ConfirmationServer, errors
-from frontdesk.config.confirm import People
+from frontdesk.config.confirm import TokenHolders
 from frontdesk.confirm import Client, Decision, SyncClient, Ticket, confirmed
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Mode, Status
@@ -151,7 +151,7 @@ class TestAgents:
 
     @pytest.fixture
     def server(self, tmp_path: Path) -> Iterator[ConfirmationServer]:
-        people = People(agents={"ci": lambda: AGENT_TOKEN, "other": lambda: OTHER_TOKEN})
+        people = TokenHolders(agents={"ci": lambda: AGENT_TOKEN, "other": lambda: OTHER_TOKEN})
         server = ConfirmationServer(
             port=0, db_path=tmp_path / "state.db", home=tmp_path, mode=Mode.TEAM, people=people
         )
@@ -393,7 +393,9 @@ JSON = st.recursive(
 @contextmanager
 def served_to(tokens: Sequence[str], home: Path) -> Iterator[tuple[str, Approver]]:
     """A service that knows an agent by each of the tokens: its address, and somebody who approves."""
-    people = People(agents={f"agent{number}": partial(str, token) for number, token in enumerate(tokens)})
+    people = TokenHolders(
+        agents={f"agent{number}": partial(str, token) for number, token in enumerate(tokens)}
+    )
     server = ConfirmationServer(
         port=0, db_path=home / "state.db", home=home, mode=Mode.TEAM, people=people, rate_limit=100_000
     )

@@ -92,7 +92,7 @@ class Client:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def answer(self, request: Request) -> AsyncGenerator[str | completions.Answer]:
+    async def answer(self, request: Request) -> AsyncGenerator[str | completions.AnswerBuilder]:
         """The pieces of the text as they come, and at the end the whole answer.
 
         Tried again while no piece was given. Raises EndpointUnavailable, EndpointRefused or BrokenStream.
@@ -122,8 +122,8 @@ class Client:
         longest = min(self._bounds.backoff_seconds * 2**attempt, MAX_BACKOFF_SECONDS)
         return random.uniform(longest / 2, longest)
 
-    async def _attempt(self, request: Request) -> AsyncGenerator[str | completions.Answer]:
-        answer = completions.Answer(request.endpoint)
+    async def _attempt(self, request: Request) -> AsyncGenerator[str | completions.AnswerBuilder]:
+        answer = completions.AnswerBuilder(request.endpoint)
         try:
             async with aclosing(self._data(request)) as stream:
                 async for data in stream:
@@ -144,7 +144,7 @@ class Client:
 
     async def _data(self, request: Request) -> AsyncGenerator[str]:
         """The data of each event."""
-        reader = sse.Reader(request.endpoint)
+        reader = sse.SseReader(request.endpoint)
         deadline = asyncio.get_running_loop().time() + self._bounds.request_seconds
         response = await _in_time(self._send(request), deadline, request.endpoint)
         try:

@@ -16,7 +16,7 @@ import msgspec
 from frontdesk import errors, plugins
 from frontdesk.config import settings
 from frontdesk.config.confirm import Confirm
-from frontdesk.config.reading import FILE_VARIABLE, Reading
+from frontdesk.config.reading import FILE_VARIABLE, SettingsReader
 from frontdesk.config.settings import Value
 from frontdesk.config.table import (
     AGENT_DRIVER,
@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     _know_platforms()
     named = path or environ.get(FILE_VARIABLE)
     file = Path(named) if named else usual_file(environ)
-    reading = Reading()
+    reading = SettingsReader()
     reading.read_file(file, _parse_file(file, must_exist=bool(named)))
     reading.read_environment(environ)
     reading.settle_working_dir()

@@ -25,7 +25,7 @@ UNSIGNED = (
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
 
 
-class People(msgspec.Struct, frozen=True, kw_only=True):
+class TokenHolders(msgspec.Struct, frozen=True, kw_only=True):
     """Who has a token: people who decide, and agents that ask."""
 
     approvers: Mapping[str, Secret] = {}
@@ -73,13 +73,13 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True):
     link_for: str | None
     """The approver whose the home channels are."""
     service: Settings
-    people: People
+    people: TokenHolders
 
 
 def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     """The record, of the settings and of the tables that name people."""
     service = {name: fields[name] for name in ("mode", "rate_limit", "keep_days", "callbacks", "page_url")}
-    people = read_options(People, table, (ABOVE,), CONFIRM_FIELDS)
+    people = read_options(TokenHolders, table, (ABOVE,), CONFIRM_FIELDS)
     if fields["callbacks"] and people.callback_secret is None:
         raise errors.MissingSetting(key="confirm.callback_secret_env", why=UNSIGNED)
     return Confirm(
@@ -93,13 +93,13 @@ def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     )
 
 
-def _approver(name: str | None, people: People) -> str | None:
+def _approver(name: str | None, people: TokenHolders) -> str | None:
     if name is not None and name != OWNER and name not in people.approvers:
         raise errors.InvalidSetting(key="confirm.link_for", value=name, allowed="the name of an approver")
     return name
 
 
-def _persons(people: People) -> tuple[frozenset[str], ...]:
+def _persons(people: TokenHolders) -> tuple[frozenset[str], ...]:
     """The owner's token and terminal are one person; so are an approver's token and accounts."""
     own = (TERMINAL, *people.accounts.get(OWNER, ()))
     accounts = {**people.accounts, OWNER: own}

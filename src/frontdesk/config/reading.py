@@ -32,7 +32,7 @@ FILE_VARIABLE = "FRONTDESK_CONFIG"
 AGENT_CWD = ("agent", "cwd")
 
 
-class Reading:
+class SettingsReader:
     """What has been set so far."""
 
     def __init__(self) -> None:

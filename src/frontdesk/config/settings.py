@@ -37,7 +37,7 @@ class Origin(StrEnum):
     ENVIRONMENT = "environment"
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SettingKind(msgspec.Struct, frozen=True):
     """The values that a setting takes."""
 
     allowed: str
@@ -52,7 +52,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting. ``<type>``, ``<platform>`` and ``<chat>`` in its name stand for any one of those."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     default: Any
     help: str
     secret: bool = False

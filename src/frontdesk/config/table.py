@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from frontdesk import errors
 from frontdesk.config import settings
-from frontdesk.config.settings import Kind, Setting
+from frontdesk.config.settings import Setting, SettingKind
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model import confirmations
 from frontdesk.model.access import Access, Strangers
@@ -70,21 +70,25 @@ def _hook_seconds(value: Any) -> int:
     return value
 
 
-FLAG = Kind("true or false", _flag, settings.parse_flag)
-TEXT = Kind("a text that is not empty", _text)
-CHAT_ID = Kind("a chat id", _chat_id)
-FOLDER = Kind("an absolute path, or one that begins with ~/", _folder)
-STORE_URL = Kind("sqlite:///path/state.db or postgresql://user@host/database", _store_url)
-COMMAND = Kind("a list of texts: a program and its arguments; [] for none", _command, settings.parse_words)
-HOOK_SECONDS = Kind(f"a whole number from 1 to {MAX_HOOK_SECONDS}", _hook_seconds, settings.parse_whole)
-FRESHNESS = Kind(
+FLAG = SettingKind("true or false", _flag, settings.parse_flag)
+TEXT = SettingKind("a text that is not empty", _text)
+CHAT_ID = SettingKind("a chat id", _chat_id)
+FOLDER = SettingKind("an absolute path, or one that begins with ~/", _folder)
+STORE_URL = SettingKind("sqlite:///path/state.db or postgresql://user@host/database", _store_url)
+COMMAND = SettingKind(
+    "a list of texts: a program and its arguments; [] for none", _command, settings.parse_words
+)
+HOOK_SECONDS = SettingKind(
+    f"a whole number from 1 to {MAX_HOOK_SECONDS}", _hook_seconds, settings.parse_whole
+)
+FRESHNESS = SettingKind(
     f"a whole number up to {MAX_FRESHNESS_SECONDS}; 0 or less means for ever",
     _freshness,
     settings.parse_whole,
 )
 
 
-def _of_policy(field: str, parse: Callable[[str], Any] = str) -> Kind:
+def _of_policy(field: str, parse: Callable[[str], Any] = str) -> SettingKind:
     """What the policy itself takes for a field: the record alone knows the ranges."""
 
     def check(value: Any) -> Any:
@@ -93,7 +97,7 @@ def _of_policy(field: str, parse: Callable[[str], Any] = str) -> Kind:
     try:
         check(object())
     except errors.InvalidSetting as refused:
-        return Kind(str(vars(refused)["allowed"]), check, parse)
+        return SettingKind(str(vars(refused)["allowed"]), check, parse)
     raise AssertionError(f"the policy takes anything for {field}")
 
 
@@ -105,8 +109,8 @@ def _known_platforms(value: Any) -> Any:
     return names
 
 
-_EXCLUDED = Kind("a list of platform names", _known_platforms, settings.parse_names)
-POLICY_FIELDS: dict[str, tuple[Kind, str]] = {
+_EXCLUDED = SettingKind("a list of platform names", _known_platforms, settings.parse_names)
+POLICY_FIELDS: dict[str, tuple[SettingKind, str]] = {
     "mode": (
         _of_policy("mode"),
         "When a conversation starts afresh: `daily` at an hour, when `idle` for long, `both`, or `none`.",
@@ -169,26 +173,26 @@ def _policy_settings(prefix: str) -> tuple[Setting, ...]:
     )
 
 
-def _gateway_setting(name: str, kind: Kind, text: str) -> Setting:
+def _gateway_setting(name: str, kind: SettingKind, text: str) -> Setting:
     return Setting(name=name, kind=kind, default=getattr(GatewayConfig(), name), help=text)
 
 
-def _platform_setting(name: str, kind: Kind, text: str) -> Setting:
+def _platform_setting(name: str, kind: SettingKind, text: str) -> Setting:
     default = getattr(PlatformConfig(), name, None)
     return Setting(name=f"platforms.<platform>.{name}", kind=kind, default=default, help=text)
 
 
-def _of_access(field: str, allowed: str, parse: Callable[[str], Any]) -> Kind:
+def _of_access(field: str, allowed: str, parse: Callable[[str], Any]) -> SettingKind:
     """What the record of who may use a platform takes for a field."""
 
     def check(value: Any) -> Any:
         return getattr(Access(**{field: value}), field)
 
-    return Kind(allowed, check, parse)
+    return SettingKind(allowed, check, parse)
 
 
 _IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
-ACCESS_FIELDS: dict[str, tuple[Kind, str]] = {
+ACCESS_FIELDS: dict[str, tuple[SettingKind, str]] = {
     "allow": (
         _of_access("allow", _IDS, settings.parse_names),
         "Who may use the platform, besides those whom an administrator let in. Empty: nobody.",
@@ -221,7 +225,7 @@ def _access_settings() -> tuple[Setting, ...]:
     )
 
 
-def _hook_setting(name: str, kind: Kind, text: str) -> Setting:
+def _hook_setting(name: str, kind: SettingKind, text: str) -> Setting:
     return Setting(name=f"hooks.{name}", kind=kind, default=getattr(Commands(), name), help=text)
 
 
@@ -271,13 +275,13 @@ def _addresses(value: Any) -> tuple[str, ...]:
 LAST_PORT = 65_535
 MOST_SECONDS = 30 * 24 * 3600
 MOST_DAYS = 36_600
-WHOLE = Kind("a whole number from 1", _whole, settings.parse_whole)
-PORT = Kind(f"a whole number up to {LAST_PORT}; 0 takes any free one", _port, settings.parse_whole)
-DAYS = Kind(f"a whole number up to {MOST_DAYS}", _days, settings.parse_whole)
-SECONDS = Kind(f"a number over 0, up to {MOST_SECONDS}", _seconds, settings.parse_number)
-BUSY = Kind(", ".join(Busy), Busy)
-NAMES = Kind("a list of platform names", _known_platforms, settings.parse_names)
-RUNNING_FIELDS: dict[str, tuple[Kind, str]] = {
+WHOLE = SettingKind("a whole number from 1", _whole, settings.parse_whole)
+PORT = SettingKind(f"a whole number up to {LAST_PORT}; 0 takes any free one", _port, settings.parse_whole)
+DAYS = SettingKind(f"a whole number up to {MOST_DAYS}", _days, settings.parse_whole)
+SECONDS = SettingKind(f"a number over 0, up to {MOST_SECONDS}", _seconds, settings.parse_number)
+BUSY = SettingKind(", ".join(Busy), Busy)
+NAMES = SettingKind("a list of platform names", _known_platforms, settings.parse_names)
+RUNNING_FIELDS: dict[str, tuple[SettingKind, str]] = {
     "busy_mode": (
         BUSY,
         "What becomes of a message that comes while a turn runs: it waits (`queue`), is passed on to the"
@@ -337,7 +341,7 @@ def _running_settings() -> tuple[Setting, ...]:
     )
 
 
-CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
+CONFIRM_FIELDS: dict[str, tuple[SettingKind, Any, str]] = {
     "enabled": (
         FLAG,
         True,
@@ -350,7 +354,7 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
     ),
     "port": (PORT, 6000, "The port to listen on."),
     "mode": (
-        Kind(", ".join(confirmations.Mode), confirmations.Mode),
+        SettingKind(", ".join(confirmations.Mode), confirmations.Mode),
         confirmations.Settings().mode,
         "How much is asked of everybody. `solo`: whoever is on this machine may ask. `team`: agents need a"
         " token. `strict`: besides, the most dangerous actions need two approvers, nobody decides about what"
@@ -367,7 +371,7 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
         "How long decided requests are kept, with what they were about. The audit log is kept in any case.",
     ),
     "callbacks": (
-        Kind(
+        SettingKind(
             "a list of http or https addresses, each with at least a / behind the host",
             _addresses,
             settings.parse_names,
@@ -377,7 +381,7 @@ CONFIRM_FIELDS: dict[str, tuple[Kind, Any, str]] = {
         " signs what is sent: `callback_secret_env` names its variable, or `callback_secret_file` its file.",
     ),
     "page_url": (
-        Kind("an http or https address", _address),
+        SettingKind("an http or https address", _address),
         None,
         "Where people see the page of what waits; told with each request.",
     ),
@@ -427,7 +431,7 @@ SERVER_HOST = Setting(
 SERVER_PORT = Setting(name="server.port", kind=PORT, default=8642, help="The port to listen on.")
 SERVER_NAMES = Setting(
     name="server.names",
-    kind=Kind("a list of host names", _names, settings.parse_names),
+    kind=SettingKind("a list of host names", _names, settings.parse_names),
     default=(),
     help="Host names under which the server is reached, besides its address and `localhost`.",
 )
@@ -460,7 +464,7 @@ MAX_CHECKPOINTS = Setting(
 )
 OPTION = Setting(
     name="option",
-    kind=Kind("what the part that it belongs to takes", lambda value: value),
+    kind=SettingKind("what the part that it belongs to takes", lambda value: value),
     default=None,
     help="An option of an agent or a channel.",
 )

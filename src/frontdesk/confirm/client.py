@@ -156,7 +156,7 @@ class Client(_Service):
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
         go on after the last row."""
-        reader = sse.Reader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
+        reader = sse.SseReader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
         try:
             async with (
                 self._open() as opened,

@@ -14,7 +14,7 @@ LoadTranscript = Callable[[], Awaitable[list[Plain]]]
 """Reads the transcript of the session, oldest message first; only whoever needs it pays for it."""
 
 
-class Event(StrEnum):
+class HookEvent(StrEnum):
     """The names are those of the methods and of the settings."""
 
     START = "on_session_start"
@@ -77,24 +77,28 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int = 30
     """How long each may take; a hook of a package may take as long."""
 
-    def command_for(self, event: Event) -> tuple[str, ...]:
+    def command_for(self, event: HookEvent) -> tuple[str, ...]:
         command: tuple[str, ...] = getattr(self, event)
         return command
 
 
 async def tell(
-    hooks: Hooks, event: Event, entry: SessionEntry, reason: EndReason | None, load_transcript: LoadTranscript
+    hooks: Hooks,
+    event: HookEvent,
+    entry: SessionEntry,
+    reason: EndReason | None,
+    load_transcript: LoadTranscript,
 ) -> None:
     """Tell of any event. A beginning has no reason."""
     match event, reason:
-        case Event.FINALIZE, EndReason():
+        case HookEvent.FINALIZE, EndReason():
             await hooks.on_session_finalize(entry, reason, load_transcript)
-        case Event.END, EndReason():
+        case HookEvent.END, EndReason():
             await hooks.on_session_end(entry, reason)
         case _:
             await hooks.on_session_start(entry)
 
 
-def idempotency_key(entry: SessionEntry, event: Event) -> str:
+def idempotency_key(entry: SessionEntry, event: HookEvent) -> str:
     """The same for the same event of the same session, however often it is told."""
     return f"{entry.session_id}:{event}"

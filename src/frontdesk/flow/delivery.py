@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Event
+from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
@@ -169,7 +169,7 @@ class Sender:
             return
         if await parts.store.turns.open_turns(delivery.session_key, 1):
             return  # whichever is answered last closes it
-        await occasions.tell(parts, Event.END, session.entry, EndReason.CLOSED)
+        await occasions.tell(parts, HookEvent.END, session.entry, EndReason.CLOSED)
         await parts.conversations.close_session(session.id)
 
 

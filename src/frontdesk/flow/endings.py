@@ -1,6 +1,6 @@
 """The end of a session as hooks and the agent hear of it."""
 
-from frontdesk.contracts.hooks import Event
+from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -15,8 +15,8 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
 
     After a crash in between, all of it happens again.
     """
-    await occasions.tell(parts, Event.END, session.entry, reason)
-    heard = await occasions.tell(parts, Event.FINALIZE, session.entry, reason)
+    await occasions.tell(parts, HookEvent.END, session.entry, reason)
+    heard = await occasions.tell(parts, HookEvent.FINALIZE, session.entry, reason)
     await parts.agent.release(session.id)
     if heard:
         await parts.store.sessions.finalize(session.id)
@@ -25,7 +25,7 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
 
 async def leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
     """Of a session that a person has left: tell the hooks, free the agent."""
-    await occasions.tell(parts, Event.END, entry, reason)
+    await occasions.tell(parts, HookEvent.END, entry, reason)
     await parts.agent.release(entry.session_id)
     log.info("session_left", session=entry.session_id, reason=str(reason))
 

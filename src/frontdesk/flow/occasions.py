@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts import hooks
-from frontdesk.contracts.hooks import Event
+from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
@@ -26,12 +26,12 @@ log = get_logger(__name__)
 class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a session, as it is kept for another time."""
 
-    event: Event
+    event: HookEvent
     session_id: str
     reason: EndReason | None
 
 
-async def tell(parts: Parts, event: Event, entry: SessionEntry, reason: EndReason | None = None) -> bool:
+async def tell(parts: Parts, event: HookEvent, entry: SessionEntry, reason: EndReason | None = None) -> bool:
     """Whether the hooks have heard of it. If one could not be started, they are told again by themselves."""
     occasion = Occasion(event=event, session_id=entry.session_id, reason=reason)
     if await _hear(parts, occasion, entry):
@@ -44,13 +44,13 @@ async def tell_again(parts: Parts, turn: Turn) -> Again | None:
     """Tell the hooks once more; how to go on when they still could not be started."""
     occasion = msgspec.json.decode(turn.text, type=Occasion)
     session = await parts.store.sessions.find(occasion.session_id)
-    if session is None or (occasion.event is Event.FINALIZE and session.entry.expiry_finalized):
+    if session is None or (occasion.event is HookEvent.FINALIZE and session.entry.expiry_finalized):
         return None
     if not await _hear(parts, occasion, session.entry):
         if turn.attempts < MAX_TELLINGS:
             return _later(parts, turn)
         log.warning("hook_given_up", hook_event=str(occasion.event), session=session.id, times=turn.attempts)
-    if occasion.event is Event.FINALIZE:
+    if occasion.event is HookEvent.FINALIZE:
         await parts.store.sessions.finalize(session.id)
     return None
 

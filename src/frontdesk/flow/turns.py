@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Event
+from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
@@ -197,7 +197,7 @@ class RunningTurn:
         parts, turn = self._parts, self.turn
         if not session.started:
             await endings.take_leave_of_parent(parts, session)
-            await occasions.tell(parts, Event.START, session.entry)
+            await occasions.tell(parts, HookEvent.START, session.entry)
         opening = await self._opening(session)
         return await parts.store.turns.begin(
             self.claim,

@@ -50,7 +50,7 @@ def read_strict(body: bytes) -> Any:
     text = _decoded(body)
     _check_depth(text)
     _check_escapes(text)
-    return _Reading(text).value()
+    return _StrictReader(text).value()
 
 
 def canonical(value: object) -> bytes:
@@ -192,7 +192,7 @@ def _place(text: str, position: int) -> str:
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
-class _Reading:
+class _StrictReader:
     """A text that is being read, so that whatever is refused can be found in it."""
 
     def __init__(self, text: str) -> None:

@@ -78,7 +78,7 @@ def read_chunk(data: str, endpoint: str) -> Chunk:
         raise errors.BrokenStream(endpoint=endpoint, why=f"a chunk is none ({error})") from error
 
 
-class Answer:
+class AnswerBuilder:
     """An assistant's message in the making."""
 
     def __init__(self, endpoint: str) -> None:

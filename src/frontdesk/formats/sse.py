@@ -10,7 +10,7 @@ LINE_ENDS = (b"\n", b"\r")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Reader:
+class SseReader:
     """Takes a stream as it comes and gives the data of the events that are complete.
 
     Raises BrokenStream when a line or the whole stream is longer than allowed, or not UTF-8. An event that

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from frontdesk.contracts.hooks import Commands, Event, Hooks
+from frontdesk.contracts.hooks import Commands, HookEvent, Hooks
 from frontdesk.hooks.chain import Chain, Guarded
 from frontdesk.hooks.commands import CommandHooks
 from frontdesk.hooks.packages import load_packages
@@ -14,7 +14,7 @@ def open_hooks(
     """Everything that is to be told, as one; without ``packages``, those that are installed."""
     commands = commands or Commands()
     parts: list[Hooks] = []
-    if commands.has_active_processes or any(commands.command_for(event) for event in Event):
+    if commands.has_active_processes or any(commands.command_for(event) for event in HookEvent):
         parts.append(Guarded("commands", CommandHooks(commands)))
     for name, hooks in load_packages() if packages is None else packages:
         parts.append(Guarded(name, hooks, commands.timeout_seconds))

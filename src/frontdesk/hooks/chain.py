@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Event, Hooks, LoadTranscript
+from frontdesk.contracts.hooks import HookEvent, Hooks, LoadTranscript
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
@@ -61,16 +61,16 @@ class Guarded:
         self._name, self._hooks, self._seconds = name, hooks, seconds
 
     async def on_session_start(self, entry: SessionEntry) -> None:
-        await self._guard(Event.START, entry, partial(self._hooks.on_session_start, entry))
+        await self._guard(HookEvent.START, entry, partial(self._hooks.on_session_start, entry))
 
     async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
-        await self._guard(Event.END, entry, partial(self._hooks.on_session_end, entry, reason))
+        await self._guard(HookEvent.END, entry, partial(self._hooks.on_session_end, entry, reason))
 
     async def on_session_finalize(
         self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
     ) -> None:
         tell = partial(self._hooks.on_session_finalize, entry, reason, load_transcript)
-        await self._guard(Event.FINALIZE, entry, tell)
+        await self._guard(HookEvent.FINALIZE, entry, tell)
 
     async def has_active_processes(self, session_key: str) -> bool:
         """Hooks that were written before there was this question know of no work. What goes wrong is raised:
@@ -79,7 +79,7 @@ class Guarded:
         async with asyncio.timeout(self._seconds):
             return ask is not None and bool(await ask(session_key))
 
-    async def _guard(self, event: Event, entry: SessionEntry, tell: Tell) -> None:
+    async def _guard(self, event: HookEvent, entry: SessionEntry, tell: Tell) -> None:
         facts = {"hook": self._name, "hook_event": str(event), "session": entry.session_id}
         limit = asyncio.timeout(self._seconds)
         try:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Commands, Event, LoadTranscript, idempotency_key
+from frontdesk.contracts.hooks import Commands, HookEvent, LoadTranscript, idempotency_key
 from frontdesk.hooks import processes
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
@@ -27,10 +27,10 @@ class CommandHooks:
         self._commands = commands
 
     async def on_session_start(self, entry: SessionEntry) -> None:
-        await self._run(Event.START, entry, {})
+        await self._run(HookEvent.START, entry, {})
 
     async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
-        await self._run(Event.END, entry, {"reason": str(reason)})
+        await self._run(HookEvent.END, entry, {"reason": str(reason)})
 
     async def on_session_finalize(
         self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
@@ -40,8 +40,8 @@ class CommandHooks:
         try:
             transcript = await load_transcript()
         except errors.StoreError as error:
-            raise self._not_started(Event.FINALIZE, entry, error) from error
-        await self._run(Event.FINALIZE, entry, {"reason": str(reason), "transcript": transcript})
+            raise self._not_started(HookEvent.FINALIZE, entry, error) from error
+        await self._run(HookEvent.FINALIZE, entry, {"reason": str(reason), "transcript": transcript})
 
     async def has_active_processes(self, session_key: str) -> bool:
         """The exit code is the answer: 0 yes, 1 no."""
@@ -54,7 +54,7 @@ class CommandHooks:
             raise errors.HookUndecided(name=command[0], code=finished.code, output=finished.output)
         return ANSWERS[finished.code]
 
-    async def _run(self, event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> None:
+    async def _run(self, event: HookEvent, entry: SessionEntry, facts: Mapping[str, Any]) -> None:
         command, seconds = self._commands.command_for(event), self._commands.timeout_seconds
         if not command:
             return
@@ -64,17 +64,17 @@ class CommandHooks:
             raise self._not_started(event, entry, error) from error
         _report(finished, seconds, self._about(event, entry))
 
-    def _not_started(self, event: Event, entry: SessionEntry, error: Exception) -> errors.HookNotStarted:
+    def _not_started(self, event: HookEvent, entry: SessionEntry, error: Exception) -> errors.HookNotStarted:
         about = self._about(event, entry)
         log.warning("hook_not_started", why=str(error), **about)
         return errors.HookNotStarted(name=about["hook"], why=str(error))
 
-    def _about(self, event: Event, entry: SessionEntry) -> dict[str, str]:
+    def _about(self, event: HookEvent, entry: SessionEntry) -> dict[str, str]:
         command = self._commands.command_for(event)
         return {"hook": command[0], "hook_event": str(event), "session": entry.session_id}
 
 
-def _told(event: Event, entry: SessionEntry, facts: Mapping[str, Any]) -> bytes:
+def _told(event: HookEvent, entry: SessionEntry, facts: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(
         {
             "event": str(event),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Event, Hooks
+from frontdesk.contracts.hooks import HookEvent, Hooks
 
 GROUP = "frontdesk.hooks"
 
@@ -21,6 +21,6 @@ def _load(point: EntryPoint) -> Hooks:
         hooks: Hooks = point.load()()
     except Exception as error:
         raise errors.BrokenHook(name=point.name, why=f"{type(error).__name__}: {error}") from error
-    if missing := [event for event in Event if not callable(getattr(hooks, event, None))]:
+    if missing := [event for event in HookEvent if not callable(getattr(hooks, event, None))]:
         raise errors.BrokenHook(name=point.name, why=f"there is no {missing[0]}")
     return hooks

@@ -97,7 +97,7 @@ def streams(draw: st.DrawFn) -> tuple[Plain, bytes]:
 @given(streamed=streams(), size=st.integers(1, 200))
 def test_what_was_streamed_is_the_message_that_is_stored(streamed: tuple[Plain, bytes], size: int) -> None:
     message, data = streamed
-    reader, answer = sse.Reader("the endpoint"), completions.Answer("the endpoint")
+    reader, answer = sse.SseReader("the endpoint"), completions.AnswerBuilder("the endpoint")
     texts = [
         answer.add(completions.read_chunk(each, "the endpoint"))
         for start in range(0, len(data), size)
@@ -109,7 +109,7 @@ def test_what_was_streamed_is_the_message_that_is_stored(streamed: tuple[Plain, 
     messages.pack(message)
 
 
-def ending(answer: completions.Answer, calls: tuple[events.Call, ...]) -> list[events.Event]:
+def ending(answer: completions.AnswerBuilder, calls: tuple[events.Call, ...]) -> list[events.Event]:
     return [events.Details(fields=answer.fields), events.Calls(calls=calls)]
 
 

@@ -10,8 +10,8 @@ from frontdesk.formats import completions
 from frontdesk.model import events
 
 
-def answer(*deltas: dict[str, Any]) -> completions.Answer:
-    made = completions.Answer("the endpoint")
+def answer(*deltas: dict[str, Any]) -> completions.AnswerBuilder:
+    made = completions.AnswerBuilder("the endpoint")
     for delta in deltas:
         made.add(completions.read_chunk(json.dumps({"choices": [{"delta": delta}]}), "the endpoint"))
     return made
@@ -77,13 +77,13 @@ def test_reasoning_is_kept_under_its_names() -> None:
 
 
 def test_second_choice_is_passed_over() -> None:
-    made = completions.Answer("the endpoint")
+    made = completions.AnswerBuilder("the endpoint")
     text = '{"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]}'
     assert made.add(completions.read_chunk(text, "the endpoint")) == "a"
 
 
 def test_counts_beyond_reason_are_bounded() -> None:
-    made = completions.Answer("the endpoint")
+    made = completions.AnswerBuilder("the endpoint")
     text = '{"usage": {"prompt_tokens": -5, "completion_tokens": 9007199254740993}}'
     made.add(completions.read_chunk(text, "the endpoint"))
     assert made.usage is not None

@@ -14,7 +14,7 @@ EVENTS = st.lists(st.lists(LINES, min_size=1, max_size=3), max_size=5)
 
 
 def read(*pieces: bytes, **bounds: int) -> list[str]:
-    reader = sse.Reader("the endpoint", **bounds)
+    reader = sse.SseReader("the endpoint", **bounds)
     return [data for piece in pieces for data in reader.feed(piece)]
 
 

@@ -120,7 +120,9 @@ class Driver:
             await self._drop(child)
             raise
 
-    async def _tried(self, child: Child, turn: events.Assignment) -> AsyncGenerator[str | completions.Answer]:
+    async def _tried(
+        self, child: Child, turn: events.Assignment
+    ) -> AsyncGenerator[str | completions.AnswerBuilder]:
         """The answer; when the conversation was longer than thought, that to what surely fits."""
         for estimate in (tokens.likely_tokens, fitting.most_tokens):
             given = False
@@ -181,7 +183,7 @@ def _idle_cores() -> int:
     return min(max((os.cpu_count() or 1) // 2, 1), MAX_THREADS)
 
 
-def _events_of(piece: str | completions.Answer) -> list[events.Event]:
+def _events_of(piece: str | completions.AnswerBuilder) -> list[events.Event]:
     if isinstance(piece, str):
         return [events.Text(text=piece)]
     used: list[events.Event] = [events.Used(usage=piece.usage)] if piece.usage else []

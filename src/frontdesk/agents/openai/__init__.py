@@ -124,7 +124,7 @@ class _Round:
     def __init__(self, client: chat.Client, request: chat.Request) -> None:
         self._client = client
         self._request = request
-        self.answer = completions.Answer(request.endpoint)
+        self.answer = completions.AnswerBuilder(request.endpoint)
         self.calls: tuple[events.Call, ...] = ()
 
     async def run(self) -> AsyncGenerator[events.Event]:

@@ -34,7 +34,7 @@ def from_wire(message: Mapping[str, Any], reasoning_fields: Iterable[str] = ()) 
     return {name: value for name, value in kept.items() if value is not None or name == "content"}
 
 
-def assistant(answer: completions.Answer, calls: Sequence[events.Call]) -> Plain:
+def assistant(answer: completions.AnswerBuilder, calls: Sequence[events.Call]) -> Plain:
     """The assistant's message that was streamed, as it is stored."""
     message: Plain = {"role": "assistant", "content": answer.text if answer.text or not calls else None}
     if calls:

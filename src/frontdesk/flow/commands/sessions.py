@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.hooks import Event
+from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import endings, occasions
 from frontdesk.flow.commands import Command, Reply, Request, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
@@ -47,7 +47,7 @@ async def new(parts: Parts, request: Request) -> Reply:
     if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
         return Reply(_begun(current.entry, None))
     if current and not current.entry.expiry_finalized:
-        await occasions.tell(parts, Event.FINALIZE, current.entry, EndReason.NEW)
+        await occasions.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
     fresh = await conversations.reset_session(request.key)
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)

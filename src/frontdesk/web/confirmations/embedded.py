@@ -11,7 +11,7 @@ from typing import Any
 
 from frontdesk import config
 from frontdesk.app.confirmations import open_confirmations, prepare_keys, store_url
-from frontdesk.config.confirm import People
+from frontdesk.config.confirm import TokenHolders
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import DEFAULT_RATE_LIMIT, Mode, Settings
 from frontdesk.web.confirmations.serving import Addresses, serving_alone
@@ -50,7 +50,7 @@ class ConfirmationServer:
         *,
         home: str | PathLike[str] | None = None,
         mode: Mode = Mode.SOLO,
-        people: People | None = None,
+        people: TokenHolders | None = None,
         page_port: int | None = None,
     ) -> None:
         """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
@@ -59,7 +59,7 @@ class ConfirmationServer:
         self._store = store_url(fspath(db_path if db_path is not None else self._home / "state.db"))
         self._settings = Settings(mode=mode, rate_limit=rate_limit)
         self._host, self._port, self._page_port = host, port, page_port
-        self._people = people or People()
+        self._people = people or TokenHolders()
         self.keys = prepare_keys(self._home)
         """``keys.token()`` is the approver's token, ``keys.token_file`` where it is kept."""
         self.addresses: Addresses | None = None

@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from frontdesk import errors
 from frontdesk.app.confirmations import Keys
-from frontdesk.config.confirm import OWNER, People
+from frontdesk.config.confirm import OWNER, TokenHolders
 from frontdesk.flow.confirmations.service import Confirmations
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
@@ -31,7 +31,7 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     page_url: str | None = None
 
 
-def credentials_of(keys: Keys, people: People) -> Credentials:
+def credentials_of(keys: Keys, people: TokenHolders) -> Credentials:
     """Everybody with a token: the owner, and whom the settings name."""
     approvers = {OWNER: keys.token, **people.approvers}
     return Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
@@ -96,7 +96,7 @@ async def serving_port(app: Application, host: str, port: int) -> AsyncIterator[
 async def serving_alone(
     service: Confirmations,
     keys: Keys,
-    people: People,
+    people: TokenHolders,
     *,
     host: str,
     port: int,
