@@ -14,7 +14,7 @@ from benchmarks.table import Result
 from frontdesk import plugins
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model import audit
 from frontdesk.model.confirmations import MOST_PENDING, Caller, CallerKind, Settings
 from frontdesk.testing import postgres
@@ -81,7 +81,7 @@ def _result(name: str, ours: float, bare: float) -> Result:
 
 async def _ours(url: str, count: int) -> float:
     store: Store = await plugins.load_store(url)(url)
-    service = Confirmations(store, UNLIMITED)
+    service = ConfirmationService(store, UNLIMITED)
 
     async def cycle(number: int) -> None:
         data = {"action": "send", "description": "Send it?", "details": {"number": number, "text": "x" * 300}}
@@ -179,7 +179,7 @@ async def expiry(folder: Path, quick: bool) -> AsyncIterator[Result]:
     count = 20 if quick else MOST_PENDING
     url = f"sqlite:///{folder}/state.db"
     store: Store = await plugins.load_store(url)(url)
-    service = Confirmations(store, UNLIMITED)
+    service = ConfirmationService(store, UNLIMITED)
     asked = []
     for number in range(count):
         data = {"action": "send", "description": "?", "details": {"n": number}, "timeout_seconds": 30}

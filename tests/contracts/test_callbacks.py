@@ -9,7 +9,7 @@ import pytest
 from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Backlog
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, Callbacks
+from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, DecisionCallbacks
 from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS, GRANT_SECONDS, MOST_CALLBACKS
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import Asker, request
@@ -47,11 +47,11 @@ def program() -> Program:
 
 
 @pytest.fixture
-def callbacks(asker: Asker, program: Program, clock: SettableClock) -> Callbacks:
-    return Callbacks(asker.store, program.call, clock)
+def callbacks(asker: Asker, program: Program, clock: SettableClock) -> DecisionCallbacks:
+    return DecisionCallbacks(asker.store, program.call, clock)
 
 
-async def test_decision_is_told_once(asker: Asker, callbacks: Callbacks, program: Program) -> None:
+async def test_decision_is_told_once(asker: Asker, callbacks: DecisionCallbacks, program: Program) -> None:
     asked = await asker.ask(request(callback_url=URL))
     assert await callbacks.call_due() == 0
     await asker.vote(asked, approves=True)
@@ -63,7 +63,7 @@ async def test_decision_is_told_once(asker: Asker, callbacks: Callbacks, program
     assert (told["status"], told["digest"]) == ("approved", asked.digest)
 
 
-async def test_who_joined_is_told_too(asker: Asker, callbacks: Callbacks, program: Program) -> None:
+async def test_who_joined_is_told_too(asker: Asker, callbacks: DecisionCallbacks, program: Program) -> None:
     asked = await asker.ask()
     for url in (URL, f"{URL}/2", URL):
         joined = await asker.submit(request(callback_url=url))
@@ -74,7 +74,7 @@ async def test_who_joined_is_told_too(asker: Asker, callbacks: Callbacks, progra
 
 
 async def test_each_program_is_called_until_it_has_heard_it_itself(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.ask(request(callback_url=f"{URL}/2"))
@@ -88,7 +88,7 @@ async def test_each_program_is_called_until_it_has_heard_it_itself(
 
 
 async def test_renewal_is_told_to_all_who_wanted_to_hear_of_it(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.ask(request(callback_url=f"{URL}/2"))
@@ -103,7 +103,7 @@ async def test_renewal_is_told_to_all_who_wanted_to_hear_of_it(
 
 
 async def test_programs_that_want_to_hear_of_one_request_are_bounded(
-    asker: Asker, callbacks: Callbacks, program: Program
+    asker: Asker, callbacks: DecisionCallbacks, program: Program
 ) -> None:
     asked = await asker.ask(request(callback_url=f"{URL}/0"))
     for number in range(1, MOST_CALLBACKS):
@@ -119,7 +119,7 @@ async def test_programs_that_want_to_hear_of_one_request_are_bounded(
 
 
 async def test_end_of_its_time_is_told(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     await asker.ask(request(callback_url=URL))
     clock.advance(timedelta(seconds=DEFAULT_TIMEOUT_SECONDS))
@@ -129,7 +129,7 @@ async def test_end_of_its_time_is_told(
 
 
 async def test_program_that_was_out_is_called_again_later(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.vote(asked, approves=False)
@@ -143,7 +143,7 @@ async def test_program_that_was_out_is_called_again_later(
 
 
 async def test_program_that_never_answers_is_given_up(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.vote(asked, approves=True)
@@ -155,7 +155,7 @@ async def test_program_that_never_answers_is_given_up(
 
 
 async def test_call_that_was_begun_by_a_node_that_died_is_made_by_another(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.vote(asked, approves=True)
@@ -167,7 +167,7 @@ async def test_call_that_was_begun_by_a_node_that_died_is_made_by_another(
 
 
 async def test_erased_request_calls_nobody(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     await asker.vote(asked, approves=True)
@@ -177,7 +177,7 @@ async def test_erased_request_calls_nobody(
 
 
 async def test_programs_that_nobody_calls_are_counted(
-    asker: Asker, callbacks: Callbacks, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, clock: SettableClock
 ) -> None:
     for number in range(2):
         await asker.vote(await asker.ask(request(target=number, callback_url=URL)), approves=True)
@@ -189,7 +189,7 @@ async def test_programs_that_nobody_calls_are_counted(
 
 
 async def test_program_is_told_after_the_clock_was_set_back(
-    asker: Asker, callbacks: Callbacks, program: Program, clock: SettableClock
+    asker: Asker, callbacks: DecisionCallbacks, program: Program, clock: SettableClock
 ) -> None:
     asked = await asker.ask(request(callback_url=URL))
     program.out = 1
@@ -206,4 +206,4 @@ async def test_program_is_told_after_a_start_with_an_earlier_clock(
     asked = await asker.ask(request(callback_url=URL))
     await asker.vote(asked)
     clock.advance(timedelta(hours=-1))
-    assert await Callbacks(asker.store, program.call, clock).call_due() == 1
+    assert await DecisionCallbacks(asker.store, program.call, clock).call_due() == 1

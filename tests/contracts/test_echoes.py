@@ -7,7 +7,7 @@ import pytest
 from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_KEYS, Settings
 from frontdesk.testing import SettableClock
@@ -76,7 +76,7 @@ async def refusals(asker: Asker) -> list[AuditEntry]:
 async def test_what_was_left_out_is_summed_up_when_nothing_more_comes(
     asker: Asker, clock: SettableClock
 ) -> None:
-    service = Confirmations(asker.store, Settings(), clock=clock)
+    service = ConfirmationService(asker.store, Settings(), clock=clock)
     asked = await asker.approved()
     for _ in range(3):
         await asker.redeem(asked, OTHER)

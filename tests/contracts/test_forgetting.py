@@ -10,7 +10,7 @@ from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits, steadiness
 from frontdesk.flow.confirmations import tidying
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.audit import AuditKind
@@ -61,19 +61,19 @@ async def asker(store_url: str, clock: SettableClock) -> AsyncIterator[Talker]:
 
 
 @pytest.fixture
-async def service(asker: Talker, clock: SettableClock) -> Confirmations:
+async def service(asker: Talker, clock: SettableClock) -> ConfirmationService:
     return await settled(asker.store, clock, elapsed=lambda: clock.now().timestamp())
 
 
-async def settled(store: Store, clock: SettableClock, elapsed: Elapsed) -> Confirmations:
+async def settled(store: Store, clock: SettableClock, elapsed: Elapsed) -> ConfirmationService:
     """The service, after it has run long enough to forget something."""
-    service = Confirmations(store, Settings(keep_days=KEPT), clock=clock, elapsed=elapsed)
+    service = ConfirmationService(store, Settings(keep_days=KEPT), clock=clock, elapsed=elapsed)
     await service.tidy()
     clock.advance(seconds=steadiness.FIRST_SECONDS)
     return service
 
 
-async def tidy_up(service: Confirmations) -> None:
+async def tidy_up(service: ConfirmationService) -> None:
     while await service.tidy():
         continue
 
@@ -133,7 +133,7 @@ async def test_messages_of_other_requests_stay_when_one_is_erased(asker: Talker)
 
 
 async def test_what_was_decided_long_ago_is_forgotten_with_all_that_belongs_to_it(
-    asker: Talker, service: Confirmations, clock: SettableClock, store_url: str
+    asker: Talker, service: ConfirmationService, clock: SettableClock, store_url: str
 ) -> None:
     asked = await asker.ask(
         request(target=SECRET, idempotency_key="k", callback_url="https://x.example/"), on_terms(quorum=2)
@@ -154,7 +154,7 @@ async def test_what_was_decided_long_ago_is_forgotten_with_all_that_belongs_to_i
 
 
 async def test_log_of_what_was_forgotten_stays_whole_and_says_so(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     asked = [await asker.ask(request(target=number)) for number in range(3)]
     for each in asked:
@@ -170,7 +170,7 @@ async def test_log_of_what_was_forgotten_stays_whole_and_says_so(
 
 
 async def test_what_waits_is_not_forgotten_however_old(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     asked = await asker.ask()
     clock.advance(2 * LONG_AFTER)
@@ -179,7 +179,7 @@ async def test_what_waits_is_not_forgotten_however_old(
 
 
 async def test_what_was_decided_lately_is_not_forgotten(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     old = await asker.approved(request(target="old"))
     clock.advance(days=1)
@@ -191,7 +191,7 @@ async def test_what_was_decided_lately_is_not_forgotten(
 
 
 async def test_many_are_forgotten_some_at_a_time(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     for number in range(tidying.BATCH + 1):
         await asker.ask(request(target=number, requester=f"token:{number}"), ruling(Effect.DENY))
@@ -203,7 +203,7 @@ async def test_many_are_forgotten_some_at_a_time(
 
 
 async def test_nobody_looks_again_for_what_is_old_before_a_while(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     asked = await asker.approved()
     clock.advance(LONG_AFTER - 2 * timedelta(seconds=1))
@@ -217,7 +217,7 @@ async def test_nobody_looks_again_for_what_is_old_before_a_while(
 
 
 async def test_idempotency_key_is_known_for_a_day(
-    asker: Talker, service: Confirmations, clock: SettableClock
+    asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
     keyed = request(idempotency_key="k")
     first = await asker.approved(keyed)
@@ -294,7 +294,7 @@ async def test_service_forgets_nothing_when_it_has_just_started(asker: Talker, c
     """The clock may have been wrong from the beginning, and be put right soon."""
     asked = await asker.approved()
     clock.advance(LONG_AFTER)
-    service = Confirmations(asker.store, Settings(keep_days=KEPT), clock=clock, elapsed=Uptime(clock))
+    service = ConfirmationService(asker.store, Settings(keep_days=KEPT), clock=clock, elapsed=Uptime(clock))
     await tidy_up(service)
     assert await asker.kept.find(asked.id)
     clock.advance(seconds=steadiness.FIRST_SECONDS)

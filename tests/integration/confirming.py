@@ -13,7 +13,7 @@ from frontdesk import plugins
 from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.web import ports, server
@@ -39,7 +39,7 @@ BOT, ROB = bearer("bot"), bearer("rob")
 
 class Desk(msgspec.Struct, frozen=True, kw_only=True):
     http: httpx.AsyncClient
-    service: Confirmations
+    service: ConfirmationService
     app: Any
     store: Store | None = None
     ended: Path = Path()
@@ -72,10 +72,10 @@ def credentials() -> Credentials:
 @asynccontextmanager
 async def opened_service(
     url: str, settings: Settings, clock: Clock | None
-) -> AsyncIterator[tuple[Confirmations, Store]]:
+) -> AsyncIterator[tuple[ConfirmationService, Store]]:
     store: Store = await plugins.load_store(url)(url)
     elapsed = since_boot if clock is None else lambda: clock.now().timestamp()
-    async with watching(Confirmations(store, settings, clock=clock, elapsed=elapsed)) as service:
+    async with watching(ConfirmationService(store, settings, clock=clock, elapsed=elapsed)) as service:
         try:
             yield service, store
         finally:
@@ -113,7 +113,7 @@ async def opened(
 @asynccontextmanager
 async def opened_pages(
     *,
-    service: Confirmations | None = None,
+    service: ConfirmationService | None = None,
     clock: Clock | None = None,
     known: Credentials | None = None,
     page_url: str | None = None,

@@ -17,8 +17,8 @@ from frontdesk.app import callbacks
 from frontdesk.app.confirmations import open_confirmations
 from frontdesk.contracts import channels
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, Callbacks
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, DecisionCallbacks
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import Caller, CallerKind, Settings
 from frontdesk.testing import SettableClock
@@ -189,13 +189,13 @@ async def test_call_that_cannot_be_signed_fails_until_it_is_given_up(
 
     clock, url = SettableClock(), "sqlite:///:memory:"
     store: Store = await plugins.load_store(url)(url)
-    service = Confirmations(store, Settings(callbacks=("http://127.0.0.1:9/",)), clock=clock)
+    service = ConfirmationService(store, Settings(callbacks=("http://127.0.0.1:9/",)), clock=clock)
     data = {"action": "send", "description": "Send it?", "callback_url": "http://127.0.0.1:9/"}
     asked = (await service.submit(data, AGENT)).confirmation
     await service.approve(asked.id, ANN)
     with caplog.at_level(logging.WARNING, "frontdesk"):
         async with caller(find) as opened:
-            calls = Callbacks(store, opened.call, clock)
+            calls = DecisionCallbacks(store, opened.call, clock)
             tried = 0
             for _ in range(MOST_ATTEMPTS + 3):
                 tried += await calls.call_due()

@@ -12,7 +12,7 @@ from frontdesk.confirm.steps import say
 from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Fault
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
 
@@ -36,7 +36,7 @@ class NearLog:
 
     def __init__(self, store: Store) -> None:
         self._kept = store.confirmations
-        self._service = Confirmations(store, Settings())
+        self._service = ConfirmationService(store, Settings())
 
     def pages(self) -> AsyncIterator[Sequence[Row]]:
         return audits.pages(self._kept)

@@ -11,7 +11,7 @@ from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations.callbacks import Callbacks
+from frontdesk.flow.confirmations.callbacks import DecisionCallbacks
 from frontdesk.formats import webhooks
 from frontdesk.logs import get_logger
 
@@ -58,5 +58,8 @@ async def calling(store: Store, secret: Secret | None, clock: Clock | None = Non
         yield
         return
     caller = Caller(secret, clock)
-    async with aclosing(caller), running(Callbacks(store, caller.call, clock).run(), "frontdesk-callbacks"):
+    async with (
+        aclosing(caller),
+        running(DecisionCallbacks(store, caller.call, clock).run(), "frontdesk-callbacks"),
+    ):
         yield

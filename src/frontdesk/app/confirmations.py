@@ -14,7 +14,7 @@ from frontdesk.app.opening import open_store
 from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.secrets import Secret
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
 
@@ -120,12 +120,12 @@ def store_url(db_path: str) -> str:
 @asynccontextmanager
 async def open_confirmations(
     url: str, settings: Settings, *, callback_secret: Secret | None = None, clock: Clock | None = None
-) -> AsyncIterator[Confirmations]:
+) -> AsyncIterator[ConfirmationService]:
     """The service over a store of its own, with its clock watched. StoreLocked names who has the file."""
     store = await open_store(url)
     try:
         async with (
-            watching(Confirmations(store, settings, clock=clock)) as service,
+            watching(ConfirmationService(store, settings, clock=clock)) as service,
             calling(store, callback_secret, clock),
         ):
             yield service
@@ -134,7 +134,7 @@ async def open_confirmations(
 
 
 @asynccontextmanager
-async def watching(service: Confirmations) -> AsyncIterator[Confirmations]:
+async def watching(service: ConfirmationService) -> AsyncIterator[ConfirmationService]:
     """What is due expires and escalates, for as long as the block lasts."""
     async with running(service.watch(), "frontdesk-confirmations"):
         yield service

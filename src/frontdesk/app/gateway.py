@@ -16,7 +16,7 @@ from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization
 from frontdesk.flow.confirmations.gate import Gate
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.live import Live
@@ -59,7 +59,7 @@ class Gateway:
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
         settings = confirming or confirmations.Settings()
         telling = Telling(channels_by_name, sessions.config, clock, settings.page_url)
-        service = Confirmations(sessions.store, settings, clock=clock, tell=telling)
+        service = ConfirmationService(sessions.store, settings, clock=clock, tell=telling)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
         self.parts = Parts(
             store=sessions.store,

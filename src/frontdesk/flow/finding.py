@@ -21,7 +21,7 @@ MAX_AROUND = 10
 INDEX_BATCH = 200
 
 
-class Finding(Service):
+class Finder(Service):
     async def set_title(self, session_id: str, title: str | None, viewer: Viewer) -> bool:
         """Name a session, None takes the name away; False when the viewer has no such session."""
         if await self.find_session(session_id, viewer) is None:

@@ -14,7 +14,7 @@ from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization
 from frontdesk.flow.confirmations.gate import Gate
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live
@@ -48,7 +48,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     elapsed: Elapsed
     live: Live
-    confirmations: Confirmations
+    confirmations: ConfirmationService
     telling: Telling
     gate: Gate
     refusals: Refusals

@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
-from frontdesk.flow.commands import Command, Reply, Request, Rerun, registry
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, registry
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.drafts import Draft
@@ -127,14 +127,14 @@ class RunningTurn:
     async def _obey(self, command: Command, argument: str) -> None:
         parts, source = self._parts, self.turn.source
         viewer = await parts.conversations.shown_in(source)
-        request = Request(turn=self.turn, argument=argument, viewer=viewer)
+        request = CommandRequest(turn=self.turn, argument=argument, viewer=viewer)
         try:
             await self.tenure.confirm()
             reply = await command.handle(parts, request)
         except (errors.StoreError, errors.LeaseLost):
             raise
         except errors.FrontdeskError as refusal:
-            reply = Reply(str(refusal), refused=True)
+            reply = CommandReply(str(refusal), refused=True)
         if isinstance(reply, Rerun):
             await self._answer(reply.content, reply.note)
             return

@@ -11,7 +11,7 @@ from frontdesk.model.people import Viewer
 from frontdesk.model.turns import Busy, Turn, TurnKind
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A command and who gave it."""
 
     turn: Turn
@@ -33,7 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.turn.role == Role.ADMINISTRATOR
 
 
-class Reply(msgspec.Struct, frozen=True):
+class CommandReply(msgspec.Struct, frozen=True):
     """What the caller is told."""
 
     text: str
@@ -49,7 +49,7 @@ class Rerun(msgspec.Struct, frozen=True):
     """What the caller is told before the answer."""
 
 
-Handler = Callable[[Parts, Request], Awaitable[Reply | Rerun]]
+Handler = Callable[[Parts, CommandRequest], Awaitable[CommandReply | Rerun]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

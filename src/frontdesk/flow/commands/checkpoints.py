@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model import checkpoints
 from frontdesk.model.checkpoints import Checkpoint
@@ -23,7 +23,7 @@ NONE_YET = "There are no checkpoints yet. /checkpoint makes one."
 UNKNOWN = "There is no checkpoint {name}. /rollback lists them."
 
 
-def _place(parts: Parts, request: Request) -> tuple[Snapshots, str] | None:
+def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | None:
     """The checkpoints and their directory. Everybody's turns share it, so it is the administrators'."""
     views.require_administrator(request, "looks after the working directory, which all conversations share")
     directory = parts.running.working_dir
@@ -32,29 +32,29 @@ def _place(parts: Parts, request: Request) -> tuple[Snapshots, str] | None:
     return parts.snapshots, directory
 
 
-async def checkpoint(parts: Parts, request: Request) -> Reply:
+async def checkpoint(parts: Parts, request: CommandRequest) -> CommandReply:
     place = _place(parts, request)
     if place is None:
-        return Reply(OFF)
+        return CommandReply(OFF)
     snapshots, directory = place
     first, name = views.words_of(request)
     if first.lower() == DIFF:
-        return Reply(await _compared(request, snapshots, directory, name))
+        return CommandReply(await _compared(request, snapshots, directory, name))
     session = await views.own_session(parts, request)
     label = views.argument_of(request) or LABEL
     made = await snapshots.create_checkpoint(
         directory, label, session.id if session else None, request.turn.id
     )
     if made is None:
-        return Reply(UNCHANGED)
+        return CommandReply(UNCHANGED)
     skipped = f", {views.plural(made.skipped_count, 'path')} left out" if made.skipped_count else ""
     files = views.plural(made.files, "file")
-    return Reply(
+    return CommandReply(
         f"Checkpoint {made.number} made ({files}{skipped}). To go back to it: /rollback {made.number}"
     )
 
 
-async def _compared(request: Request, snapshots: Snapshots, directory: str, name: str) -> str:
+async def _compared(request: CommandRequest, snapshots: Snapshots, directory: str, name: str) -> str:
     """What has changed since a checkpoint, the last one unless one is named."""
     if request.others_read:
         raise errors.NotAllowed(who="You", rule="what is in the files is shown in private chats alone")
@@ -82,24 +82,24 @@ def _shortened(text: str) -> list[str]:
     return [FENCE, *kept, FENCE] if kept else []
 
 
-async def rollback(parts: Parts, request: Request) -> Reply:
+async def rollback(parts: Parts, request: CommandRequest) -> CommandReply:
     place = _place(parts, request)
     if place is None:
-        return Reply(OFF)
+        return CommandReply(OFF)
     snapshots, directory = place
     kept = await snapshots.list_checkpoints(directory)
     wanted, path = views.words_of(request)
     if not wanted:
-        return Reply(await _listed(parts, request, kept))
+        return CommandReply(await _listed(parts, request, kept))
     target = checkpoints.find_named(kept, wanted)
     if target is None:
-        return Reply(UNKNOWN.format(name=views.quoted(wanted)))
+        return CommandReply(UNKNOWN.format(name=views.quoted(wanted)))
     session = await views.own_session(parts, request)
     links = {"session_id": session.id if session else None, "turn_id": request.turn.id}
-    return Reply(await _restore(snapshots, directory, target, path or None, links))
+    return CommandReply(await _restore(snapshots, directory, target, path or None, links))
 
 
-async def _listed(parts: Parts, request: Request, kept: list[Checkpoint]) -> str:
+async def _listed(parts: Parts, request: CommandRequest, kept: list[Checkpoint]) -> str:
     if not kept:
         return NONE_YET
     lines = [await _line(parts, request, each) for each in kept[:MOST_LISTED]]
@@ -110,13 +110,13 @@ async def _listed(parts: Parts, request: Request, kept: list[Checkpoint]) -> str
     return "\n".join(("The checkpoints, the newest first:", *lines, example))
 
 
-async def _line(parts: Parts, request: Request, kept: Checkpoint) -> str:
+async def _line(parts: Parts, request: CommandRequest, kept: Checkpoint) -> str:
     label = views.quoted(kept.label) if await _shows_label(parts, request, kept) else OF_ANOTHER_CHAT
     made = views.ago(kept.created_at, parts.clock.now())
     return f"{kept.number}. {label}, {made}, {views.plural(kept.files, 'file')}"
 
 
-async def _shows_label(parts: Parts, request: Request, kept: Checkpoint) -> bool:
+async def _shows_label(parts: Parts, request: CommandRequest, kept: Checkpoint) -> bool:
     """Whether the label may be read by everybody here: it was given in some conversation."""
     if not request.others_read:
         return True

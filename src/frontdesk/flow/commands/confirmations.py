@@ -3,7 +3,7 @@
 from typing import Literal
 
 from frontdesk import errors
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.service import aliases_of
 from frontdesk.model import access, people
@@ -16,23 +16,23 @@ STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
 DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
 
 
-async def approve(parts: Parts, request: Request) -> Reply:
+async def approve(parts: Parts, request: CommandRequest) -> CommandReply:
     return await _decide(parts, request, "approve")
 
 
-async def deny(parts: Parts, request: Request) -> Reply:
+async def deny(parts: Parts, request: CommandRequest) -> CommandReply:
     return await _decide(parts, request, "deny")
 
 
-async def _decide(parts: Parts, request: Request, verb: Literal["approve", "deny"]) -> Reply:
+async def _decide(parts: Parts, request: CommandRequest, verb: Literal["approve", "deny"]) -> CommandReply:
     wanted, reason = views.words_of(request)
     if not wanted:
-        return Reply(WHICH.format(usage=f"/{verb} ID [reason]"), refused=True)
+        return CommandReply(WHICH.format(usage=f"/{verb} ID [reason]"), refused=True)
     decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
     return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
 
 
-async def _caller(parts: Parts, request: Request) -> Caller:
+async def _caller(parts: Parts, request: CommandRequest) -> Caller:
     """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
     role = access.Role(request.turn.role) if request.turn.role else access.Role.USER
     source = request.turn.source
@@ -42,11 +42,11 @@ async def _caller(parts: Parts, request: Request) -> Caller:
     return Caller(id=named, kind=CallerKind.APPROVER)
 
 
-def _told(decided: Confirmation) -> Reply:
+def _told(decided: Confirmation) -> CommandReply:
     if decided.status is Status.PENDING:
         more = decided.terms.quorum - len(decided.approvals)
-        return Reply(STILL_WAITS.format(id=decided.id, more=more, so_far=len(decided.approvals)))
-    return Reply(DECIDED[decided.status].format(id=decided.id))
+        return CommandReply(STILL_WAITS.format(id=decided.id, more=more, so_far=len(decided.approvals)))
+    return CommandReply(DECIDED[decided.status].format(id=decided.id))
 
 
 COMMANDS = (

@@ -1,6 +1,6 @@
 """The command that explains the others."""
 
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model.turns import TurnKind
 
@@ -11,14 +11,14 @@ HEAD = "Just write to me. These commands are for me, not for the agent:"
 def help_on(others: tuple[Command, ...]) -> Command:
     """The command that explains these and itself."""
 
-    async def handle(_: Parts, request: Request) -> Reply:
+    async def handle(_: Parts, request: CommandRequest) -> CommandReply:
         wanted = views.argument_of(request).removeprefix("/").lower()
         found = [each for each in commands if wanted in (each.name, *each.aliases)]
         if wanted and not found:
-            return Reply(f"There is no command {views.quoted(wanted)}. /help lists those there are.")
+            return CommandReply(f"There is no command {views.quoted(wanted)}. /help lists those there are.")
         if found:
-            return Reply(_explained(found[0]))
-        return Reply("\n".join((HEAD, *(f"{_form(each)}: {each.help}" for each in commands))))
+            return CommandReply(_explained(found[0]))
+        return CommandReply("\n".join((HEAD, *(f"{_form(each)}: {each.help}" for each in commands))))
 
     command = Command(name="help", usage="[command]", handle=handle, kind=TurnKind.CONTROL, help=HELP)
     commands = (*others, command)

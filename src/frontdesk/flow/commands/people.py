@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model.access import AccessVerdict, Role
 from frontdesk.model.codes import Pairing
@@ -16,21 +16,21 @@ LINK = (
 )
 
 
-async def verdict_of(parts: Parts, request: Request) -> AccessVerdict:
+async def verdict_of(parts: Parts, request: CommandRequest) -> AccessVerdict:
     """Who gives the command, with the role that they had when it came in; a block counts at once."""
     verdict = await parts.authorization.check(request.turn.source, authenticates=True)
     return replace(verdict, role=Role(request.turn.role) if request.turn.role else None)
 
 
-async def pair(parts: Parts, request: Request) -> Reply:
+async def pair(parts: Parts, request: CommandRequest) -> CommandReply:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
     if not code:
         views.require_privacy(request, "those who wait are")
-        return Reply(_pending(await parts.authorization.pending(verdict)))
+        return CommandReply(_pending(await parts.authorization.pending(verdict)))
     grant = await parts.authorization.approve(code, verdict)
     name = f" ({views.quoted(grant.name)})" if grant.name else ""
-    return Reply(f"{views.quoted(grant.principal)}{name} is let in and can write to me now.")
+    return CommandReply(f"{views.quoted(grant.principal)}{name} is let in and can write to me now.")
 
 
 def _pending(waiting: list[Pairing]) -> str:
@@ -45,20 +45,24 @@ def _who(pairing: Pairing) -> str:
     return f"{views.quoted(pairing.principal)}{name}, until {pairing.expires_at:%H:%M} UTC"
 
 
-async def link(parts: Parts, request: Request) -> Reply:
+async def link(parts: Parts, request: CommandRequest) -> CommandReply:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
     if not code:
         shown = await parts.authorization.begin_link(request.turn.source, verdict)
-        return Reply(LINK.format(code=shown))
+        return CommandReply(LINK.format(code=shown))
     linked = await parts.authorization.link(code, verdict)
     accounts = views.plural(len(linked), "account")
-    return Reply(f"Linked: {accounts} of yours see each other's conversations now. To undo this: /unlink")
+    return CommandReply(
+        f"Linked: {accounts} of yours see each other's conversations now. To undo this: /unlink"
+    )
 
 
-async def unlink(parts: Parts, request: Request) -> Reply:
+async def unlink(parts: Parts, request: CommandRequest) -> CommandReply:
     unlinked = await parts.authorization.unlink(await verdict_of(parts, request))
-    return Reply("This account stands alone again." if unlinked else "This account is not linked. See /link")
+    return CommandReply(
+        "This account stands alone again." if unlinked else "This account is not linked. See /link"
+    )
 
 
 COMMANDS = (

@@ -5,8 +5,8 @@ import re
 
 from frontdesk.flow.commands import (
     Command,
-    Reply,
-    Request,
+    CommandReply,
+    CommandRequest,
     checkpoints,
     confirmations,
     models,
@@ -49,8 +49,8 @@ def _near_miss(name: str) -> Command | None:
         return None
     text = f"There is no /{name}. Did you mean /{near[0]}? {TO_THE_AGENT}"
 
-    async def handle(_: Parts, __: Request) -> Reply:
-        return Reply(text)
+    async def handle(_: Parts, __: CommandRequest) -> CommandReply:
+        return CommandReply(text)
 
     return Command(name=name, handle=handle, help=text, kind=TurnKind.CONTROL)
 

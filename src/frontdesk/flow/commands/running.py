@@ -5,7 +5,7 @@ from functools import partial
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import limits, notices
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
 from frontdesk.flow.notices import format_cost
 from frontdesk.flow.parts import Parts
@@ -36,17 +36,17 @@ WAITS = f"Now: your message waits: {HELD_BACK}."
 log = get_logger(__name__)
 
 
-async def stop(parts: Parts, request: Request) -> Reply:
+async def stop(parts: Parts, request: CommandRequest) -> CommandReply:
     turn = await parts.store.turns.request_stop(request.key, parts.clock.now(), partial(_tell, parts))
     if turn is None:
-        return Reply(" ".join((await _let_go(parts, request), await _waiting(parts, request))).strip())
+        return CommandReply(" ".join((await _let_go(parts, request), await _waiting(parts, request))).strip())
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
     ended = await _ends(parts, turn, seconds)
     if not ended:
         await _break_off(parts, turn)
     await parts.gate.withdraw(turn)
     text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
-    return Reply(f"{text} {await _waiting(parts, request)}".strip())
+    return CommandReply(f"{text} {await _waiting(parts, request)}".strip())
 
 
 def _tell(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
@@ -81,7 +81,7 @@ async def _break_off(parts: Parts, turn: Turn) -> None:
         log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
 
 
-async def _let_go(parts: Parts, request: Request) -> str:
+async def _let_go(parts: Parts, request: CommandRequest) -> str:
     """Nothing runs: a session that would be resumed again and again is set aside."""
     entry = await parts.conversations.get_session(request.key)
     if entry is None or not entry.resume_pending or entry.suspended:
@@ -90,7 +90,7 @@ async def _let_go(parts: Parts, request: Request) -> str:
     return LET_GO.format(resume=f"/resume {entry.session_id}")
 
 
-async def _waiting(parts: Parts, request: Request) -> str:
+async def _waiting(parts: Parts, request: CommandRequest) -> str:
     queued = _queued(await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED))
     if not queued:
         return ""
@@ -104,14 +104,14 @@ def _queued(turns: list[Turn]) -> int:
     )
 
 
-async def status(parts: Parts, request: Request) -> Reply:
+async def status(parts: Parts, request: CommandRequest) -> CommandReply:
     turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
     session = await views.own_session(parts, request)
     about = await _about(parts, request, session) if session else [views.NO_SESSION]
-    return Reply("\n".join((*about, *_work(parts, turns), *_refused(parts, request))))
+    return CommandReply("\n".join((*about, *_work(parts, turns), *_refused(parts, request))))
 
 
-def _refused(parts: Parts, request: Request) -> list[str]:
+def _refused(parts: Parts, request: CommandRequest) -> list[str]:
     """What the gateway has refused, for those who run it."""
     refusals = parts.refusals
     if not (request.administrator and refusals.counts and request.turn.source.chat_type is ChatType.DM):
@@ -120,7 +120,7 @@ def _refused(parts: Parts, request: Request) -> list[str]:
     return [f"Refused since the gateway started {views.ago(refusals.since, parts.clock.now())}: {told}"]
 
 
-async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
+async def _about(parts: Parts, request: CommandRequest, session: Session) -> list[str]:
     entry = session.entry
     title = f", {views.quoted(session.title)}" if session.title else ""
     lines = [f"Conversation: {session.id}{title}", await _messages(parts, request, session), _tokens(entry)]
@@ -131,7 +131,7 @@ async def _about(parts: Parts, request: Request, session: Session) -> list[str]:
     return [*lines, *await _outlook(parts, request, entry)]
 
 
-async def _messages(parts: Parts, request: Request, session: Session) -> str:
+async def _messages(parts: Parts, request: CommandRequest, session: Session) -> str:
     most = parts.conversations.policy_for(session.entry, request.turn.source).max_messages
     every, counted = await parts.conversations.count_messages(session), session.entry.message_count
     if not most:
@@ -148,7 +148,7 @@ def _tokens(entry: SessionEntry) -> str:
     )
 
 
-async def _outlook(parts: Parts, request: Request, entry: SessionEntry) -> list[str]:
+async def _outlook(parts: Parts, request: CommandRequest, entry: SessionEntry) -> list[str]:
     """What becomes of the session with the next message."""
     if entry.suspended:
         return ["It is set aside: your next message starts a new conversation."]
@@ -179,7 +179,7 @@ def _now(parts: Parts, turn: Turn | None) -> str:
     return f"Now: {doing}, begun {begun}{again}{stopping}. /stop ends it."
 
 
-async def usage(parts: Parts, request: Request, session: Session) -> Reply:
+async def usage(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     entry = session.entry
     policy = parts.conversations.policy_for(entry, request.turn.source)
     found = gauges(session.as_limited(), policy, parts.clock.now())
@@ -189,7 +189,7 @@ async def usage(parts: Parts, request: Request, session: Session) -> Reply:
         f"Last prompt: {entry.last_prompt_tokens:,} tokens",
         *(_used(gauge) for gauge in found),
     ]
-    return Reply("\n".join((f"Used in conversation {session.id}:", *lines)))
+    return CommandReply("\n".join((f"Used in conversation {session.id}:", *lines)))
 
 
 def _used(gauge: Gauge) -> str:
@@ -199,9 +199,9 @@ def _used(gauge: Gauge) -> str:
     )
 
 
-async def ask_for_text(_: Parts, request: Request) -> Reply:
+async def ask_for_text(_: Parts, request: CommandRequest) -> CommandReply:
     name = request.turn.text.split()[0]
-    return Reply(f"Say what for the agent: {name} and the text of a message.", refused=True)
+    return CommandReply(f"Say what for the agent: {name} and the text of a message.", refused=True)
 
 
 COMMANDS = (

@@ -1,6 +1,6 @@
 """The command that searches what was said."""
 
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
 from frontdesk.model.people import Viewer
@@ -17,22 +17,22 @@ USAGE = (
 )
 
 
-async def search(parts: Parts, request: Request) -> Reply:
+async def search(parts: Parts, request: CommandRequest) -> CommandReply:
     words, viewer = _asked(request)
     if not words:
-        return Reply(USAGE)
+        return CommandReply(USAGE)
     hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
     found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
     lines = [_line(parts, hit, tip) for hit, tip in found if tip and not views.is_forgotten(tip)]
     if not lines:
         nothing = f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
-        return Reply(views.with_offer(request, nothing))
+        return CommandReply(views.with_offer(request, nothing))
     more = "\n(There is more: add a word.)" if len(lines) > MOST_SHOWN else ""
     found_here = "\n".join(lines[:MOST_SHOWN]) + f"{more}\nTo go on with one of yours: /resume ID"
-    return Reply(views.with_offer(request, found_here))
+    return CommandReply(views.with_offer(request, found_here))
 
 
-def _asked(request: Request) -> tuple[str, Viewer]:
+def _asked(request: CommandRequest) -> tuple[str, Viewer]:
     """The words, and where they are looked for."""
     first, rest = views.words_of(request)
     if first == EVERYBODY:

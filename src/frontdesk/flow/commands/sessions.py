@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import endings, occasions
-from frontdesk.flow.commands import Command, Reply, Request, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
@@ -41,11 +41,11 @@ FORGOT = (
 )
 
 
-async def new(parts: Parts, request: Request) -> Reply:
+async def new(parts: Parts, request: CommandRequest) -> CommandReply:
     conversations = parts.conversations
     current = await views.own_session(parts, request)
     if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
-        return Reply(_begun(current.entry, None))
+        return CommandReply(_begun(current.entry, None))
     if current and not current.entry.expiry_finalized:
         await occasions.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
@@ -53,7 +53,7 @@ async def new(parts: Parts, request: Request) -> Reply:
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
         await endings.leave(parts, current.entry, EndReason.NEW)
-    return Reply(_begun(fresh, current))
+    return CommandReply(_begun(fresh, current))
 
 
 def _begun(fresh: SessionEntry, before: Session | None) -> str:
@@ -63,30 +63,30 @@ def _begun(fresh: SessionEntry, before: Session | None) -> str:
     return f"{text} The one before is kept; to get back to it: {resume_with(before)}"
 
 
-async def resume(parts: Parts, request: Request) -> Reply:
+async def resume(parts: Parts, request: CommandRequest) -> CommandReply:
     wanted = views.argument_of(request)
     if not wanted:
-        return Reply(views.with_offer(request, await _numbered_list(parts, request)))
+        return CommandReply(views.with_offer(request, await _numbered_list(parts, request)))
     current = await views.own_session(parts, request)
     number = views.number_in(wanted)
     if number and current and views.was_done_before(request, current.entry.updated_at):
-        return Reply(await _resumed(parts, current))  # the list has another order by now
+        return CommandReply(await _resumed(parts, current))  # the list has another order by now
     target = await _find(parts, request.viewer, wanted)
     if target is None:
-        return Reply(_unknown(request, quoted(wanted)))
+        return CommandReply(_unknown(request, quoted(wanted)))
     if views.is_forgotten(target):
-        return Reply(FORGOTTEN)
-    return Reply(await _go_to(parts, request, current, target))
+        return CommandReply(FORGOTTEN)
+    return CommandReply(await _go_to(parts, request, current, target))
 
 
-def _unknown(request: Request, name: str) -> str:
+def _unknown(request: CommandRequest, name: str) -> str:
     """The same where others read along, whether the caller has such a conversation in private or not."""
     if request.others_read:
         return views.with_offer(request, UNKNOWN_HERE.format(name=name))
     return UNKNOWN.format(name=name)
 
 
-async def _numbered_list(parts: Parts, request: Request) -> str:
+async def _numbered_list(parts: Parts, request: CommandRequest) -> str:
     listed = await _numbered(parts, request.viewer)
     if not listed:
         return NO_TITLES
@@ -145,7 +145,7 @@ async def _by_title(parts: Parts, viewer: Viewer, wanted: str) -> Session | None
     return None
 
 
-async def _go_to(parts: Parts, request: Request, current: Session | None, target: Session) -> str:
+async def _go_to(parts: Parts, request: CommandRequest, current: Session | None, target: Session) -> str:
     conversations, key = parts.conversations, request.key
     if current and current.id == target.id and not await _is_over(parts, request, target):
         return f"You are in {name_of(target)} already. Just go on."
@@ -168,14 +168,14 @@ async def _resumed(parts: Parts, session: Session) -> str:
     return f"You are back in {name_of(session)} ({count}). Just go on."
 
 
-async def _is_over(parts: Parts, request: Request, session: Session) -> bool:
+async def _is_over(parts: Parts, request: CommandRequest, session: Session) -> bool:
     """Whether the next message would not go on in it."""
     entry = session.entry
     due = await parts.conversations.reset_reason(entry, request.turn.source)
     return entry.suspended or session.status is SessionStatus.ENDED or due is not None
 
 
-async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -> bool:
+async def _is_busy_elsewhere(parts: Parts, request: CommandRequest, session: Session) -> bool:
     key = await parts.store.sessions.route_of(session.id)
     if key is None or key == request.key:
         return False
@@ -183,7 +183,7 @@ async def _is_busy_elsewhere(parts: Parts, request: Request, session: Session) -
     return any(turn.state in (TurnState.RUNNING, TurnState.WAITING) for turn in open_turns)
 
 
-async def list_sessions(parts: Parts, request: Request) -> Reply:
+async def list_sessions(parts: Parts, request: CommandRequest) -> CommandReply:
     everybody = views.argument_of(request) == EVERYBODY
     viewer = views.everybody(request) if everybody else request.viewer
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
@@ -191,9 +191,9 @@ async def list_sessions(parts: Parts, request: Request) -> Reply:
     shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
     lines = [await _line(parts, each, here) for each in shown if not views.is_forgotten(each)]
     if not lines:
-        return Reply(views.with_offer(request, NONE_YET))
+        return CommandReply(views.with_offer(request, NONE_YET))
     listed = "\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID"))
-    return Reply(views.with_offer(request, listed))
+    return CommandReply(views.with_offer(request, listed))
 
 
 async def _line(parts: Parts, session: Session, here: str | None) -> str:
@@ -205,11 +205,11 @@ async def _line(parts: Parts, session: Session, here: str | None) -> str:
     return ", ".join(facts) + (" (you are here)" if session.id == here else "")
 
 
-async def title(parts: Parts, request: Request, session: Session) -> Reply:
+async def title(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     wanted = views.argument_of(request)
     if not wanted:
         named = f"is called {quoted(session.title)}" if session.title else "has no title"
-        return Reply(f"This conversation {named}. To name it: /title TEXT")
+        return CommandReply(f"This conversation {named}. To name it: /title TEXT")
     named = titles.clean_title(wanted)
     try:
         await parts.conversations.set_title(session.id, named, request.viewer)
@@ -217,40 +217,40 @@ async def title(parts: Parts, request: Request, session: Session) -> Reply:
         if await parts.conversations.find_title(named, request.viewer):
             raise
         # By a conversation that is not shown here: nothing is said of it.
-        return Reply(TITLE_UNUSABLE.format(name=quoted(named)), refused=True)
-    return Reply(f"This conversation is called {quoted(named)} now. /resume finds it by that.")
+        return CommandReply(TITLE_UNUSABLE.format(name=quoted(named)), refused=True)
+    return CommandReply(f"This conversation is called {quoted(named)} now. /resume finds it by that.")
 
 
-async def branch(parts: Parts, request: Request, session: Session) -> Reply:
+async def branch(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     done = session.relation is Relation.BRANCH and views.was_done_before(request, session.entry.created_at)
     if done and session.parent_id:
-        return Reply(_branched(session.id, session.parent_id))
+        return CommandReply(_branched(session.id, session.parent_id))
     copy = await parts.conversations.branch_session(request.key)
     if copy is None:
-        return Reply(views.NO_SESSION)
+        return CommandReply(views.NO_SESSION)
     await endings.leave(parts, session.entry, EndReason.BRANCH)
-    return Reply(_branched(copy.session_id, session.id))
+    return CommandReply(_branched(copy.session_id, session.id))
 
 
 def _branched(copy: str, original: str) -> str:
     return f"You go on in a copy ({copy}). The original stays as it is; to get back to it: /resume {original}"
 
 
-async def forget(parts: Parts, request: Request) -> Reply:
+async def forget(parts: Parts, request: CommandRequest) -> CommandReply:
     session = await views.own_session(parts, request)
     if session is None:
         known = await parts.store.sessions.current(request.key)
         done = known is not None and views.is_forgotten(known)
-        return Reply(FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION)
+        return CommandReply(FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION)
     if views.argument_of(request).lower() != CONFIRMATION:
-        return Reply(ASK_FORGET.format(name=name_of(session)))
+        return CommandReply(ASK_FORGET.format(name=name_of(session)))
     conversations = parts.conversations
     if session.status is SessionStatus.ENDED:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
     await endings.leave(parts, session.entry, EndReason.FORGOTTEN)
-    return Reply(FORGOT)
+    return CommandReply(FORGOT)
 
 
 COMMANDS = (

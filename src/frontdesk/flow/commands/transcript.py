@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.flow import endings, handover
-from frontdesk.flow.commands import Command, Reply, Request, Rerun, views
+from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, views
 from frontdesk.flow.drafts import SUMMARY
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
@@ -44,12 +44,12 @@ COMPRESSED = (
 LEFT_OUT = "(The beginning is left out: a reply holds the newest {most:,} characters.)"
 
 
-async def retry(parts: Parts, request: Request, session: Session) -> Reply | Rerun:
+async def retry(parts: Parts, request: CommandRequest, session: Session) -> CommandReply | Rerun:
     begun_in = request.turn.session_id
     if begun_in:  # an attempt before this one has taken the message back and said it again
         content = _last_request(await parts.conversations.load_transcript(begun_in))
     elif session.entry.suspended:
-        return Reply(SET_ASIDE.format(resume=views.resume_with(session)))
+        return CommandReply(SET_ASIDE.format(resume=views.resume_with(session)))
     else:
         content = await _take_back(parts, request, session)
         await parts.conversations.clear_resume_pending(request.key)  # it goes on by this, however late
@@ -58,25 +58,25 @@ async def retry(parts: Parts, request: Request, session: Session) -> Reply | Rer
     before = await views.rotated_from(parts, request, session)
     content = _last_request(await parts.conversations.load_transcript(before.id)) if before else None
     if before is None or content is None:
-        return Reply(f"{NOTHING_SAID} There is nothing to retry.")
+        return CommandReply(f"{NOTHING_SAID} There is nothing to retry.")
     note = ASKED_ANEW.format(resume=views.resume_with(before))
     return Rerun(_unsigned(parts, request, content), note)
 
 
-def _unsigned(parts: Parts, request: Request, content: Content) -> Content:
+def _unsigned(parts: Parts, request: CommandRequest, content: Content) -> Content:
     return _unnamed(content) if parts.conversations.is_shared(request.turn.source) else content
 
 
-async def _nothing_said(parts: Parts, request: Request, session: Session, what: str) -> Reply:
+async def _nothing_said(parts: Parts, request: CommandRequest, session: Session, what: str) -> CommandReply:
     """Nothing can be done here; where what was meant is, when the conversation has rotated."""
     before = await views.rotated_from(parts, request, session)
     if before is None:
-        return Reply(f"{NOTHING_SAID} There is nothing to {what}.")
+        return CommandReply(f"{NOTHING_SAID} There is nothing to {what}.")
     told = ROTATED.format(id=before.id, resume=views.resume_with(before))
-    return Reply(f"{told}, then /{what}.")
+    return CommandReply(f"{told}, then /{what}.")
 
 
-async def _take_back(parts: Parts, request: Request, session: Session) -> Content | None:
+async def _take_back(parts: Parts, request: CommandRequest, session: Session) -> Content | None:
     """Rewind the last turn; what its message was."""
     before = await _undone_before(parts, request, session)
     if before:
@@ -87,7 +87,7 @@ async def _take_back(parts: Parts, request: Request, session: Session) -> Conten
     return content if rewound else None
 
 
-async def _undone_before(parts: Parts, request: Request, session: Session) -> Revision | None:
+async def _undone_before(parts: Parts, request: CommandRequest, session: Session) -> Revision | None:
     """What an earlier attempt at this command has taken back."""
     revisions = await parts.conversations.list_revisions(session.id)
     last = max(revisions, key=lambda revision: revision.number, default=None)
@@ -107,18 +107,18 @@ def _unnamed(content: Content) -> Content:
     return content[1:] if named else content
 
 
-async def undo(parts: Parts, request: Request, session: Session) -> Reply:
+async def undo(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     wanted = _count(views.argument_of(request))
     before = await _undone_before(parts, request, session)
     if before:
         rows = await parts.conversations.load_transcript(session.id, revision=before.number)
         requests = [row for row in rows if calls.is_request(row)]
         text = messages.text_of(requests[0]) if requests else ""
-        return Reply(_undone(len(requests), len(rows), text))
+        return CommandReply(_undone(len(requests), len(rows), text))
     rewound = await parts.conversations.rewind_session(session.id, wanted)
     if rewound is None:
         return await _nothing_said(parts, request, session, "undo")
-    return Reply(_undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"]))
+    return CommandReply(_undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"]))
 
 
 def _count(argument: str) -> int:
@@ -134,33 +134,33 @@ def _undone(turns: int, rows: int, text: str) -> str:
     return f"{taken}, from {views.quoted(text)} on. To bring it back: /redo"
 
 
-async def redo(parts: Parts, request: Request, session: Session) -> Reply:
+async def redo(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     if views.was_done_before(request, session.entry.updated_at):
-        return Reply("It is back.")
+        return CommandReply("It is back.")
     brought = await parts.conversations.redo_session(session.id)
     if brought is None:
-        return Reply(NOTHING_UNDONE)
-    return Reply(f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on.")
+        return CommandReply(NOTHING_UNDONE)
+    return CommandReply(f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on.")
 
 
-async def compress(parts: Parts, request: Request, session: Session) -> Reply:
+async def compress(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     done = session.relation is Relation.COMPRESSED
     if done and views.was_done_before(request, session.entry.created_at):
-        return Reply("Compressed. Just go on.")
+        return CommandReply("Compressed. Just go on.")
     transcript = await parts.conversations.load_transcript(session.id)
     old, kept = _divided(transcript)
     if len(old) < FEWEST_COMPRESSED:
         count = views.plural(len(transcript), "message")
-        return Reply(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
+        return CommandReply(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
     shorter = [handover.handover_message(handover.make_handover(old, _summary(old))), *kept]
     after = await parts.conversations.compress_session(request.key, shorter)
     if after is None:
-        return Reply(views.NO_SESSION)
+        return CommandReply(views.NO_SESSION)
     if session.title:
         await parts.conversations.set_title(after.session_id, session.title, request.viewer)
     await endings.leave(parts, session.entry, EndReason.COMPRESSED)
     gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
-    return Reply(COMPRESSED.format(gone=gone, kept=rest))
+    return CommandReply(COMPRESSED.format(gone=gone, kept=rest))
 
 
 def _divided(transcript: list[Plain]) -> tuple[list[Plain], list[Plain]]:
@@ -177,16 +177,16 @@ def _summary(transcript: Sequence[Plain]) -> str | None:
     return str(last["content"]) if last.get("kind") == SUMMARY else None
 
 
-async def export(parts: Parts, request: Request, session: Session) -> Reply:
+async def export(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
     transcript = await _with_ancestors(parts, request, session)
     blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
     if not blocks:
         return await _nothing_said(parts, request, session, "export")
     begun = f"Session {session.id}, begun {session.entry.created_at:%Y-%m-%d}"
-    return Reply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
+    return CommandReply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
 
 
-async def _with_ancestors(parts: Parts, request: Request, session: Session) -> list[Plain]:
+async def _with_ancestors(parts: Parts, request: CommandRequest, session: Session) -> list[Plain]:
     """What was said in it and in those that were compressed into it, as far as that is shown here."""
     if not request.others_read:
         return await parts.conversations.load_transcript(session.id, include_ancestors=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from frontdesk import errors
-from frontdesk.flow.commands import Handler, Reply, Request, Rerun
+from frontdesk.flow.commands import CommandReply, CommandRequest, Handler, Rerun
 from frontdesk.flow.notices import format_duration
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
@@ -23,10 +23,10 @@ ONLY_THIS_CHAT = (
 )
 NO_SESSION = "There is no conversation of yours here yet. Say something, and there is one."
 
-SessionHandler = Callable[[Parts, Request, Session], Awaitable[Reply | Rerun]]
+SessionHandler = Callable[[Parts, CommandRequest, Session], Awaitable[CommandReply | Rerun]]
 
 
-async def own_session(parts: Parts, request: Request) -> Session | None:
+async def own_session(parts: Parts, request: CommandRequest) -> Session | None:
     """The conversation's session, when the caller may see it and a message would go on in it."""
     entry = await parts.conversations.get_session(request.key)
     if entry is None:
@@ -43,7 +43,7 @@ def is_forgotten(session: Session) -> bool:
     return session.status is SessionStatus.ENDED and session.reopening is Reopening.NEVER
 
 
-async def rotated_from(parts: Parts, request: Request, session: Session) -> Session | None:
+async def rotated_from(parts: Parts, request: CommandRequest, session: Session) -> Session | None:
     """The session before this one, when it ended by itself and the caller may see it: to people it is all one
     conversation."""
     before = session.parent_id if session.relation is Relation.RESET else None
@@ -54,14 +54,14 @@ async def rotated_from(parts: Parts, request: Request, session: Session) -> Sess
 def with_session(handle: SessionHandler) -> Handler:
     """A command that is about the conversation's session, and says so where there is none."""
 
-    async def find_first(parts: Parts, request: Request) -> Reply | Rerun:
+    async def find_first(parts: Parts, request: CommandRequest) -> CommandReply | Rerun:
         session = await own_session(parts, request)
-        return await handle(parts, request, session) if session else Reply(NO_SESSION)
+        return await handle(parts, request, session) if session else CommandReply(NO_SESSION)
 
     return find_first
 
 
-def argument_of(request: Request) -> str:
+def argument_of(request: CommandRequest) -> str:
     """What follows the command, when it is no longer than anything we ask for."""
     if len(request.argument) > MAX_ARGUMENT_CHARACTERS:
         why = f"it is longer than {MAX_ARGUMENT_CHARACTERS} characters"
@@ -69,7 +69,7 @@ def argument_of(request: Request) -> str:
     return request.argument
 
 
-def words_of(request: Request) -> tuple[str, str]:
+def words_of(request: CommandRequest) -> tuple[str, str]:
     """The first word that follows the command, and the rest."""
     first, *rest = argument_of(request).split(maxsplit=1) or [""]
     return first, rest[0] if rest else ""
@@ -80,7 +80,7 @@ def number_in(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= MAX_NUMBER_DIGITS else None
 
 
-def was_done_before(request: Request, at: datetime) -> bool:
+def was_done_before(request: CommandRequest, at: datetime) -> bool:
     """Whether what happened then was an earlier attempt at this very command, cut short after it.
 
     Nothing else changes a conversation while one of its commands is under way.
@@ -114,24 +114,24 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def require_administrator(request: Request, what: str) -> None:
+def require_administrator(request: CommandRequest, what: str) -> None:
     if not request.administrator:
         raise errors.NotAllowed(who="You", rule=f"only an administrator {what}")
 
 
-def everybody(request: Request) -> Viewer:
+def everybody(request: CommandRequest) -> Viewer:
     """The view of an administrator who asks for everybody's conversations, in private."""
     require_administrator(request, "sees everybody's conversations")
     require_privacy(request, "everybody's conversations are")
     return Viewer.everything()
 
 
-def require_privacy(request: Request, what: str) -> None:
+def require_privacy(request: CommandRequest, what: str) -> None:
     """Refuse what is nobody's business but the caller's where others read along."""
     if request.others_read:
         raise errors.NotAllowed(who="You", rule=f"{what} shown in private chats alone")
 
 
-def with_offer(request: Request, text: str) -> str:
+def with_offer(request: CommandRequest, text: str) -> str:
     """What is shown, and where others read along, where to ask for the rest."""
     return f"{text}\n{ONLY_THIS_CHAT}" if request.others_read else text

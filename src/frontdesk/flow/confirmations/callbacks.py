@@ -27,7 +27,7 @@ Call = Callable[[str, str, bytes], Awaitable[bool]]
 log = get_logger(__name__)
 
 
-class Callbacks:
+class DecisionCallbacks:
     def __init__(self, store: Store, call: Call, clock: Clock | None = None) -> None:
         self._store = store
         self._call = call

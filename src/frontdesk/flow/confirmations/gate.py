@@ -7,7 +7,7 @@ from functools import partial
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.store import Store
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.service import aliases_of
 from frontdesk.formats import canonical
@@ -31,7 +31,7 @@ Lend = Callable[[], AbstractContextManager[None]]
 
 
 class Gate:
-    def __init__(self, service: Confirmations, telling: Telling, store: Store, clock: Clock) -> None:
+    def __init__(self, service: ConfirmationService, telling: Telling, store: Store, clock: Clock) -> None:
         self._service = service
         self._telling = telling
         self._store = store

@@ -63,7 +63,7 @@ def no_one(_: Confirmation) -> Sequence[Delivery]:
     return ()
 
 
-class Confirmations:
+class ConfirmationService:
     def __init__(
         self,
         store: Store,

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk.contracts.clock import Clock
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import routes
 from frontdesk.web.confirmations import browsers, openapi, table
@@ -49,7 +49,7 @@ class Application:
 
 
 def make_app(
-    service: Confirmations,
+    service: ConfirmationService,
     credentials: Credentials,
     *,
     bound_to: str,
@@ -67,7 +67,7 @@ def make_app(
 
 
 def make_page_app(
-    service: Confirmations,
+    service: ConfirmationService,
     credentials: Credentials,
     link_key: bytes,
     ended: Path,

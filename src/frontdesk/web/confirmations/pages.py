@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.formats import actions, links
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
@@ -90,7 +90,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page_routes(
-    service: Confirmations,
+    service: ConfirmationService,
     credentials: Credentials,
     link_key: bytes,
     ended: Path,
@@ -120,7 +120,7 @@ def page_routes(
 class Pages:
     def __init__(
         self,
-        service: Confirmations,
+        service: ConfirmationService,
         credentials: Credentials,
         sessions: Sessions,
         following: Streams,

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from frontdesk import errors
 from frontdesk.app.confirmations import Keys
 from frontdesk.config.confirm import OWNER, TokenHolders
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Application, Credentials, make_app, make_page_app
@@ -55,7 +55,7 @@ class Owned:
 
 @asynccontextmanager
 async def serving_owner(
-    service: Confirmations,
+    service: ConfirmationService,
     credentials: Credentials,
     socket: Path,
     *,
@@ -94,7 +94,7 @@ async def serving_port(app: Application, host: str, port: int) -> AsyncIterator[
 
 @asynccontextmanager
 async def serving_alone(
-    service: Confirmations,
+    service: ConfirmationService,
     keys: Keys,
     people: TokenHolders,
     *,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from frontdesk import errors
-from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS, Confirmations
+from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS, ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.model import audit
 from frontdesk.model.confirmations import Confirmation
@@ -43,7 +43,7 @@ def waiting_seconds(prefer: str) -> int | None:
 
 
 class Streams:
-    def __init__(self, service: Confirmations, *, quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(self, service: ConfirmationService, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._service = service
         self._quiet_seconds = quiet_seconds
         self._closing = asyncio.Event()

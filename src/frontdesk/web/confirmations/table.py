@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from frontdesk import errors
-from frontdesk.flow.confirmations.service import Confirmations
+from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import Caller
 from frontdesk.web import bodies, problems
@@ -38,7 +38,7 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 class Desk(msgspec.Struct, frozen=True, kw_only=True):
     """What calls are answered with."""
 
-    service: Confirmations
+    service: ConfirmationService
     streams: Streams
     page_url: str | None = None
     """Where the pages for people are."""
