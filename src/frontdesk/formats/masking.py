@@ -116,8 +116,8 @@ _SHAPES = (
     _shape("://", r"[^\s/?#@:]*+:(?P<password>[^\s/?#@`|;&<>()]++)@", after="[:]"),
     _shape("://", r"(?P<token>[^\s/?#@:`|;&<>()]{20,}+)@", after="[:]"),
 )
-_TELEGRAM = re.compile(r":(?<=[0-9]{8}:)(?P<bot>[\w-]{35})(?![\w-])", re.ASCII)
-_DISCORD = re.compile(r"[MNO](?<![\w-][MNO])[\w-]{23,}+\.[\w-]{6}\.[\w-]{27,}+", re.ASCII)
+_NUMBERED_BOT = re.compile(r":(?<=[0-9]{8}:)(?P<bot>[\w-]{35})(?![\w-])", re.ASCII)
+_DOTTED_BOT = re.compile(r"[MNO](?<![\w-][MNO])[\w-]{23,}+\.[\w-]{6}\.[\w-]{27,}+", re.ASCII)
 
 
 class Partly(msgspec.Struct, frozen=True):
@@ -354,7 +354,7 @@ def _shaped(text: str) -> Iterator[Span]:
             if found and (opening == _KEY_OPENING or _may_hide(text, found.span(found.lastgroup or 0))):
                 yield found.span(found.lastgroup or 0)
             start = text.find(opening, found.end() if found else start + 1)
-    for shape in (_TELEGRAM, _DISCORD):
+    for shape in (_NUMBERED_BOT, _DOTTED_BOT):
         yield from (found.span(found.lastgroup or 0) for found in shape.finditer(text))
 
 

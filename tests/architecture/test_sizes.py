@@ -1,0 +1,33 @@
+"""Files and functions that can be read in one go."""
+
+import ast
+
+from tests.architecture import source
+
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
+LONG = {"config/table.py", "errors.py"}
+"""The table of settings and the tree of errors."""
+NOT_YET = {
+    "contracts/store.py",
+    "flow/confirmations/service.py",
+    "flow/sessions.py",
+    "snapshots/checkpoints.py",
+    "stores/transcripts.py",
+    "stores/turns.py",
+    "testing/channels.py",
+}
+
+
+def test_files_are_short() -> None:
+    assert {path for path in source.files() if source.length_of(path) > MOST_LINES} == LONG | NOT_YET
+
+
+def test_functions_are_short() -> None:
+    functions = {
+        f"{path}:{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, tree in source.files().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert [name for name, lines in functions.items() if lines > MOST_LINES_OF_A_FUNCTION] == []
