@@ -64,8 +64,9 @@ class BareEngine:
     async def _ask(self, link: Any, statement: Statement) -> list[Row]:
         if statement is DURABLE:
             return []
-        query = self._queries[statement.name]
-        records = await link.fetch(query.sql, *query.arguments(statement.values))
+        name, values = statement
+        query = self._queries[name]
+        records = await link.fetch(query.sql, *query.arguments(values))
         numbered = "AS xid" in query.sql
         return [tuple(record)[:-1] if numbered else tuple(record) for record in records]
 

@@ -16,7 +16,7 @@ from frontdesk import errors
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.transactions import adapt
 from frontdesk.stores.sql import load_queries
-from frontdesk.stores.work import DURABLE, Work, row, run
+from frontdesk.stores.work import DURABLE, Work, first
 from tests.integration.engines import opened
 from tests.integration.proxy import proxied
 
@@ -42,17 +42,17 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 def put(key: str, value: str) -> Work[str]:
-    yield from run("learn_alias", identifier=key, canonical=value)
+    yield "learn_alias", {"identifier": key, "canonical": value}
     return value
 
 
 def get(key: str) -> Work[str | None]:
-    found = yield from row("canonical", identifier=key)
+    found = first((yield "canonical", {"identifier": key}))
     return found[0] if found else None
 
 
 def lock(key: str) -> Work[None]:
-    yield from run("lock_key", key=key)
+    yield "lock_key", {"key": key}
 
 
 async def holds(connection: asyncpg.Connection, key: str) -> None:
@@ -79,8 +79,8 @@ async def test_written_work_is_read_back(url: str) -> None:
 
 async def test_rows_are_plain_tuples_without_the_transaction_number(url: str) -> None:
     def learn() -> Work[Any]:
-        return (yield from row("learn_alias", identifier="a", canonical="b")), (
-            yield from row("canonical", identifier="a")
+        return (first((yield "learn_alias", {"identifier": "a", "canonical": "b"}))), (
+            first((yield "canonical", {"identifier": "a"}))
         )
 
     async with opened(url) as engine:
@@ -172,9 +172,9 @@ async def test_unique_violation_in_a_race_is_run_again_and_sees_the_other(url: s
 
     def insert_once() -> Work[tuple[int, bool]]:
         number = next(attempts)
-        known = yield from row("titled", owner="me", title_key="x")
+        known = first((yield "titled", {"owner": "me", "title_key": "x"}))
         if known is None:
-            yield from run("set_title", session_id="mine", title="X", title_key="x")
+            yield "set_title", {"session_id": "mine", "title": "X", "title_key": "x"}
         return number, known is None
 
     async with opened(url) as engine, connected(url) as other:

@@ -13,7 +13,7 @@ import pytest
 from frontdesk import errors
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import Work, row, run
+from frontdesk.stores.work import Work, first
 from frontdesk.testing import postgres
 from tests.integration.engines import opened
 
@@ -59,11 +59,11 @@ async def tables(url: str) -> list[tuple[str, int]]:
 
 
 def put(key: str, value: str) -> Work[None]:
-    yield from run("learn_alias", identifier=key, canonical=value)
+    yield "learn_alias", {"identifier": key, "canonical": value}
 
 
 def get(key: str) -> Work[str | None]:
-    found = yield from row("canonical", identifier=key)
+    found = first((yield "canonical", {"identifier": key}))
     return found[0] if found else None
 
 

@@ -14,7 +14,7 @@ import pytest
 from frontdesk.stores.postgres import links, open_store, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import Work, row, run
+from frontdesk.stores.work import Work, first
 from tests.integration.engines import opened
 from tests.integration.proxy import Proxy, proxied
 
@@ -48,15 +48,15 @@ class Sleeper:
         self._proxy.hearing.set()
 
     def write(self, key: str, value: str) -> Work[str]:
-        yield from run("lock_key", key="door")
+        yield "lock_key", {"key": "door"}
         self.stand_still()
-        yield from run("learn_alias", identifier=key, canonical=value)
+        yield "learn_alias", {"identifier": key, "canonical": value}
         return value
 
     def read_much(self) -> Work[int]:
-        yield from run("lock_key", key="door")
+        yield "lock_key", {"key": "door"}
         self.stand_still()
-        found = yield from row("session_locked", session_id="much")
+        found = first((yield "session_locked", {"session_id": "much"}))
         return max(len(value) for value in found or () if isinstance(value, bytes))
 
 
@@ -71,12 +71,12 @@ async def sleeping(url: str) -> AsyncIterator[Sleeper]:
 
 
 def pass_door() -> Work[str]:
-    yield from run("lock_key", key="door")
+    yield "lock_key", {"key": "door"}
     return "passed"
 
 
 def get(key: str) -> Work[str | None]:
-    found = yield from row("canonical", identifier=key)
+    found = first((yield "canonical", {"identifier": key}))
     return found[0] if found else None
 
 
@@ -150,10 +150,10 @@ async def test_work_of_a_node_that_was_too_busy_is_done_again_unnoticed(url: str
 
     def think() -> Work[str]:
         runs.append("run")
-        yield from run("learn_alias", identifier="a", canonical=str(len(runs)))
+        yield "learn_alias", {"identifier": "a", "canonical": str(len(runs))}
         if len(runs) <= slow_times:
             time.sleep(STALL_SECONDS)  # nothing else gets to run, as when the machine is busy
-        yield from run("learn_alias", identifier="b", canonical=str(len(runs)))
+        yield "learn_alias", {"identifier": "b", "canonical": str(len(runs))}
         return str(len(runs))
 
     async with opened(url) as engine:
@@ -169,7 +169,7 @@ async def locked(url: str) -> AsyncIterator[Callable[[], object]]:
         gate, has_it = asyncio.Event(), asyncio.Event()
 
         def keep() -> Work[None]:
-            yield from run("lock_key", key="door")
+            yield "lock_key", {"key": "door"}
             has_it.set()
             while not gate.is_set():
                 yield from get("a")

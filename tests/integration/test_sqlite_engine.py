@@ -13,7 +13,7 @@ from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.posts import KEPT_SECONDS
-from frontdesk.stores.work import Row, Work, rows, run
+from frontdesk.stores.work import Row, Work, rows
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def wait_for(door: threading.Event) -> Work[None]:
 
 
 def note_lane() -> Work[None]:
-    yield from run("line_up", lane="turn:here", kind="turn", due_at=0)
+    yield "line_up", {"lane": "turn:here", "kind": "turn", "due_at": 0}
 
 
 async def held_up(engine: SqliteEngine, door: threading.Event) -> "asyncio.Task[None]":

@@ -17,7 +17,7 @@ from frontdesk.stores.lanes import fence, line_up, tell_turn, unlined
 from frontdesk.stores.mail import read_turn
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.sessions import leave, many, one, point, route_of
-from frontdesk.stores.work import Engine, Work, row, rows, run
+from frontdesk.stores.work import Engine, Work
 
 PAUSE = timedelta(seconds=3)
 """Before a turn that ran under the old name goes on: by then whoever ran it has let go of it."""
@@ -52,7 +52,7 @@ class Aliases:
 def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
     known = {}
     for identifier in identifiers:
-        steps = yield from rows("canonical", identifier=identifier)
+        steps = yield "canonical", {"identifier": identifier}
         table = {name: following for following, name in steps}
         person = whatsapp.canonical_whatsapp_identifier(identifier, table)
         if person != identifier:
@@ -61,18 +61,18 @@ def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
 
 
 def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime) -> Work[bool]:
-    yield from run("lock_key", key="aliases")  # of two that are learned at once, the second sees the first
+    yield "lock_key", {"key": "aliases"}  # of two that are learned at once, the second sees the first
     known = yield from _canonical([identifier, person])
     canonical = known.get(person, person)
     if known.get(identifier, identifier) == canonical:
         return False
     if identifier in known:  # a name that moves to another person takes nothing of the first along
-        yield from run("learn_alias", identifier=identifier, canonical=canonical)
+        yield "learn_alias", {"identifier": identifier, "canonical": canonical}
         return True
-    names = [identifier, *(name for (name,) in (yield from rows("names_of", canonical=identifier)))]
-    others = [name for (name,) in (yield from rows("names_of", canonical=canonical))]
+    names = [identifier, *(name for (name,) in (yield "names_of", {"canonical": identifier}))]
+    others = [name for (name,) in (yield "names_of", {"canonical": canonical})]
     for name in names:
-        yield from run("learn_alias", identifier=name, canonical=canonical)
+        yield "learn_alias", {"identifier": name, "canonical": canonical}
     table = dict.fromkeys([*names, *others], canonical)
     yield from _move_turns(table, readdress, now)
     for name in names:
@@ -87,7 +87,7 @@ def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]
     moving = [turn for turn in waiting if readdress(turn.source, table) not in (None, turn.session_key)]
     for lane in sorted({_lane(turn, turn.session_key) for turn in moving}):
         # The lane is locked first: whoever claims a turn of it has done so, or will find it moved.
-        yield from rows("lock_lane", lane=lane)
+        yield "lock_lane", {"lane": lane}
         for turn in (yield from _turns("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
             key = readdress(turn.source, table)
             if key is not None:
@@ -96,7 +96,7 @@ def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]
 
 
 def _turns(query: str, **values: object) -> Work[list[Turn]]:
-    turns = map(read_turn, (yield from rows(query, **values)))
+    turns = map(read_turn, (yield query, values))
     return [turn for turn in turns if turn is not None]
 
 
@@ -109,9 +109,9 @@ def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:
     if turn.state is not TurnState.QUEUED:
         due_at = now + PAUSE
         values = {"due_at": to_micros(due_at), "interrupted_at": to_micros(now), "error": None}
-        yield from run("requeue_turn", turn_id=turn.id, uncounted=1, doubted=0, **values)
+        yield "requeue_turn", {"turn_id": turn.id, "uncounted": 1, "doubted": 0, **values}
         yield from tell_turn(turn, TurnState.QUEUED, now)
-    yield from run("readdress_turn", turn_id=turn.id, session_key=key, lane=lane)
+    yield "readdress_turn", {"turn_id": turn.id, "session_key": key, "lane": lane}
     yield from line_up(lane, due_at)
     yield from unlined(lane)
 
@@ -120,9 +120,9 @@ def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> W
     for session in (yield from many("sessions_of_whatsapp", name=old)):
         key, owner, peer = rename(session, table)
         route = yield from route_of(session.id)
-        if session.title and (yield from row("titled", owner=owner, title_key=title_key(session.title))):
-            yield from run("set_title", session_id=session.id, title=None, title_key=None)
-        yield from run("rename_session", session_id=session.id, session_key=key, owner=owner, peer=peer)
+        if session.title and (yield "titled", {"owner": owner, "title_key": title_key(session.title)}):
+            yield "set_title", {"session_id": session.id, "title": None, "title_key": None}
+        yield "rename_session", {"session_id": session.id, "session_key": key, "owner": owner, "peer": peer}
         yield from search.reindex_session(session.id)
         if route is None or route == key:
             continue
@@ -131,5 +131,5 @@ def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> W
             yield from leave(rival, EndReason.CLOSED, now)
             yield from point(key, session)
         else:
-            yield from run("drop_route_to", session_id=session.id)
+            yield "drop_route_to", {"session_id": session.id}
             yield from leave(session, EndReason.CLOSED, now)

@@ -12,7 +12,7 @@ from frontdesk.model.turns import Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import deliveries
 from frontdesk.stores.lanes import line_up, tell_turn, unlined
 from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
-from frontdesk.stores.work import Mergeable, Work, row, rows, run
+from frontdesk.stores.work import Mergeable, Work, first
 
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
@@ -33,16 +33,16 @@ def lane_of(turn: Turn) -> str:
 def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     values = turn_row(turn, lane)
     held = yield from line_up(lane, turn.received_at)
-    ((queued, known),) = yield from rows("before_turn", **values)
+    ((queued, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
     running = (yield from find_turn("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    inserted = yield from row("insert_turn", **values, steers=int(admission.steers))
+    inserted = first((yield "insert_turn", {**values, "steers": int(admission.steers)}))
     if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
     if admission.interrupts and running:
-        yield from rows("request_stop", turn_id=running.id)
+        yield "request_stop", {"turn_id": running.id}
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
@@ -65,13 +65,13 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
     The database does this in few long steps. While it does, the event loop has the interpreter.
     """
     fitting, bodies = _rows_of(arrivals)
-    ((last, others),) = yield from rows("not_at_rest", turns=_json(fitting.values()))
+    ((last, others),) = yield "not_at_rest", {"turns": _json(fitting.values())}
     places = list(fitting)
     for index in msgspec.json.decode(others):
         del fitting[places[index]]
-    yield from run("add_turns", turns=_json(fitting.values()), bodies=bodies, last=last)
-    yield from run("line_up_turns", last=last, kind=str(lanes.LaneKind.TURN))
-    yield from run("tell_turns", last=last, kind=str(feed.FeedKind.TURN))
+    yield "add_turns", {"turns": _json(fitting.values()), "bodies": bodies, "last": last}
+    yield "line_up_turns", {"last": last, "kind": str(lanes.LaneKind.TURN)}
+    yield "tell_turns", {"last": last, "kind": str(feed.FeedKind.TURN)}
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
         accepted[place] = Accepted(turn=_numbered(arrivals[place][0], number))

@@ -5,7 +5,7 @@ from functools import partial
 
 from frontdesk.model.audit import AuditEntry, Row, chained
 from frontdesk.stores import work
-from frontdesk.stores.work import Engine, Work
+from frontdesk.stores.work import Engine, Work, first
 
 LOCK = "audit"
 
@@ -18,17 +18,19 @@ def append(*entries: AuditEntry) -> Work[None]:
     """
     if not entries:
         return
-    yield from work.run("lock_key", key=LOCK)
-    found = yield from work.row("audit_newest", limit=1)
+    yield "lock_key", {"key": LOCK}
+    found = first((yield "audit_newest", {"limit": 1}))
     last = read_row(found) if found else None
     for entry in entries:
         last = chained(entry, last)
-        yield from work.run(
+        yield (
             "append_audit",
-            number=last.number,
-            body=last.body,
-            previous=bytes.fromhex(last.previous),
-            hash=bytes.fromhex(last.hash),
+            {
+                "number": last.number,
+                "body": last.body,
+                "previous": bytes.fromhex(last.previous),
+                "hash": bytes.fromhex(last.hash),
+            },
         )
 
 

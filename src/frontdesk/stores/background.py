@@ -32,12 +32,14 @@ class BackgroundWork:
 
 
 def _begin(work: BackgroundTask) -> Work[None]:
-    yield from run(
+    yield (
         "begin_background",
-        session_key=work.session_key,
-        name=clean(work.name),
-        begun_at=to_micros(work.begun_at),
-        until=to_micros(work.until),
+        {
+            "session_key": work.session_key,
+            "name": clean(work.name),
+            "begun_at": to_micros(work.begun_at),
+            "until": to_micros(work.until),
+        },
     )
 
 

@@ -12,7 +12,7 @@ from frontdesk.stores.bells import Bells
 from frontdesk.stores.lanes import claim, free, hold, line_up, tell, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, delivery_row, read_delivery
 from frontdesk.stores.rows import clean, maybe_micros, maybe_time, to_micros
-from frontdesk.stores.work import Engine, Work, row, rows, run
+from frontdesk.stores.work import Engine, Work, first, row, rows
 
 LOCKED_AT_ONCE = 100
 NODE_GONE = "the node that was sending it is gone"
@@ -55,8 +55,8 @@ class Deliveries:
 
     async def bring_forward(self, late: Sequence[Delivery], now: datetime) -> None:
         by_lane = sorted(late, key=lambda delivery: delivery.lane)
-        for first in range(0, len(by_lane), LOCKED_AT_ONCE):
-            await self._engine.write(partial(_bring_forward, by_lane[first : first + LOCKED_AT_ONCE], now))
+        for start in range(0, len(by_lane), LOCKED_AT_ONCE):
+            await self._engine.write(partial(_bring_forward, by_lane[start : start + LOCKED_AT_ONCE], now))
         self._bells.ring(Topic.DELIVERIES)
 
     async def collect(self, delivery_ids: Sequence[str], now: datetime) -> int:
@@ -86,7 +86,7 @@ class Deliveries:
 
 def add(deliveries: Sequence[Delivery]) -> Work[None]:
     for delivery in deliveries:
-        fresh = yield from row("insert_delivery", **delivery_row(delivery))
+        fresh = first((yield "insert_delivery", delivery_row(delivery)))
         if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
 
@@ -113,18 +113,20 @@ def _claim(node: int, limit: int, now: datetime, lease_seconds: float) -> Work[l
 
 def _take_first(lane: str) -> Work[Delivery | None]:
     """The first delivery of a lane; one that cannot be read is given up on the way."""
-    while found := (yield from row("begin_send", lane=lane)):
+    while found := (first((yield "begin_send", {"lane": lane}))):
         delivery = read_delivery(found)
         if delivery is not None:
             return delivery
-        yield from run(
+        yield (
             "settle_delivery",
-            delivery_id=found[1],
-            state=str(DeliveryState.DEAD),
-            due_at=None,
-            sent_at=None,
-            error=UNREADABLE_ROW,
-            platform_message_id=None,
+            {
+                "delivery_id": found[1],
+                "state": str(DeliveryState.DEAD),
+                "due_at": None,
+                "sent_at": None,
+                "error": UNREADABLE_ROW,
+                "platform_message_id": None,
+            },
         )
     return None
 
@@ -136,14 +138,16 @@ def _settle(claim: DeliveryClaim, settlement: Settlement, now: datetime) -> Work
 
 
 def _settle_row(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
-    yield from run(
+    yield (
         "settle_delivery",
-        delivery_id=delivery.id,
-        state=str(settlement.state),
-        due_at=maybe_micros(settlement.retry_at),
-        sent_at=to_micros(now) if settlement.state is DeliveryState.SENT else None,
-        error=clean(settlement.error),
-        platform_message_id=clean(settlement.platform_message_id),
+        {
+            "delivery_id": delivery.id,
+            "state": str(settlement.state),
+            "due_at": maybe_micros(settlement.retry_at),
+            "sent_at": to_micros(now) if settlement.state is DeliveryState.SENT else None,
+            "error": clean(settlement.error),
+            "platform_message_id": clean(settlement.platform_message_id),
+        },
     )
     yield from _tell(delivery, settlement.state, now)
 
@@ -161,32 +165,32 @@ def _tell(delivery: Delivery, state: DeliveryState, now: datetime) -> Work[None]
 
 
 def _find(delivery_id: str) -> Work[Delivery | None]:
-    found = yield from row("delivery", delivery_id=delivery_id)
+    found = first((yield "delivery", {"delivery_id": delivery_id}))
     return read_delivery(found) if found else None
 
 
 def _many(query: str, **values: Any) -> Work[list[Delivery]]:
-    deliveries = map(read_delivery, (yield from rows(query, **values)))
+    deliveries = map(read_delivery, (yield query, values))
     return [delivery for delivery in deliveries if delivery is not None]
 
 
 def _bring_forward(late: Sequence[Delivery], now: datetime) -> Work[None]:
     for delivery in late:
-        yield from row("lock_lane", lane=delivery.lane)  # before the delivery, as whoever settles does
-        if (yield from row("bring_forward", delivery_id=delivery.id, now=to_micros(now))):
+        yield "lock_lane", {"lane": delivery.lane}  # before the delivery, as whoever settles does
+        if (yield "bring_forward", {"delivery_id": delivery.id, "now": to_micros(now)}):
             yield from unlined(delivery.lane)
 
 
 def _collect(delivery_ids: Sequence[str], now: datetime) -> Work[int]:
     collected = 0
     for delivery_id in delivery_ids:
-        found = yield from row("collect_delivery", delivery_id=delivery_id, now=to_micros(now))
+        found = first((yield "collect_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}))
         collected += found is not None
     return collected
 
 
 def _revive(delivery_id: str, now: datetime) -> Work[bool]:
-    found = yield from row("revive_delivery", delivery_id=delivery_id, now=to_micros(now))
+    found = first((yield "revive_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}))
     if found is None:
         return False
     if lanes.kind_of(found[0]) is not lanes.LaneKind.BOX:

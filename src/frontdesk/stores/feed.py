@@ -5,7 +5,7 @@ from functools import partial
 
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, first, rows, run
 
 
 class Feed:
@@ -24,7 +24,7 @@ class Feed:
 
 
 def _end() -> Work[FeedPosition]:
-    found = yield from row("feed_end")
+    found = first((yield "feed_end", {}))
     return FeedPosition(*found) if found else FeedPosition()
 
 

@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.model import feed, lanes
 from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, row, rows, run
+from frontdesk.stores.work import Work, first
 
 NEXT = {
     lanes.LaneKind.TURN: "next_queued",
@@ -19,28 +19,28 @@ NEXT = {
 def line_up(lane: str, due_at: datetime) -> Work[bool]:
     """Something waits in the lane; whether somebody works on the lane already."""
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at)}
-    found = yield from row("line_up", **values)
+    found = first((yield "line_up", values))
     return found is not None and found[0] is not None
 
 
 def unlined(lane: str) -> Work[None]:
     """Nothing was added to the lane after all."""
     due_at = yield from next_due(lane)
-    yield from run("move_due", lane=lane, due_at=due_at)
+    yield "move_due", {"lane": lane, "due_at": due_at}
 
 
 def claim(
     kind: lanes.LaneKind, node: int, limit: int, now: datetime, lease_seconds: float
 ) -> Work[list[lanes.Lease]]:
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
-    found = yield from rows("claim_lanes", lease_micros=_micros(lease_seconds), **values)
+    found = yield "claim_lanes", {"lease_micros": _micros(lease_seconds), **values}
     return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
 
 
 def hold(lease: lanes.Lease) -> Work[None]:
     """Go on only while the lease holds; until the transaction ends nobody can take it."""
     values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
-    if (yield from row("hold_lane", **values)) is None:
+    if not (yield "hold_lane", values):
         raise errors.LeaseLost(lane=lease.lane)
 
 
@@ -49,7 +49,7 @@ def renew(leases: Sequence[lanes.Lease], lease_seconds: float) -> Work[set[lanes
     held = set()
     for lease in sorted(leases, key=lambda lease: lease.lane):
         values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
-        if (yield from row("renew_lease", lease_micros=_micros(lease_seconds), **values)):
+        if (yield "renew_lease", {"lease_micros": _micros(lease_seconds), **values}):
             held.add(lease)
     return held
 
@@ -61,18 +61,18 @@ def _micros(seconds: float) -> int:
 def free(lane: str) -> Work[bool]:
     """Let go of a lane; whether something waits in it."""
     due_at = yield from next_due(lane)
-    yield from run("free_lane", lane=lane, due_at=due_at)
+    yield "free_lane", {"lane": lane, "due_at": due_at}
     return due_at is not None
 
 
 def fence(lane: str) -> Work[None]:
     """Take a lane from its holder, whose writes are refused from now on."""
     due_at = yield from next_due(lane)
-    yield from run("fence_lane", lane=lane, due_at=due_at)
+    yield "fence_lane", {"lane": lane, "due_at": due_at}
 
 
 def next_due(lane: str) -> Work[int | None]:
-    found = yield from row(NEXT[lanes.kind_of(lane)], lane=lane)
+    found = first((yield NEXT[lanes.kind_of(lane)], {"lane": lane}))
     return found[0] if found else None
 
 
@@ -89,7 +89,7 @@ def tell(
     """Write into the feed, in the same transaction as what it tells of."""
     values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
     told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
-    yield from run("tell_feed", **values, **told)
+    yield "tell_feed", {**values, **told}
 
 
 def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:

@@ -12,7 +12,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.rows import from_micros, maybe_time, to_micros
-from frontdesk.stores.work import Row, Work, row
+from frontdesk.stores.work import Row, Work, first
 
 UNREADABLE_ROW = "its row cannot be read"
 SENSELESS = (*UNREADABLE, ValueError, TypeError, OverflowError)
@@ -73,7 +73,7 @@ def turn_facts(turn: Turn, lane: str) -> dict[str, Any]:
 
 
 def find_turn(query: str, **values: Any) -> Work[Turn | None]:
-    found = yield from row(query, **values)
+    found = first((yield query, values))
     return read_turn(found) if found else None
 
 

@@ -8,7 +8,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
 from frontdesk.stores.rows import from_micros, maybe_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, first
 
 log = get_logger(__name__)
 
@@ -83,65 +83,67 @@ def _read_grant(found: Row) -> Grant | None:
 
 
 def _grant_of(principal: str) -> Work[Grant | None]:
-    found = yield from row("grant_of", principal=principal)
+    found = first((yield "grant_of", {"principal": principal}))
     return _read_grant(found) if found else None
 
 
 def _list_grants(limit: int) -> Work[list[Grant]]:
-    found = yield from rows("list_grants", limit=limit)
+    found = yield "list_grants", {"limit": limit}
     return [grant for grant in map(_read_grant, found) if grant]
 
 
 def _grant(grant: Grant) -> Work[None]:
     """Let somebody in; a code they were shown cannot change that any more."""
     yield from _put_grant(grant)
-    yield from run("drop_pairings_of", principal=grant.principal)
+    yield "drop_pairings_of", {"principal": grant.principal}
 
 
 def _put_grant(grant: Grant) -> Work[None]:
-    yield from run(
+    yield (
         "put_grant",
-        principal=grant.principal,
-        platform=grant.platform,
-        role=str(grant.role),
-        granted_at=to_micros(grant.granted_at),
-        granted_by=grant.granted_by,
-        name=grant.name,
+        {
+            "principal": grant.principal,
+            "platform": grant.platform,
+            "role": str(grant.role),
+            "granted_at": to_micros(grant.granted_at),
+            "granted_by": grant.granted_by,
+            "name": grant.name,
+        },
     )
 
 
 def _revoke(principal: str) -> Work[bool]:
     """Nothing is left for whoever has this id next."""
     yield from _unlink(principal)
-    found = yield from row("drop_grant", principal=principal)
-    yield from run("drop_pairings_of", principal=principal)
+    found = first((yield "drop_grant", {"principal": principal}))
+    yield "drop_pairings_of", {"principal": principal}
     return found is not None
 
 
 def _answer_stranger(
     principal: str, platform: str, now: datetime, offer: tuple[codes.Pairing, codes.Seal] | None
 ) -> Work[codes.Meeting]:
-    yield from run("lock_key", key=f"people:{platform}")
+    yield "lock_key", {"key": f"people:{platform}"}
     since = to_micros(now - codes.ANSWER_EVERY)
-    yield from run("forget_strangers", platform=platform, since=since)
-    if (yield from row("stranger", principal=principal, since=since)):
+    yield "forget_strangers", {"platform": platform, "since": since}
+    if (yield "stranger", {"principal": principal, "since": since}):
         return codes.Meeting.SILENT
     if (yield from _count("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
         return codes.Meeting.SILENT
-    yield from run("put_stranger", principal=principal, platform=platform, now=to_micros(now))
+    yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
     if offer and (yield from _put_pairing(*offer, now)):
         return codes.Meeting.OFFERED
     return codes.Meeting.ANSWERED
 
 
 def _begin_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
-    yield from run("lock_key", key=f"people:{pairing.platform}")
+    yield "lock_key", {"key": f"people:{pairing.platform}"}
     return (yield from _put_pairing(pairing, seal, now))
 
 
 def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
     """Keep the code, unless too many people of the platform wait to be let in; its lock is held."""
-    yield from run("drop_expired", platform=pairing.platform, now=to_micros(now))
+    yield "drop_expired", {"platform": pairing.platform, "now": to_micros(now)}
     values = {
         "kind": str(pairing.kind),
         "principal": pairing.principal,
@@ -150,25 +152,27 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
     pending = yield from _count("count_pending", **values, now=to_micros(now))
     if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
         return False
-    yield from run(
+    yield (
         "put_pairing",
-        **values,
-        created_at=to_micros(pairing.created_at),
-        expires_at=to_micros(pairing.expires_at),
-        name=pairing.name,
-        salt=seal.salt,
-        digest=seal.digest,
+        {
+            **values,
+            "created_at": to_micros(pairing.created_at),
+            "expires_at": to_micros(pairing.expires_at),
+            "name": pairing.name,
+            "salt": seal.salt,
+            "digest": seal.digest,
+        },
     )
     return True
 
 
 def _count(query: str, **values: Any) -> Work[int]:
-    found = yield from rows(query, **values)
+    found = yield query, values
     return int(found[0][0])
 
 
 def _pending_pairings(now: datetime) -> Work[list[codes.Pairing]]:
-    found = yield from rows("pending_pairings", kind=str(codes.CodeKind.PAIR), now=to_micros(now))
+    found = yield "pending_pairings", {"kind": str(codes.CodeKind.PAIR), "now": to_micros(now)}
     return [_read_pairing(each) for each in found]
 
 
@@ -202,7 +206,7 @@ def _approve(code: str, role: Role, place: str, by: str, now: datetime) -> Work[
 
 def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
     """Use the code up, if it waits; a wrong one is counted, and after too many nobody looks for a while."""
-    yield from run("lock_key", key=f"codes:{place}")
+    yield "lock_key", {"key": f"codes:{place}"}
     lockout = yield from _lockout(place, now)
     if lockout.holds(now):
         return codes.Trial(locked_until=lockout.locked_until)
@@ -215,17 +219,17 @@ def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Wor
 
 def _take(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Pairing | None]:
     """The code's row, taken; nobody takes their own."""
-    waiting = yield from rows("pending_pairings", kind=str(kind), now=to_micros(now))
+    waiting = yield "pending_pairings", {"kind": str(kind), "now": to_micros(now)}
     fitting = [each for each in waiting if codes.Seal(*map(bytes, each[-2:])).fits(code)]
     for each in (each for each in fitting if each[1] != place):
         values = {"kind": str(kind), "principal": each[1], "digest": each[-1]}
-        if (yield from row("take_pairing", **values, now=to_micros(now))):
+        if (yield "take_pairing", {**values, "now": to_micros(now)}):
             return _read_pairing(each)
     return None
 
 
 def _lockout(place: str, now: datetime) -> Work[codes.Lockout]:
-    found = yield from row("lockout", place=place)
+    found = first((yield "lockout", {"place": place}))
     if found is None:
         return codes.Lockout(since=now)
     failures, since, until = found
@@ -234,17 +238,19 @@ def _lockout(place: str, now: datetime) -> Work[codes.Lockout]:
 
 
 def _put_lockout(place: str, lockout: codes.Lockout) -> Work[None]:
-    yield from run(
+    yield (
         "put_lockout",
-        place=place,
-        failures=lockout.failures,
-        since=to_micros(lockout.since),
-        locked_until=maybe_micros(lockout.locked_until),
+        {
+            "place": place,
+            "failures": lockout.failures,
+            "since": to_micros(lockout.since),
+            "locked_until": maybe_micros(lockout.locked_until),
+        },
     )
 
 
 def _link(code: str, principal: str, person: str, now: datetime) -> Work[codes.Trial]:
-    yield from run("lock_key", key="links")
+    yield "lock_key", {"key": "links"}
     trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
     if trial.pairing:
         yield from _make_one(trial.pairing.principal, principal, person)
@@ -253,46 +259,46 @@ def _link(code: str, principal: str, person: str, now: datetime) -> Work[codes.T
 
 def _make_one(one: str, other: str, person: str) -> Work[None]:
     """Both are the same person, and so is everybody they were linked to."""
-    known = yield from row("person_of", principal=one)
+    known = first((yield "person_of", {"principal": one}))
     person = known[0] if known else person
-    before = yield from row("person_of", principal=other)
+    before = first((yield "person_of", {"principal": other}))
     if before:
-        yield from run("merge_people", person=person, old=before[0])
+        yield "merge_people", {"person": person, "old": before[0]}
     for principal in (one, other):
-        yield from run("put_link", principal=principal, person=person)
+        yield "put_link", {"principal": principal, "person": person}
 
 
 def _unlink(principal: str) -> Work[bool]:
-    yield from run("lock_key", key="links")
-    found = yield from row("drop_link", principal=principal)
+    yield "lock_key", {"key": "links"}
+    found = first((yield "drop_link", {"principal": principal}))
     if found:
-        yield from run("drop_last_link", person=found[0])
+        yield "drop_last_link", {"person": found[0]}
     return found is not None
 
 
 def rename_whatsapp(name: str, person: str) -> Work[None]:
     """What somebody was granted, linked to and shown under one name is theirs under the other."""
-    yield from run("lock_key", key="links")
-    for (old,) in (yield from rows("principals_of_whatsapp", name=name)):
+    yield "lock_key", {"key": "links"}
+    for (old,) in (yield "principals_of_whatsapp", {"name": name}):
         principal = f"{old.rpartition(':')[0]}:{person}"
         yield from _rename_grant(old, principal)
         yield from _rename_link(old, principal)
-        yield from run("rename_pairings", principal=principal, old=old)
-        yield from run("drop_pairings_of", principal=old)
+        yield "rename_pairings", {"principal": principal, "old": old}
+        yield "drop_pairings_of", {"principal": old}
 
 
 def _rename_grant(old: str, principal: str) -> Work[None]:
     """The greater of two roles stays."""
     here = yield from _grant_of(principal)
     there = yield from _grant_of(old)
-    yield from run("drop_grant", principal=old)
+    yield "drop_grant", {"principal": old}
     if there and not (here and here.role.covers(there.role)):
         yield from _put_grant(there.under(principal))
 
 
 def _rename_link(old: str, principal: str) -> Work[None]:
-    if found := (yield from row("drop_link", principal=old)):
-        known = yield from row("person_of", principal=principal)
+    if found := (first((yield "drop_link", {"principal": old}))):
+        known = first((yield "person_of", {"principal": principal}))
         if known:
-            yield from run("merge_people", person=found[0], old=known[0])
-        yield from run("put_link", principal=principal, person=found[0])
+            yield "merge_people", {"person": found[0], "old": known[0]}
+        yield "put_link", {"principal": principal, "person": found[0]}

@@ -17,7 +17,7 @@ from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.stores.bodies import read_bodies, read_body
 from frontdesk.stores.dialects import DIALECTS, Dialect
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, first
 
 log = get_logger(__name__)
 
@@ -89,14 +89,14 @@ def reindex_session(session_id: str) -> Work[None]:
     """Index a session's messages again, after it was given to another owner in the same transaction."""
     dialect, _, _ = yield from _lock()
     after = -1
-    while batch := (yield from rows("session_texts", session_id=session_id, after=after, limit=SESSION_ROWS)):
+    while batch := (yield "session_texts", {"session_id": session_id, "after": after, "limit": SESSION_ROWS}):
         yield from _insert(dialect, batch)
         after = batch[-1][3]
 
 
 def _lock() -> Work[tuple[Dialect, int, int]]:
     """Keep other nodes from the index; how far it is, and how far it can get now."""
-    found = yield from row("lock_index")
+    found = first((yield "lock_index", {}))
     assert found is not None, "there is one index"
     name, up_to, ceiling = found
     return DIALECTS[name], up_to, ceiling
@@ -105,14 +105,14 @@ def _lock() -> Work[tuple[Dialect, int, int]]:
 def _catch_up(goal: int, limit: int) -> Work[Batch]:
     dialect, up_to, ceiling = yield from _lock()
     if up_to > ceiling:
-        yield from run("restart_index")
-    ((waiting, size),) = yield from rows("backlog", goal=goal, limit=limit)
-    batch = yield from rows("unindexed", goal=goal, limit=_fitting(waiting, size))
+        yield "restart_index", {}
+    ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
+    batch = yield "unindexed", {"goal": goal, "limit": _fitting(waiting, size)}
     yield from _insert(dialect, batch)
     complete = len(batch) == waiting < limit
     mark = min(goal if complete else batch[-1][3], ceiling)
     if mark > up_to or up_to > ceiling:
-        yield from run("advance_index", mark=mark)
+        yield "advance_index", {"mark": mark}
     return Batch(len(batch), complete)
 
 
@@ -127,7 +127,7 @@ def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
         documents = [
             (each[0], *dialect.document(each[1], text)) for each, text in zip(batch, texts, strict=True)
         ]
-        yield from run("insert_words", rows=msgspec.json.encode(documents).decode())
+        yield "insert_words", {"rows": msgspec.json.encode(documents).decode()}
 
 
 def _texts(batch: list[Row]) -> list[str]:
@@ -138,12 +138,12 @@ def _texts(batch: list[Row]) -> list[str]:
 
 def _clear() -> Work[None]:
     yield from _lock()
-    yield from run("clear_words")
-    yield from run("restart_index")
+    yield "clear_words", {}
+    yield "restart_index", {}
 
 
 def _search(viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
-    state = yield from row("index_state", goal=goal)
+    state = first((yield "index_state", {"goal": goal}))
     assert state is not None, "there is one index"
     name, goal, behind, newest = state
     if behind:
@@ -151,7 +151,7 @@ def _search(viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] 
     if not viewer.administrator and not viewer.owners:
         return []
     seqs = yield from _best(DIALECTS[name], viewer, search, newest)
-    excerpts = yield from rows("excerpts", seqs=seqs, around=min(max(search.around, 0), MAX_AROUND))
+    excerpts = yield "excerpts", {"seqs": seqs, "around": min(max(search.around, 0), MAX_AROUND)}
     return _hits(seqs, excerpts, search)
 
 
@@ -171,11 +171,11 @@ def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work
     if share >= LEAST_SHARE or not filtered:
         among = match if share >= LEAST_SHARE else scoped
         wanted = math.ceil(SPARE_CANDIDATES * limit / max(share, LEAST_SHARE))
-        found = yield from rows("best_matches", match=match, among=among, limit=wanted)
-        passed = yield from rows("visible", seqs=[seq for (seq,) in found], **filters)
+        found = yield "best_matches", {"match": match, "among": among, "limit": wanted}
+        passed = yield "visible", {"seqs": [seq for (seq,) in found], **filters}
         if len(passed) == limit or len(found) < wanted:
             return [seq for (seq,) in passed]
-    found = yield from rows("all_matches", match=match, among=scoped, **filters)
+    found = yield "all_matches", {"match": match, "among": scoped, **filters}
     return [seq for (seq,) in found]
 
 
@@ -184,7 +184,7 @@ def _share(filters: dict[str, Any], newest: int) -> Work[float]:
     if newest < SAMPLED_FROM_ROWS:
         return 0.0
     sample = [newest * (2 * number + 1) // (2 * SAMPLES) for number in range(SAMPLES)]
-    passed = yield from rows("visible", seqs=sample, **filters | {"limit": SAMPLES})
+    passed = yield "visible", {"seqs": sample, **filters | {"limit": SAMPLES}}
     return len(passed) / SAMPLES
 
 

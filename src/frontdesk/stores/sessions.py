@@ -24,7 +24,7 @@ from frontdesk.stores.rows import (
     usage_values,
     write_details,
 )
-from frontdesk.stores.work import DURABLE, Engine, Work, row, rows, run
+from frontdesk.stores.work import DURABLE, Engine, Work, first
 
 EVER = 2**62
 ID_ATTEMPTS = 8
@@ -126,12 +126,12 @@ class Sessions:
 
 
 def one(query: str, **values: Any) -> Work[Session | None]:
-    found = yield from row(query, **values)
+    found = first((yield query, values))
     return read_session(found) if found else None
 
 
 def many(query: str, **values: Any) -> Work[list[Session]]:
-    found = yield from rows(query, **values)
+    found = yield query, values
     sessions = (read_session(each) for each in found)
     return [session for session in sessions if session is not None]
 
@@ -145,7 +145,7 @@ def settle(
     target: str | None = None,
 ) -> Work[moves.Settled]:
     """Decide about a key's current session and carry the decision out."""
-    yield from run("lock_key", key=key)
+    yield "lock_key", {"key": key}
     current = yield from _current_tip(key)
     other = None
     if target is not None:
@@ -218,16 +218,16 @@ def _carry_out(
 
 
 def _touch(session: Session, now: datetime) -> Work[None]:
-    yield from run("touch_session", session_id=session.id, now=to_micros(now))
+    yield "touch_session", {"session_id": session.id, "now": to_micros(now)}
     if to_minute(now) != to_minute(session.entry.updated_at):
-        yield from run("move_forward", session_id=session.id, active_minute=to_minute(now))
+        yield "move_forward", {"session_id": session.id, "active_minute": to_minute(now)}
 
 
 def _change(move: moves.Change) -> Work[Session]:
-    yield from run("update_session", **changed_row(move.session))
+    yield "update_session", changed_row(move.session)
     if not move.fresh_allowance:
         return move.session
-    ((counted_from,),) = yield from rows("fresh_allowance", session_id=move.session.id)
+    ((counted_from,),) = yield "fresh_allowance", {"session_id": move.session.id}
     return replace(move.session.changed(message_count=0), counted_from=counted_from)
 
 
@@ -259,41 +259,43 @@ def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[Non
     if current is None:
         return
     if current.status is SessionStatus.OPEN:
-        yield from run("end_session", session_id=current.id, reason=str(reason), now=to_micros(now))
+        yield "end_session", {"session_id": current.id, "reason": str(reason), "now": to_micros(now)}
     elif current.reason is EndReason.CLOSED:
-        yield from run("update_session", **changed_row(replace(current, end_reason=str(reason))))
+        yield "update_session", changed_row(replace(current, end_reason=str(reason)))
 
 
 def _insert(session: Session, new_id: NewId) -> Work[Session]:
     for _ in range(ID_ATTEMPTS):
-        if (yield from row("insert_session", **new_row(session))):
+        if (yield "insert_session", new_row(session)):
             return session
         session = session.changed(session_id=new_id())
     raise errors.StoreFailed(path=session.entry.session_key, why="no free session id")
 
 
 def point(key: str, session: Session) -> Work[None]:
-    yield from run("drop_route_to", session_id=session.id)
-    yield from run("point_route", key=key, session_id=session.id)
+    yield "drop_route_to", {"session_id": session.id}
+    yield "point_route", {"key": key, "session_id": session.id}
 
 
 def route_of(session_id: str) -> Work[str | None]:
-    found = yield from row("route_of", session_id=session_id)
+    found = first((yield "route_of", {"session_id": session_id}))
     return found[0] if found else None
 
 
 def _end(session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
-    found = yield from row("end_session", session_id=session_id, reason=str(reason), now=to_micros(now))
+    found = first(
+        (yield "end_session", {"session_id": session_id, "reason": str(reason), "now": to_micros(now)})
+    )
     return found is not None
 
 
 def _finalize(session_id: str) -> Work[bool]:
-    return (yield from row("finalize_session", session_id=session_id)) is not None
+    return bool((yield "finalize_session", {"session_id": session_id}))
 
 
 def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
     values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
-    found = yield from row("add_usage", **values, **usage_values(usage))
+    found = first((yield "add_usage", {**values, **usage_values(usage)}))
     return found is not None
 
 
@@ -305,7 +307,7 @@ def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]
 
 
 def _count(at_most: int) -> Work[int]:
-    found = yield from rows("count_sessions", limit=at_most)
+    found = yield "count_sessions", {"limit": at_most}
     return int(found[0][0])
 
 
@@ -314,23 +316,23 @@ def _mark_recent(since: datetime, reason: str, now: datetime) -> Work[int]:
     recent = yield from many("recent_sessions", **values)
     for session in recent:
         details = write_details(session.changed(resume_reason=reason))
-        yield from run("mark_recent", session_id=session.id, now=to_micros(now), details=details)
+        yield "mark_recent", {"session_id": session.id, "now": to_micros(now), "details": details}
     return len(recent)
 
 
 def _stale_keys(before: datetime) -> Work[list[str]]:
     values = {"before": to_micros(before), "before_minute": to_minute(before)}
-    found = yield from rows("stale_keys", **values)
+    found = yield "stale_keys", values
     return [key for (key,) in found if keys.is_safe_key(key)]
 
 
 def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:
-    yield from run("lock_key", key=key)
+    yield "lock_key", {"key": key}
     session = yield from _current(key)
     if session is None or session.entry.suspended or session.entry.updated_at >= before:
         return False
     yield from leave(session, EndReason.PRUNED, now)
-    yield from run("drop_route_to", session_id=session.id)
+    yield "drop_route_to", {"session_id": session.id}
     return True
 
 
@@ -341,7 +343,7 @@ def _set_title(session_id: str, title: str | None) -> Work[bool]:
     if title is not None:
         yield from _make_room(session, title)
     values = {"title": title, "title_key": None if title is None else title_key(title)}
-    yield from run("set_title", session_id=session_id, **values)
+    yield "set_title", {"session_id": session_id, **values}
     return True
 
 
@@ -353,7 +355,7 @@ def _make_room(session: Session, title: str) -> Work[None]:
     tip = yield from _walk(holder)
     if tip.id != session.id:
         raise errors.TitleTaken(title=title)
-    yield from run("set_title", session_id=holder.id, title=None, title_key=None)
+    yield "set_title", {"session_id": holder.id, "title": None, "title_key": None}
 
 
 def _find_title(viewer: Viewer, title: str) -> Work[Session | None]:

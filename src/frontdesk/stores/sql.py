@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from operator import itemgetter
@@ -19,7 +19,7 @@ class Query(NamedTuple):
     sql: str
     parameters: tuple[str, ...]
     purpose: str
-    arguments: Callable[[dict[str, Any]], Row]
+    arguments: Callable[[Mapping[str, Any]], Row]
     """The values of the parameters, in their order."""
 
 
@@ -72,11 +72,11 @@ def _query(body: str, comment: str, numbered: str) -> Query:
     return Query(sql, tuple(parameters), purpose, _picking(parameters, lists_as_json="json_each(" in sql))
 
 
-def _picking(parameters: Sequence[str], lists_as_json: bool) -> Callable[[dict[str, Any]], Row]:
+def _picking(parameters: Sequence[str], lists_as_json: bool) -> Callable[[Mapping[str, Any]], Row]:
     if len(parameters) > 1 and not lists_as_json:
         return itemgetter(*parameters)
 
-    def pick(values: dict[str, Any]) -> Row:
+    def pick(values: Mapping[str, Any]) -> Row:
         arguments = tuple([values[name] for name in parameters])
         if not lists_as_json:
             return arguments

@@ -15,7 +15,7 @@ from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
 from frontdesk.stores.bodies import UNREADABLE, read_bodies, read_body
 from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, first, rows
 
 TAIL_ROWS = 64
 HEAD_COLUMNS = 7
@@ -125,7 +125,7 @@ def append(
 
 
 def _head(session_id: str) -> Work[Head | None]:
-    found = yield from row("transcript_head", session_id=session_id)
+    found = first((yield "transcript_head", {"session_id": session_id}))
     if found is None:
         return None
     position, calls, *rest = found[:HEAD_COLUMNS]
@@ -187,7 +187,7 @@ def _stored(session_id: str, session_key: str, message: Message) -> Work[bool]:
 
 
 def _exists(query: str, values: dict[str, Any]) -> Work[bool]:
-    return (yield from row(query, **values)) is not None
+    return bool((yield query, values))
 
 
 def _with_closings(
@@ -220,39 +220,41 @@ def _advance(
         "open_calls": _write_calls(calls),
     }
     if usage is None:
-        yield from run("advance_transcript", **values)
+        yield "advance_transcript", values
     else:
-        yield from run("advance_transcript_with_usage", **values, **usage_values(usage))
+        yield "advance_transcript_with_usage", {**values, **usage_values(usage)}
     if to_minute(now) != head.active_minute:
-        yield from run("move_forward", session_id=session_id, active_minute=to_minute(now))
+        yield "move_forward", {"session_id": session_id, "active_minute": to_minute(now)}
 
 
 def _insert(session_id: str, head: Head, added: list[Message], now: datetime) -> Work[None]:
     created_at = to_micros(now)
     for position, message in enumerate(added, head.next_position):
         platform_id = message.platform_message_id
-        yield from run(
+        yield (
             "insert_message",
-            session_id=session_id,
-            position=position,
-            role=str(message.role),
-            created_at=created_at,
-            platform_message_id=None if platform_id is None else encode_part(platform_id),
-            source_key=None if platform_id is None else message.source_key or head.session_key,
-            turn_id=message.turn_id,
-            turn_position=message.turn_position,
-            body=message.body,
+            {
+                "session_id": session_id,
+                "position": position,
+                "role": str(message.role),
+                "created_at": created_at,
+                "platform_message_id": None if platform_id is None else encode_part(platform_id),
+                "source_key": None if platform_id is None else message.source_key or head.session_key,
+                "turn_id": message.turn_id,
+                "turn_position": message.turn_position,
+                "body": message.body,
+            },
         )
 
 
 def _load(session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
     if revision is not None:
-        found = yield from rows("hidden_bodies", session_id=session_id, revision=revision)
+        found = yield "hidden_bodies", {"session_id": session_id, "revision": revision}
         return [body for (body,) in found]
     chain = (yield from _lineage(session_id)) if ancestors else [session_id]
     bodies: list[bytes] = []
     for each in chain:
-        found = yield from rows("live_bodies", session_id=each)
+        found = yield "live_bodies", {"session_id": each}
         bodies.extend([body for (body,) in found])
     return bodies
 
@@ -261,7 +263,7 @@ def _load_timed(session_id: str, ancestors: bool) -> Work[list[Row]]:
     chain = (yield from _lineage(session_id)) if ancestors else [session_id]
     found: list[Row] = []
     for each in chain:
-        found += yield from rows("live_rows", session_id=each)
+        found += yield "live_rows", {"session_id": each}
     return found
 
 
@@ -269,7 +271,7 @@ def _lineage(session_id: str) -> Work[list[str]]:
     """The sessions that were compressed into this one, the oldest first, and itself."""
     chain = [session_id]
     while True:
-        found = yield from row("compressed_parent", session_id=chain[-1])
+        found = first((yield "compressed_parent", {"session_id": chain[-1]}))
         if found is None or found[0] in chain:
             return chain[::-1]
         chain.append(found[0])
@@ -281,7 +283,7 @@ def _rewrite(session_id: str, messages: Sequence[Message], now: datetime) -> Wor
         return False
     revision = head.revision + 1
     kept = yield from _with_sources(session_id, messages)
-    yield from rows("hide_from", session_id=session_id, position=0, revision=revision)
+    yield "hide_from", {"session_id": session_id, "position": 0, "revision": revision}
     yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
     fresh = yield from _fresh(session_id, head.session_key, kept)
     added, calls = _with_closings(fresh, ())
@@ -296,7 +298,7 @@ def _with_sources(session_id: str, messages: Sequence[Message]) -> Work[list[Mes
     """The messages, those that the session has with the conversation each came from: the same id in two chats
     is two messages."""
     known: dict[str, list[tuple[bytes, str]]] = {}
-    for platform_id, body, source_key in (yield from rows("live_sources", session_id=session_id)):
+    for platform_id, body, source_key in (yield "live_sources", {"session_id": session_id}):
         known.setdefault(platform_id, []).append((bytes(body), source_key))
     return [_claim_source(message, known) for message in messages]
 
@@ -319,7 +321,7 @@ def _rewind(session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
         return None
     position, body = users[-1]
     revision = head.revision + 1
-    hidden = yield from rows("hide_from", session_id=session_id, position=position, revision=revision)
+    hidden = yield "hide_from", {"session_id": session_id, "position": position, "revision": revision}
     yield from _remember(session_id, revision, RevisionKind.REWIND, now)
     revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
     yield from _revise(session_id, revised, (), now)
@@ -333,7 +335,7 @@ def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
     users: list[tuple[int, bytes]] = []
     before = EVER
     while len(users) < turns:
-        tail = yield from rows("live_tail", session_id=session_id, before=before, limit=TAIL_ROWS)
+        tail = yield "live_tail", {"session_id": session_id, "before": before, "limit": TAIL_ROWS}
         users.extend((position, body) for position, role, body in tail if _is_user_turn(role, body))
         if len(tail) < TAIL_ROWS:
             break
@@ -349,8 +351,8 @@ def _redo(session_id: str, now: datetime) -> Work[Rewound | None]:
     head = yield from _head(session_id)
     if head is None or head.redo_depth == 0:
         return None
-    shown = yield from rows("unhide", session_id=session_id, revision=head.revision)
-    yield from run("delete_revision", session_id=session_id, revision=head.revision)
+    shown = yield "unhide", {"session_id": session_id, "revision": head.revision}
+    yield "delete_revision", {"session_id": session_id, "revision": head.revision}
     shown = sorted(shown)
     revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
     yield from _revise(session_id, revised, _calls_after(shown), now)
@@ -368,22 +370,24 @@ def _calls_after(shown: list[Row]) -> tuple[str, ...]:
 
 def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime) -> Work[None]:
     values = {"session_id": session_id, "revision": revision, "kind": str(kind), "now": to_micros(now)}
-    yield from run("insert_revision", **values)
+    yield "insert_revision", values
 
 
 def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
-    counted = yield from rows("count_live", session_id=session_id, counted_from=head.counted_from)
-    yield from run(
+    counted = yield "count_live", {"session_id": session_id, "counted_from": head.counted_from}
+    yield (
         "revise_transcript",
-        session_id=session_id,
-        next_position=head.next_position,
-        message_count=counted[0][0],
-        counted_from=head.counted_from,
-        revision=head.revision,
-        redo_depth=head.redo_depth,
-        open_calls=_write_calls(calls),
-        now=to_micros(now),
-        active_minute=to_minute(now),
+        {
+            "session_id": session_id,
+            "next_position": head.next_position,
+            "message_count": counted[0][0],
+            "counted_from": head.counted_from,
+            "revision": head.revision,
+            "redo_depth": head.redo_depth,
+            "open_calls": _write_calls(calls),
+            "now": to_micros(now),
+            "active_minute": to_minute(now),
+        },
     )
 
 
@@ -408,14 +412,14 @@ def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
     """Give a branch the live rows of its parent, and what is left of its message allowance."""
     head = yield from _head(parent_id)
     assert head is not None, "a branch has a parent"
-    yield from run("copy_transcript", session_id=parent_id, target=session_id)
-    yield from run("copy_turns", session_id=parent_id, target=session_id)
+    yield "copy_transcript", {"session_id": parent_id, "target": session_id}
+    yield "copy_turns", {"session_id": parent_id, "target": session_id}
     copied = msgspec.structs.replace(head, revision=0, redo_depth=0)
     yield from _revise(session_id, copied, head.open_calls, now)
 
 
 def _revisions(session_id: str) -> Work[list[Revision]]:
-    found = yield from rows("revisions", session_id=session_id)
+    found = yield "revisions", {"session_id": session_id}
     return [
         Revision(number=number, kind=RevisionKind(kind), created_at=from_micros(created_at), rows=count)
         for number, kind, created_at, count in found

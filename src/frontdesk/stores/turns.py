@@ -36,7 +36,7 @@ from frontdesk.stores.bells import Bells
 from frontdesk.stores.lanes import claim, fence, free, hold, renew, tell, tell_turn, unlined
 from frontdesk.stores.mail import UNREADABLE_ROW, find_turn, read_turn
 from frontdesk.stores.rows import changed_row, clean, maybe_time, read_session, to_micros
-from frontdesk.stores.work import Engine, Row, Work, row, rows, run
+from frontdesk.stores.work import Engine, Row, Work, first, row, rows
 
 STOPPED = "it was stopped while it waited to be run again"
 INTERRUPTED_REASON = "restart_interrupted"
@@ -222,7 +222,7 @@ class Turns:
 
 
 def _many(query: str, **values: Any) -> Work[list[Turn]]:
-    turns = map(read_turn, (yield from rows(query, **values)))
+    turns = map(read_turn, (yield query, values))
     return [turn for turn in turns if turn is not None]
 
 
@@ -251,7 +251,7 @@ def _claim(
 
 def _take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | None]:
     """The first turn of a lane; those that were begun too often are set aside on the way."""
-    while found := (yield from row("claim_first", lane=lane, now=to_micros(now))):
+    while found := (first((yield "claim_first", {"lane": lane, "now": to_micros(now)}))):
         turn = read_turn(found)
         if turn is None:
             yield from _set_aside_unread(found[1], now)
@@ -265,14 +265,14 @@ def _take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | No
 def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     """A damaged row: nobody can be told, since who it was is in it."""
     values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
-    yield from run("settle_turn", turn_id=turn_id, error=UNREADABLE_ROW, **values)
+    yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, **values}
 
 
 def _defer(turn: Turn, due_at: datetime) -> Work[None]:
     """It was not begun after all."""
     if turn.error != HELD_BACK:
         log.warning("turn_held_back", turn=turn.id, why=HELD_BACK)
-    yield from run("defer_turn", turn_id=turn.id, due_at=to_micros(due_at), why=HELD_BACK)
+    yield "defer_turn", {"turn_id": turn.id, "due_at": to_micros(due_at), "why": HELD_BACK}
 
 
 def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
@@ -281,13 +281,13 @@ def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[N
     yield from deliveries.add(notices)
     session = yield from _session(turn.session_id)
     if session:
-        yield from run("update_session", **changed_row(session.unmarked().changed(suspended=True)))
+        yield "update_session", changed_row(session.unmarked().changed(suspended=True))
         yield from transcripts.close_calls(session.id, now)
 
 
 def _session(session_id: str | None) -> Work[Session | None]:
     """A session, to be changed."""
-    found = (yield from row("session_locked", session_id=session_id)) if session_id else None
+    found = (first((yield "session_locked", {"session_id": session_id}))) if session_id else None
     return read_session(found) if found else None
 
 
@@ -304,14 +304,14 @@ def _begin(
     session = (yield from _session(session_id)) if starts else None
     if session:
         told = msgspec.structs.replace(session, started=True, reset_told=True)
-        yield from run("update_session", **changed_row(told))
+        yield "update_session", changed_row(told)
     yield from transcripts.append(session_id, messages, now)
-    yield from run("place_turn", turn_id=turn.id, session_id=session_id)
+    yield "place_turn", {"turn_id": turn.id, "session_id": session_id}
     yield from deliveries.add(notices)
     yield from tell(
         feed.FeedKind.TRANSCRIPT, now, session_key=turn.session_key, session_id=session_id, turn_id=turn.id
     )
-    ((last, count),) = yield from rows("turn_standing", session_id=session_id, turn_id=turn.id)
+    ((last, count),) = yield "turn_standing", {"session_id": session_id, "turn_id": turn.id}
     return Begun(position=0 if last is None else last + 1, message_count=count)
 
 
@@ -330,18 +330,18 @@ def _record(
 
 def _mark_turn(claim: TurnClaim, state: TurnState, now: datetime) -> Work[None]:
     yield from hold(claim.lease)
-    if (yield from row("mark_turn", turn_id=claim.turn.id, state=str(state))):
+    if (yield "mark_turn", {"turn_id": claim.turn.id, "state": str(state)}):
         yield from tell_turn(claim.turn, state, now)
 
 
 def _acquit(claim: TurnClaim) -> Work[None]:
     yield from hold(claim.lease)
-    yield from run("acquit_turn", turn_id=claim.turn.id)
+    yield "acquit_turn", {"turn_id": claim.turn.id}
 
 
 def _keep_draft(claim: TurnClaim, message_id: str) -> Work[None]:
     yield from hold(claim.lease)
-    yield from run("keep_draft", turn_id=claim.turn.id, draft=message_id)
+    yield "keep_draft", {"turn_id": claim.turn.id, "draft": message_id}
 
 
 def _finish(claim: TurnClaim, ending: Ending, now: datetime) -> Work[bool]:
@@ -369,18 +369,24 @@ def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
     if session:
         session = session.unmarked() if ending.clears_mark else session
         session = session.consumed() if ending.consumes_reset else session
-        yield from run("update_session", **changed_row(session))
+        yield "update_session", changed_row(session)
 
 
 def _settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
     """Whether it had not ended before."""
-    settled = yield from row(
-        "settle_turn",
-        turn_id=turn.id,
-        state=str(ending.state),
-        session_id=ending.session_id,
-        finished_at=to_micros(now),
-        error=clean(ending.error),
+    settled = first(
+        (
+            yield (
+                "settle_turn",
+                {
+                    "turn_id": turn.id,
+                    "state": str(ending.state),
+                    "session_id": ending.session_id,
+                    "finished_at": to_micros(now),
+                    "error": clean(ending.error),
+                },
+            )
+        )
     )
     if settled:
         yield from tell_turn(turn, ending.state, now, ending.session_id)
@@ -414,7 +420,7 @@ def _requeue(claim: TurnClaim, again: Again, now: datetime) -> Work[None]:
         "error": clean(again.error),
         "interrupted_at": to_micros(now),
     }
-    if (yield from row("requeue_turn", turn_id=claim.turn.id, **values)):
+    if (yield "requeue_turn", {"turn_id": claim.turn.id, **values}):
         if again.session_id:
             yield from _leave_open(again.session_id, again, now)
         yield from tell_turn(claim.turn, TurnState.QUEUED, now)
@@ -434,11 +440,11 @@ def _mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
     session = yield from _session(session_id)
     if session and not session.entry.suspended and not session.entry.resume_pending:
         marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
-        yield from run("update_session", **changed_row(marked))
+        yield "update_session", changed_row(marked)
 
 
 def _request_stop(lane: str, now: datetime, tell: TellTurn | None) -> Work[Turn | None]:
-    yield from rows("lock_lane", lane=lane)
+    yield "lock_lane", {"lane": lane}
     running = yield from find_turn("running_turn", lane=lane)
     if running:
         return (yield from find_turn("request_stop", turn_id=running.id))
@@ -455,7 +461,7 @@ def _request_stop(lane: str, now: datetime, tell: TellTurn | None) -> Work[Turn 
 
 def _break_off(turn: Turn, ending: Ending, now: datetime) -> Work[Turn | None]:
     lane = lane_of(turn)
-    yield from rows("lock_lane", lane=lane)
+    yield "lock_lane", {"lane": lane}
     running = yield from find_turn("running_turn", lane=lane)
     if running is None or running.id != turn.id:
         return None
@@ -477,13 +483,13 @@ def _recover(
 ) -> Work[list[Turn]]:
     recovered: list[Turn] = []
     ran: list[tuple[Row, datetime]] = []
-    held = yield from rows(query, node=gone)
+    held = yield query, {"node": gone}
     for lane, kind, late in held:
         if kind == lanes.LaneKind.CHAT:
             yield from deliveries.recover(lane, repeatable, now)
         else:
             seen_at = now - max(timedelta(microseconds=late, seconds=lease_seconds), timedelta(0))
-            ran += [(found, seen_at) for found in (yield from rows("running_in", lane=lane))]
+            ran += [(found, seen_at) for found in (yield "running_in", {"lane": lane})]
     verdict = yield from _judge(gone, [found for found, _ in ran])
     for found, seen_at in ran:
         recovered += yield from _put_back(found, verdict, seen_at, now)
@@ -495,7 +501,7 @@ def _recover(
 def _judge(gone: int, ran: Sequence[Row]) -> Work[Blame]:
     """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
     turns = [turn for turn in map(read_turn, ran) if turn]
-    told = yield from row("stop_of", node=gone)
+    told = first((yield "stop_of", {"node": gone}))
     if told and told[0] is not None:
         return Blame(excused=frozenset(turn.id for turn in turns))
     return judge(turns)
@@ -506,7 +512,7 @@ def _put_back(found: Row, verdict: Blame, seen_at: datetime, now: datetime) -> W
     turn_id = found[1]
     values = {"uncounted": int(turn_id in verdict.excused), "doubted": int(turn_id in verdict.doubted)}
     times = {"due_at": to_micros(now), "interrupted_at": to_micros(seen_at)}
-    yield from run("requeue_turn", turn_id=turn_id, error=None, **values, **times)
+    yield "requeue_turn", {"turn_id": turn_id, "error": None, **values, **times}
     turn = read_turn(found)
     if turn is None:
         return []
@@ -517,6 +523,6 @@ def _put_back(found: Row, verdict: Blame, seen_at: datetime, now: datetime) -> W
 
 def _hasten(now: datetime) -> Work[None]:
     for kind in (lanes.LaneKind.TURN, lanes.LaneKind.CONTROL, lanes.LaneKind.CHAT):
-        yield from run("hasten_lanes", kind=str(kind), now=to_micros(now))
-    yield from run("hasten_turns", now=to_micros(now))
-    yield from run("hasten_deliveries", now=to_micros(now))
+        yield "hasten_lanes", {"kind": str(kind), "now": to_micros(now)}
+    yield "hasten_turns", {"now": to_micros(now)}
+    yield "hasten_deliveries", {"now": to_micros(now)}

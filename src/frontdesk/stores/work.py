@@ -1,19 +1,15 @@
 """Units of work: generators that yield statements and receive rows."""
 
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
-class Statement(NamedTuple):
-    """A named query with its parameters."""
-
-    name: str
-    values: dict[str, Any]
-
+Statement = tuple[str, Mapping[str, Any]]
+"""The name of a query, and the values of its parameters."""
 
 Work = Generator[Statement, list[Row], T]
 
@@ -39,7 +35,7 @@ class Mergeable(Generic[T]):
         return self.alone(*self.item)
 
 
-DURABLE = Statement("durable", {})
+DURABLE: Statement = ("durable", {})
 """From here on the work must not be lost: an engine that had run it lazily starts it again."""
 
 
@@ -84,18 +80,21 @@ class Engine(Protocol):
 def probe() -> Work[None]:
     """Something is written and taken back, to know whether it can be."""
     name = f"probe:{uuid4()}"
-    yield Statement("probe", {"lane": name})
-    yield Statement("unprobe", {"lane": name})
+    yield "probe", {"lane": name}
+    yield "unprobe", {"lane": name}
 
 
 def rows(name: str, /, **values: Any) -> Work[list[Row]]:
-    return (yield Statement(name, values))
+    return (yield name, values)
 
 
 def row(name: str, /, **values: Any) -> Work[Row | None]:
-    found = yield Statement(name, values)
-    return found[0] if found else None
+    return first((yield name, values))
 
 
 def run(name: str, /, **values: Any) -> Work[None]:
-    yield Statement(name, values)
+    yield name, values
+
+
+def first(found: Sequence[Row]) -> Row | None:
+    return found[0] if found else None

@@ -23,7 +23,7 @@ from frontdesk.stores.confirmations.requests import (
     read_listed,
 )
 from frontdesk.stores.rows import maybe_micros, to_micros
-from frontdesk.stores.work import Work, row, rows, run
+from frontdesk.stores.work import Work, first
 
 DOOR = "confirmations"
 CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
@@ -32,17 +32,17 @@ NewId = Callable[[], str]
 
 
 def one(query: str, **values: Any) -> Work[Confirmation | None]:
-    found = yield from row(query, **values)
+    found = first((yield query, values))
     return read_confirmation(found) if found else None
 
 
 def many(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
-    found = map(read_confirmation, (yield from rows(query, **values)))
+    found = map(read_confirmation, (yield query, values))
     return [each for each in found if each is not None]
 
 
 def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
-    found = map(read_listed, (yield from rows(query, **values)))
+    found = map(read_listed, (yield query, values))
     return [each for each in found if each is not None]
 
 
@@ -56,13 +56,13 @@ def locked(confirmation_id: str) -> Work[Confirmation]:
 
 def pass_door() -> Work[None]:
     """Requests come in one after the other, on however many nodes."""
-    yield from run("lock_key", key=DOOR)
+    yield "lock_key", {"key": DOOR}
 
 
 def insert(asked: Confirmation) -> Work[None]:
-    yield from run("insert_confirmation", **confirmation_row(asked))
+    yield "insert_confirmation", confirmation_row(asked)
     if asked.payload is not None:
-        yield from run("insert_payload", **payload_row(asked))
+        yield "insert_payload", payload_row(asked)
 
 
 def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
@@ -77,9 +77,12 @@ def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
 
 def _owe(ended: Confirmation) -> Work[None]:
     """To whoever wants to hear of it by now: somebody may have joined while its row was waited for."""
-    found = yield from row("callbacks_of", confirmation_id=ended.id)
+    found = first((yield "callbacks_of", {"confirmation_id": ended.id}))
     for url in read_callbacks(found[0] if found else None):
-        yield from run("owe_callback", confirmation_id=ended.id, url=url, now=maybe_micros(ended.resolved_at))
+        yield (
+            "owe_callback",
+            {"confirmation_id": ended.id, "url": url, "now": maybe_micros(ended.resolved_at)},
+        )
 
 
 def at(now: datetime) -> dict[str, int]:

@@ -18,19 +18,21 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores.confirmations.asked import at
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Work, rows
+from frontdesk.stores.work import Work
 
 
 def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
     """An action counts however it is written. What was asked for after now, by a clock that was set back,
     counts as long as what was asked before. What was withdrawn counts, too: people were told of it."""
     window = timedelta(seconds=settings.window_seconds)
-    ((lately, first_at, waiting, ends_at),) = yield from rows(
+    ((lately, first_at, waiting, ends_at),) = yield (
         "confirmation_load",
-        reads_as=skeleton(action),
-        since=to_micros(now - window),
-        until=to_micros(now + window),
-        **at(now),
+        {
+            "reads_as": skeleton(action),
+            "since": to_micros(now - window),
+            "until": to_micros(now + window),
+            **at(now),
+        },
     )
     if lately >= settings.rate_limit:
         raise errors.RateLimited(
@@ -51,11 +53,13 @@ def check_haste(submission: Submission, now: datetime) -> Work[None]:
     """Nobody's time limits what no person decides; the space that it takes does. Those without a credential
     share one allowance: a name that anybody can change bounds nobody."""
     window = timedelta(seconds=AT_ONCE_SECONDS)
-    ((lately, first_at),) = yield from rows(
+    ((lately, first_at),) = yield (
         "decided_at_once" if is_reserved(submission.requester) else "decided_at_once_of_strangers",
-        requester=submission.requester,
-        since=to_micros(now - window),
-        until=to_micros(now + window),
+        {
+            "requester": submission.requester,
+            "since": to_micros(now - window),
+            "until": to_micros(now + window),
+        },
     )
     if lately >= MOST_AT_ONCE:
         raise errors.RateLimited(
@@ -68,7 +72,7 @@ def check_haste(submission: Submission, now: datetime) -> Work[None]:
 
 def check_keys(waiting: Confirmation, now: datetime) -> Work[None]:
     """Who joins a request with ever new keys takes space, too."""
-    ((known,),) = yield from rows("count_confirmation_keys", confirmation_id=waiting.id)
+    ((known,),) = yield "count_confirmation_keys", {"confirmation_id": waiting.id}
     if known >= MOST_KEYS:
         raise _joined_too_often(waiting, MOST_KEYS, now)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.stores import audit
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Work, row, rows, run
+from frontdesk.stores.work import Work, first
 
 WINDOW = timedelta(seconds=ECHO_SECONDS)
 
@@ -22,19 +22,19 @@ def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
         "why": entry.facts.get("why", ""),
         "actor": entry.actor,
     }
-    found = yield from row("echo", **about)
+    found = first((yield "echo", about))
     since, left_out = found or (None, 0)
     if since is not None and abs(entry.at - from_micros(since)) < WINDOW:
-        yield from run("count_echo", **about)
+        yield "count_echo", about
         return ()
-    yield from run("begin_echo", **about, since=to_micros(entry.at))
+    yield "begin_echo", {**about, "since": to_micros(entry.at)}
     return (replace(entry, facts={**entry.facts, "left_out": left_out}) if left_out else entry,)
 
 
 def close(now: datetime, limit: int) -> Work[int]:
     """Write down how many were left out, where nothing more has come for a while; how many were looked at."""
     before, after = to_micros(now - WINDOW), to_micros(now + WINDOW)
-    found = yield from rows("close_echoes", before=before, after=after, limit=limit)
+    found = yield "close_echoes", {"before": before, "after": after, "limit": limit}
     yield from audit.append(*[_closing(*each, at=now) for each in found if each[-1]])
     return len(found)
 

@@ -8,7 +8,7 @@ from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, one
 from frontdesk.stores.mail import erased_body
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, row, rows, run
+from frontdesk.stores.work import Work
 
 BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
@@ -17,10 +17,10 @@ def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
     asked = yield from one("confirmation_locked", confirmation_id=confirmation_id)
     if asked is None or asked.status is Status.PENDING:
         return False
-    if (yield from row("erase_payload", confirmation_id=asked.id)) is None:
+    if not (yield "erase_payload", {"confirmation_id": asked.id}):
         return False
-    yield from run("erase_reasons", confirmation_id=asked.id)
-    yield from run("forget_callbacks", confirmation_id=asked.id)
+    yield "erase_reasons", {"confirmation_id": asked.id}
+    yield "forget_callbacks", {"confirmation_id": asked.id}
     yield from _erase_messages(asked.id)
     yield from audit.append(entry_of(AuditKind.PAYLOAD_ERASED, asked, by, now))
     return True
@@ -28,18 +28,18 @@ def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
 
 def _erase_messages(confirmation_id: str) -> Work[None]:
     """What people were told, sent or not. Whoever is sending it now has read it already."""
-    for delivery_id, body in (yield from rows("messages_about", confirmation_id=confirmation_id)):
-        yield from run("rewrite_message", delivery_id=delivery_id, body=erased_body(body))
+    for delivery_id, body in (yield "messages_about", {"confirmation_id": confirmation_id}):
+        yield "rewrite_message", {"delivery_id": delivery_id, "body": erased_body(body)}
 
 
 def prune(before: datetime, now: datetime, limit: int) -> Work[int]:
     """One entry in the log tells of all of them: which ones can be told by their times."""
-    found = yield from rows("old_confirmations", before=to_micros(before), limit=limit)
+    found = yield "old_confirmations", {"before": to_micros(before), "limit": limit}
     for (confirmation_id,) in found:
         yield from _erase_messages(confirmation_id)
         for query in BELONGINGS:
-            yield from run(query, confirmation_id=confirmation_id)
-        yield from run("forget_confirmation", confirmation_id=confirmation_id)
+            yield query, {"confirmation_id": confirmation_id}
+        yield "forget_confirmation", {"confirmation_id": confirmation_id}
     if found:
         facts = {"count": len(found), "decided_before": before.isoformat()}
         yield from audit.append(AuditEntry(kind=AuditKind.PRUNED, at=now, actor=RETENTION, facts=facts))

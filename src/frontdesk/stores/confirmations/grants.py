@@ -27,7 +27,7 @@ from frontdesk.stores.confirmations.asked import (
 from frontdesk.stores.confirmations.requests import renewed
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, row
+from frontdesk.stores.work import Work, first
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"
@@ -80,13 +80,13 @@ def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
 def _stopped(claim: TurnClaim) -> Work[str | None]:
     """A turn that was told to stop, or that somebody else has, carries nothing out."""
     yield from hold(claim.lease)
-    goes_on = yield from row("turn_goes_on", turn_id=claim.turn.id)
+    goes_on = first((yield "turn_goes_on", {"turn_id": claim.turn.id}))
     return None if goes_on else STOPPED
 
 
 def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
     values = {"confirmation_id": asked.id, "now": to_micros(now), "by": by}
-    if (yield from row("redeem_confirmation", **values)) is None:
+    if not (yield "redeem_confirmation", values):
         refusal = entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why="redeemed")
         yield from audit.append(*(yield from echoes.admit(refusal)))
         return Redemption(confirmation=asked, refused="redeemed")

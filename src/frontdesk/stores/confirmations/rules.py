@@ -12,16 +12,16 @@ from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.requests import read_rule, rule_row
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, row, rows
+from frontdesk.stores.work import Work
 
 
 def holding(now: datetime) -> Work[Sequence[Rule]]:
-    return [read_rule(found) for found in (yield from rows("rules", now=to_micros(now)))]
+    return [read_rule(found) for found in (yield "rules", {"now": to_micros(now)})]
 
 
 def add(rule: Rule, now: datetime) -> Work[None]:
     values = rule_row(replace(rule, created_at=rule.created_at or now))
-    if (yield from row("insert_rule", **values)) is None:
+    if not (yield "insert_rule", values):
         raise errors.InvalidInput(what=f"The rule {rule.id!r}", why="another one had this id")
     facts = {"rule": rule.id, "effect": str(rule.effect), "body_digest": sha256(values["body"]).hexdigest()}
     yield from audit.append(
@@ -30,7 +30,7 @@ def add(rule: Rule, now: datetime) -> Work[None]:
 
 
 def revoke(rule_id: str, by: str, now: datetime) -> Work[bool]:
-    if (yield from row("revoke_rule", rule_id=rule_id, now=to_micros(now))) is None:
+    if not (yield "revoke_rule", {"rule_id": rule_id, "now": to_micros(now)}):
         return False
     yield from audit.append(
         AuditEntry(kind=AuditKind.RULE_REVOKED, at=now, actor=by, facts={"rule": rule_id})

@@ -30,7 +30,7 @@ from frontdesk.stores.confirmations.requests import (
     write_callbacks,
 )
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, run
+from frontdesk.stores.work import Work
 
 MUTE = timedelta(seconds=MUTE_SECONDS)
 
@@ -70,12 +70,14 @@ def _of_key(submission: Submission) -> Work[Confirmation | None]:
 
 def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Work[None]:
     if submission.idempotency_key is not None:
-        yield from run(
+        yield (
             "put_confirmation_key",
-            requester=submission.requester,
-            key=hash_key(submission.idempotency_key),
-            confirmation_id=confirmation_id,
-            now=to_micros(now),
+            {
+                "requester": submission.requester,
+                "key": hash_key(submission.idempotency_key),
+                "confirmation_id": confirmation_id,
+                "now": to_micros(now),
+            },
         )
 
 
@@ -128,7 +130,7 @@ def _add_callback(submission: Submission, waiting: Confirmation, now: datetime) 
     budgets.check_callbacks(waiting, now)
     joined = replace(waiting, callbacks=(*waiting.callbacks, *wanted))
     callbacks = write_callbacks(joined.callbacks)
-    yield from run("put_callbacks", confirmation_id=joined.id, callbacks=callbacks)
+    yield "put_callbacks", {"confirmation_id": joined.id, "callbacks": callbacks}
     return joined
 
 

@@ -12,15 +12,15 @@ from frontdesk.stores.confirmations.asked import at, tell_of
 from frontdesk.stores.confirmations.requests import DIGEST, ID, read_confirmation
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Row, Work, rows, run
+from frontdesk.stores.work import Row, Work
 
 ESCALATION = "system:escalation"
 
 
 def expire(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    overdue = yield from rows("overdue_confirmations", **at(now), limit=limit)
+    overdue = yield "overdue_confirmations", {**at(now), "limit": limit}
     ended = yield from _end(overdue, TIMEOUT, now)
-    unwanted = yield from rows("waiting_for_nobody", limit=limit)
+    unwanted = yield "waiting_for_nobody", {"limit": limit}
     ended += yield from _end(unwanted, WITHDRAWN, now)
     yield from tell_of(ended, tell)
     yield from audit.append(
@@ -31,7 +31,7 @@ def expire(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]
 
 
 def withdraw(turn_id: str, lease: Lease | None, now: datetime, tell: Tell) -> Work[Sequence[Confirmation]]:
-    found = yield from rows("waiting_of_turn", turn_id=turn_id)
+    found = yield "waiting_of_turn", {"turn_id": turn_id}
     if lease:
         yield from hold(lease)
     ended = yield from _end(found, WITHDRAWN, now)
@@ -43,15 +43,15 @@ def withdraw(turn_id: str, lease: Lease | None, now: datetime, tell: Tell) -> Wo
 def _end(found: list[Row], by: str, now: datetime) -> Work[list[Confirmation]]:
     """Those that can be read, as they are then."""
     for each in found:
-        yield from run("expire_confirmation", confirmation_id=each[ID], now=to_micros(now), by=by)
+        yield "expire_confirmation", {"confirmation_id": each[ID], "now": to_micros(now), "by": by}
     readable = filter(None, map(read_confirmation, found))
     return [asked.resolved(Status.EXPIRED, by=by, at=now) for asked in readable]
 
 
 def escalate(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    found = yield from rows("escalating_confirmations", **at(now), limit=limit)
+    found = yield "escalating_confirmations", {**at(now), "limit": limit}
     for each in found:
-        yield from run("escalate_confirmation", confirmation_id=each[ID], now=to_micros(now))
+        yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
     passed = list(filter(None, map(read_confirmation, found)))
     yield from tell_of(passed, tell)
     yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))

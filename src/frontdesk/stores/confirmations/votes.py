@@ -13,7 +13,7 @@ from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, locked, same_digest, tell_of
 from frontdesk.stores.confirmations.requests import hash_text, write_approvals
 from frontdesk.stores.rows import clean, maybe_micros, to_micros
-from frontdesk.stores.work import Work, row, run
+from frontdesk.stores.work import Work
 
 
 def cast(confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell) -> Work[Confirmation]:
@@ -51,14 +51,16 @@ def _count(
         status = Status.APPROVED if vote.approves else Status.DENIED
         kind = AuditKind(status)
         voted = voted.resolved(status, by=vote.by, at=now, resolved_as=name, reason=reason)
-    yield from run(
+    yield (
         "put_vote",
-        confirmation_id=asked.id,
-        person=vote.by,
-        approves=int(vote.approves),
-        name=name,
-        reason=reason,
-        now=to_micros(now),
+        {
+            "confirmation_id": asked.id,
+            "person": vote.by,
+            "approves": int(vote.approves),
+            "name": name,
+            "reason": reason,
+            "now": to_micros(now),
+        },
     )
     yield from _write(voted)
     yield from tell_of([voted], tell)
@@ -71,16 +73,16 @@ def _count(
 def _write(voted: Confirmation) -> Work[None]:
     values: dict[str, Any] = {"confirmation_id": voted.id, "approvals": write_approvals(voted)}
     if voted.status is Status.PENDING:
-        yield from run("count_approval", **values)
+        yield "count_approval", values
         return
     values |= {"status": str(voted.status), "now": maybe_micros(voted.resolved_at), "by": voted.resolved_by}
-    if (yield from row("resolve_confirmation", **values)) is None:
+    if not (yield "resolve_confirmation", values):
         raise (yield from locked(voted.id)).too_late
 
 
 def time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmation]:
     ended = asked.resolved(Status.EXPIRED, by=TIMEOUT, at=now)
-    yield from run("expire_confirmation", confirmation_id=asked.id, now=to_micros(now), by=TIMEOUT)
+    yield "expire_confirmation", {"confirmation_id": asked.id, "now": to_micros(now), "by": TIMEOUT}
     yield from tell_of([ended], tell)
     yield from audit.append(entry_of(AuditKind.EXPIRED, ended, TIMEOUT, now))
     return ended

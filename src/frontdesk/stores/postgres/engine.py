@@ -15,7 +15,7 @@ from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
 from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.work import Row, Statement, Work, probe, rows
+from frontdesk.stores.work import Row, Work, probe, rows
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class PostgresEngine:
 
     async def _end_stalled(self) -> None:
         async with self._links.lent() as link:
-            await self._desk.ask(link, Statement("end_stalled", STALLED))
+            await self._desk.ask(link, ("end_stalled", STALLED))
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

@@ -106,8 +106,9 @@ class _Preparation:
         await self._ask("set_version", len(self._migrations))
 
     async def _answer(self, queries: dict[str, Query], statement: Statement) -> list[Row]:
-        query = queries[statement.name]
-        return [tuple(row) for row in await self._link.fetch(query.sql, *query.arguments(statement.values))]
+        name, values = statement
+        query = queries[name]
+        return [tuple(row) for row in await self._link.fetch(query.sql, *query.arguments(values))]
 
     async def _ask(self, name: str, *arguments: object) -> list[asyncpg.Record]:
         return await self._link.fetch(self._queries[name].sql, *arguments)

@@ -150,7 +150,7 @@ class Reading:
             nonlocal first
             if first is not None:
                 self._several.add(first)
-            first = first or (code, statement.name)
+            first = first or (code, statement[0])
             if first in self._several:
                 raise NeedsSnapshot
             return await self._answer(link, statement)

@@ -69,8 +69,9 @@ def drive(cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], lazy:
                     raise NotLazy
                 statement = work.send([])
                 continue
-            query = queries[statement.name]
-            statement = work.send(execute(query.sql, query.arguments(statement.values)).fetchall())
+            name, values = statement
+            query = queries[name]
+            statement = work.send(execute(query.sql, query.arguments(values)).fetchall())
     except StopIteration as finished:
         return finished.value
     finally:

@@ -9,7 +9,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import keys
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
-from frontdesk.stores.work import Row, Work, row, rows, run
+from frontdesk.stores.work import Row, Work, first
 
 log = get_logger(__name__)
 
@@ -67,27 +67,27 @@ def mark_keys() -> Work[None]:
         yield from _carry_out()
         log.info("keys_marked", moved=moved)
     for staged in ("drop_moved_sessions", "drop_moved_turns", "drop_moved_keys"):
-        yield from run(staged)
+        yield staged, {}
 
 
 def _carry_out() -> Work[None]:
-    owners = yield from row("moved_owners")
+    owners = first((yield "moved_owners", {}))
     for step in STEPS:
-        yield from run(step)
+        yield step, {}
     yield from _move_rules()
     if owners:  # the index knows whose words they are
-        yield from run("empty_index")
-        yield from run("begin_index")
+        yield "empty_index", {}
+        yield "begin_index", {}
 
 
 def _stage(read: str, write: str, plain: str) -> Work[int]:
     """Note what moves where; how many do."""
     staged, after = 0, ""
-    while batch := (yield from rows(read, after=after, plain=plain, limit=BATCH_ROWS)):
+    while batch := (yield read, {"after": after, "plain": plain, "limit": BATCH_ROWS}):
         moved = list(_moved(batch))
         staged += len(moved)
         if moved:
-            yield from run(write, rows=msgspec.json.encode(moved).decode())
+            yield write, {"rows": msgspec.json.encode(moved).decode()}
         after = batch[-1][0]
     return staged
 
@@ -130,12 +130,12 @@ def _unmarked(part: str) -> str:
 
 
 def _move_rules() -> Work[None]:
-    for identifier, body in (yield from rows("ruled")):
+    for identifier, body in (yield "ruled", {}):
         key = _ruled_key(bytes(body))
-        found = (yield from row("moved_key", key=key)) if key else None
+        found = (first((yield "moved_key", {"key": key}))) if key else None
         if found:
             rule = msgspec.json.decode(bytes(body)) | {"session_key": found[0]}
-            yield from run("move_rule", rule_id=identifier, body=msgspec.json.encode(rule))
+            yield "move_rule", {"rule_id": identifier, "body": msgspec.json.encode(rule)}
 
 
 def _ruled_key(body: bytes) -> str | None:
