@@ -13,7 +13,10 @@ from frontdesk.logs import get_logger
 
 T = TypeVar("T")
 
+IDLE_SECONDS = 5.0
+"""Until another look when nothing waits: a bell may have been lost on its way from another node."""
 LONGEST_WAIT_SECONDS = 1.0
+"""And when something is due later: the clock may be set."""
 SHORTEST_WAIT_SECONDS = 0.01
 STORE_PAUSE_SECONDS = 0.5
 
@@ -78,7 +81,7 @@ class Crew(Generic[T]):
             while not self._closing:
                 try:
                     if not await self._take():
-                        await self._bell.wait(await self._patience())
+                        await self._wait()
                 except errors.StoreError as error:
                     log.warning("store_troubled", crew=str(self._topic), why=str(error))
                     await asyncio.sleep(STORE_PAUSE_SECONDS)
@@ -147,11 +150,18 @@ class Crew(Generic[T]):
             if place in places:
                 task.cancel()
 
-    async def _patience(self) -> float:
-        """How long to wait for a bell: no longer than until something is due."""
-        due = await self._next_due()
-        if due is None or not self._free:
-            return LONGEST_WAIT_SECONDS
+    async def _wait(self) -> None:
+        """Wait for a bell, or until something is due. Who was not called looks before anything is claimed:
+        a claim locks, and nobody should wait for one that finds nothing."""
+        while not self._closing:
+            due = await self._next_due() if self._free else None
+            if await self._bell.wait(self._seconds_until(due)) or (due and due <= self._clock.now()):
+                return
+
+    def _seconds_until(self, due: datetime | None) -> float:
+        """What is due already is held by others, or was not to be had: not at once again."""
+        if due is None:
+            return IDLE_SECONDS
         seconds = (due - self._clock.now()).total_seconds()
         return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 

@@ -39,15 +39,22 @@ class DecisionCallbacks:
         await rounds.make_rounds(self._store.bells, self._call_and_pause)
 
     async def _call_and_pause(self) -> float:
-        while await self.call_due():
-            continue
-        return rounds.pause_until(await self._store.confirmations.next_callback(), self._clock.now())
+        await self._hasten()
+        while (due := await self._store.confirmations.next_callback()) and due <= self._clock.now():
+            if not await self.call_due():  # others are at it
+                break
+        return rounds.pause_until(due, self._clock.now())
 
-    async def call_due(self) -> int:
-        """How many it was time for."""
+    async def _hasten(self) -> None:
+        """What was put off by a clock that was set back since would wait for all that time once more."""
         now = self._clock.now()
         if self._setbacks.happened(now):
             await self._store.confirmations.hasten_callbacks(now, now + CLAIM)
+
+    async def call_due(self) -> int:
+        """How many it was time for."""
+        await self._hasten()
+        now = self._clock.now()
         owed = await self._store.confirmations.claim_callbacks(now, now + CLAIM, AT_ONCE)
         await asyncio.gather(*map(self._tell, owed))
         return len(owed)

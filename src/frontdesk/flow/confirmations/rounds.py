@@ -9,6 +9,8 @@ from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.logs import get_logger
 
 LOOK_SECONDS = 1.0
+IDLE_SECONDS = 5.0
+"""Until another look when nothing waits: a bell may have been lost on its way from another node."""
 SHORTEST_PAUSE_SECONDS = 0.02
 TROUBLE_PAUSE_SECONDS = 0.5
 
@@ -38,5 +40,5 @@ async def make_rounds(bells: Bells, job: Callable[[], Awaitable[float]]) -> None
 def pause_until(due: datetime | None, now: datetime) -> float:
     """How long to wait for what is due then; no longer than until another look."""
     if due is None:
-        return LOOK_SECONDS
+        return IDLE_SECONDS
     return min(max((due - now).total_seconds(), SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)

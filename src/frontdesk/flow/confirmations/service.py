@@ -381,10 +381,13 @@ class ConfirmationService:
         await rounds.make_rounds(self._store.bells, self._sweep_and_pause)
 
     async def _sweep_and_pause(self) -> float:
-        await self.sweep()
+        due = await self._kept.next_due()
+        if due is not None:  # a sweep locks: nobody should wait for one that finds nothing
+            await self.sweep()
+            due = await self._kept.next_due()
         if await self.tidy():
             return rounds.SHORTEST_PAUSE_SECONDS
-        return rounds.pause_until(await self._kept.next_due(), self._clock.now())
+        return rounds.pause_until(due, self._clock.now())
 
 
 def _log_end(ended: Confirmation) -> None:
