@@ -7,7 +7,6 @@ import pytest
 
 from frontdesk.agents import bounds, command, python, scripted
 from frontdesk.agents.command import options, protocol
-from frontdesk.agents.scripted import performance
 from frontdesk.model import events
 from tests.docs import pages
 
@@ -36,7 +35,7 @@ def test_every_option_of_the_scripted_agent_is_named() -> None:
 
 def test_every_directive_has_a_row() -> None:
     named = set(re.findall(r"^\| `!([a-z]+)", PAGE, re.MULTILINE))
-    assert named == set(performance.ACTS) - WITHIN
+    assert named == set(scripted.ACTS) - WITHIN
     assert all(f"``!{name}" in (scripted.__doc__ or "") for name in named)
 
 

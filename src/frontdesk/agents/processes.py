@@ -5,6 +5,8 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 
+from frontdesk import errors
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.processes import Group, Pipes
 
@@ -15,6 +17,10 @@ MAX_STDERR_LINE_CHARACTERS = 1_000
 MAX_STDERR_LINES = 200
 SETTLE_SECONDS = 1.0
 REAP_SECONDS = 10.0
+WATCHED_SECONDS = 1.0
+KILL_SECONDS = 1.0
+MAX_LINE_BYTES = 64 * 1024
+WELL = "exit code 0"
 
 
 def environment(names: Iterable[str]) -> dict[str, str]:
@@ -125,3 +131,18 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+async def start_once(command: Sequence[str], cwd: str, env: dict[str, str]) -> None:
+    """AgentFailed when the program cannot be started, or gives up before it was asked anything."""
+    program = quoting.quote(command[0])
+    try:
+        process = await Process.start(command, cwd=cwd, env=env, max_line_bytes=MAX_LINE_BYTES)
+    except OSError as error:
+        raise errors.AgentFailed(why=f"{program} cannot be started: {error.strerror}") from error
+    try:
+        if await process.ends_within(WATCHED_SECONDS) and (fate := await process.fate()) != WELL:
+            said = f": {quoting.clean_text(process.last_words)}" if process.last_words else ""
+            raise errors.AgentFailed(why=f"{program} ended before it was asked anything ({fate}){said}")
+    finally:
+        await process.end(0, KILL_SECONDS)

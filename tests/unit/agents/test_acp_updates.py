@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.agents.acp.updates import Scribe
+from frontdesk.agents.acp.turns import Scribe
 from frontdesk.model import events
 from frontdesk.testing.agents import assignment
 

@@ -1,21 +1,35 @@
 """A turn with an agent: what it reports goes out, what it is told goes in."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from frontdesk.agents.acp import prompts, updates
+import msgspec
+
+from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.kept import Kept
 from frontdesk.agents.acp.options import Options
 from frontdesk.agents.acp.wire import Answer, Asked, Ended, Item, Lost, Update, result_of
 from frontdesk.contracts.agents import Line
 from frontdesk.logs import get_logger
-from frontdesk.model import events
-from frontdesk.model.sessions import Usage
+from frontdesk.model import background, events
+from frontdesk.model.sessions import MAX_COUNT, Usage
 
 log = get_logger(__name__)
 
 CANCELLED = "cancelled"
+MAX_ID_CHARACTERS = 100
+MAX_RESULT_CHARACTERS = 100_000
+MAX_DESCRIPTION_CHARACTERS = 2_000
+BREAK = "\n\n"
+BACKGROUND = "frontdesk/background"
+"""In the `_meta` of an update."""
+FINISHED = {"end_turn": "stop", "max_tokens": "length"}
+OVER = {"completed": False, "failed": True}
+"""The last states of a call, and whether they are errors."""
+
+Body = dict[str, Any]
 
 
 class Turn:
@@ -25,7 +39,7 @@ class Turn:
         self._turn = turn
         self._line = line
         self._options = options
-        self._scribe = updates.Scribe(turn)
+        self._scribe = Scribe(turn)
         self._asked: dict[str, Asked] = {}
         self._deadline: float | None = None
         """Set once the agent was told to stop."""
@@ -106,9 +120,9 @@ class Turn:
             return self._break(lost)
         self._over = self._kept.settled = True
         self._kept.seen = prompts.seen_after(self._turn)
-        usage = updates.usage_of(result, self._scribe.used, self._spent())
+        usage = usage_of(result, self._scribe.used, self._spent())
         used = [events.Used(usage=usage)] if usage else []
-        return [*self._scribe.flush(), *used, events.Done(finish_reason=updates.finish_of(result))]
+        return [*self._scribe.flush(), *used, events.Done(finish_reason=finish_of(result))]
 
     def _costs(self) -> Sequence[events.Event]:
         """What more the turn has cost, as soon as that is known: it may be more than it is allowed to."""
@@ -145,3 +159,192 @@ def option_for(params: dict[str, Any], approved: bool) -> str | None:
             return str(option["optionId"])
     log.warning("agent_permission_without_option", wanted=wanted)
     return None
+
+
+class Scribe:
+    """Turns reports into events. The ids of a turn's calls are its own: an agent may count from 1 again."""
+
+    def __init__(self, turn: events.Assignment) -> None:
+        self._prefix = f"{turn.turn_id}-{turn.attempt}"
+        self._calls: dict[str, Body] = {}
+        self._answered: set[str] = set()
+        self._thoughts: list[str] = []
+        self._message: object = None
+        self._spoken = False
+        self.used: int | None = None
+        self.cost_usd: float | None = None
+
+    def take(self, update: Body) -> list[events.Event]:
+        return [*self._reported(update), *_background(update)]
+
+    def _reported(self, update: Body) -> list[events.Event]:
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                return self._say(update)
+            case "agent_thought_chunk":
+                self._thoughts.append(block_text(update.get("content")))
+            case "tool_call" | "tool_call_update":
+                return self._call(update)
+            case "usage_update":
+                self._note_usage(update)
+        return []
+
+    def flush(self) -> list[events.Event]:
+        """The thoughts so far, which belong to the message that comes next."""
+        thoughts, self._thoughts = "".join(self._thoughts), []
+        return [events.Details(fields={"reasoning": thoughts})] if thoughts else []
+
+    def approval(self, number: int | str, params: Body) -> events.Approval:
+        """The question to a person, with all that is known about the call."""
+        call = params.get("toolCall")
+        asked = call if isinstance(call, dict) else {}
+        known = self._merged(asked)
+        title = text_or(known.get("title"), "A tool")
+        details = {name: known[name] for name in ("rawInput", "locations") if known.get(name) is not None}
+        shown = content_text(known.get("content"))
+        return events.Approval(
+            id=f"{self._prefix}-{_short(str(number))}",
+            action=text_or(known.get("kind"), "other"),
+            description=title[:MAX_DESCRIPTION_CHARACTERS],
+            details={"title": title} | details | ({"content": shown} if shown else {}),
+        )
+
+    def _say(self, update: Body) -> list[events.Event]:
+        text, message = block_text(update.get("content")), update.get("messageId")
+        if not text:
+            return []
+        another = self._spoken and message is not None and message != self._message
+        self._message, self._spoken = message, True
+        return [*self.flush(), events.Text(text=BREAK + text if another else text)]
+
+    def _call(self, update: Body) -> list[events.Event]:
+        name = update.get("toolCallId")
+        if not isinstance(name, str) or name in self._answered:
+            return []
+        new, known = name not in self._calls, self._merged(update)
+        self._calls[name] = known
+        found: list[events.Event] = [*self.flush(), self._begun(name, known)] if new else []
+        status = known.get("status")
+        if isinstance(status, str) and status in OVER:
+            self._answered.add(name)
+            found.append(self._result(name, known, OVER[status]))
+        return found
+
+    def _merged(self, update: Body) -> Body:
+        name = update.get("toolCallId")
+        known = self._calls.get(name, {}) if isinstance(name, str) else {}
+        return known | {field: value for field, value in update.items() if value is not None}
+
+    def _begun(self, name: str, known: Body) -> events.Calls:
+        self._spoken = False
+        fields = {"title": "title", "input": "rawInput", "locations": "locations"}
+        given = {ours: known[theirs] for ours, theirs in fields.items() if known.get(theirs) is not None}
+        call = events.Call(
+            id=self._id(name),
+            name=text_or(known.get("kind"), "other"),
+            arguments=msgspec.json.encode(given).decode(),
+        )
+        return events.Calls(calls=(call,))
+
+    def _result(self, name: str, known: Body, is_error: bool) -> events.Result:
+        text = content_text(known.get("content")) or _raw(known.get("rawOutput"))
+        return events.Result(
+            id=self._id(name),
+            content=text[:MAX_RESULT_CHARACTERS],
+            is_error=is_error,
+            name=text_or(known.get("kind"), "other"),
+        )
+
+    def _id(self, name: str) -> str:
+        return f"{self._prefix}-{_short(name)}"
+
+    def _note_usage(self, update: Body) -> None:
+        self.used = count(update.get("used")) or self.used
+        cost = update.get("cost")
+        amount = cost.get("amount") if isinstance(cost, dict) and cost.get("currency") == "USD" else None
+        if isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_COUNT:
+            self.cost_usd = float(amount)
+
+
+def _background(update: Body) -> list[events.Event]:
+    """The protocol has no word for background work, but a place for what goes beyond it."""
+    meta = update.get("_meta")
+    told = meta.get(BACKGROUND) if isinstance(meta, dict) else None
+    if not isinstance(told, dict):
+        return []
+    seconds = told.get("seconds")
+    return [
+        events.Background(
+            name=text_or(told.get("name"), background.DEFAULT_NAME),
+            running=told.get("running") is not False,
+            seconds=float(seconds) if isinstance(seconds, int | float) else background.DEFAULT_SECONDS,
+        )
+    ]
+
+
+def usage_of(result: Body, used: int | None, cost_usd: float | None) -> Usage | None:
+    """What the turn used, as far as the agent says."""
+    found = result.get("usage")
+    told = found if isinstance(found, dict) else {}
+    if not told and used is None and cost_usd is None:
+        return None
+    return Usage(
+        input_tokens=count(told.get("inputTokens")),
+        output_tokens=count(told.get("outputTokens")),
+        cache_read_tokens=count(told.get("cachedReadTokens")),
+        cache_write_tokens=count(told.get("cachedWriteTokens")),
+        cost_usd=cost_usd or 0.0,
+        cost_status=None if cost_usd is None else "reported",
+        last_prompt_tokens=used,
+    )
+
+
+def finish_of(result: Body) -> str | None:
+    reason = result.get("stopReason")
+    return FINISHED.get(reason, reason[:MAX_ID_CHARACTERS]) if isinstance(reason, str) else None
+
+
+def count(value: object) -> int:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
+    return int(str(value)) if is_count else 0
+
+
+def text_or(value: object, otherwise: str) -> str:
+    return value if isinstance(value, str) and value else otherwise
+
+
+def block_text(block: object) -> str:
+    """A content block as text; a link as its address, what is no text by its kind."""
+    if not isinstance(block, dict):
+        return ""
+    resource = block.get("resource")
+    inner = resource.get("text") if isinstance(resource, dict) else None
+    for text in (block.get("text"), inner, block.get("uri")):
+        if isinstance(text, str):
+            return text
+    return f"[{text_or(block.get('type'), 'unknown')}]"
+
+
+def content_text(content: object) -> str:
+    """What a call shows: texts, and changes of files in full."""
+    shown = [_shown(item) for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+    return "\n".join(text for text in shown if text)
+
+
+def _shown(item: Body) -> str:
+    if item.get("type") == "diff":
+        old, new = text_or(item.get("oldText"), ""), text_or(item.get("newText"), "")
+        return f"{item.get('path')}\n--- before\n{old}\n--- after\n{new}"
+    return block_text(item.get("content")) if item.get("type") == "content" else ""
+
+
+def _raw(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _short(name: str) -> str:
+    return (
+        name
+        if len(name) <= MAX_ID_CHARACTERS
+        else hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+    )

@@ -1,10 +1,273 @@
-"""An agent that is a program: one JSON object per line over its standard input and output.
+"""An agent that is a program: one JSON object per line over its standard input and output."""
 
-The protocol is in `protocol`, one turn with one process in `exchange`, what holds for processes in
-`agents.processes`.
-"""
+import asyncio
+import errno
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import NamedTuple
 
-from frontdesk.agents.command.driver import Driver
+from frontdesk.agents import processes
+from frontdesk.agents.bounds import Ear, Limits, Patience, Tally
+from frontdesk.agents.command import options, protocol
 from frontdesk.agents.command.options import Options
+from frontdesk.agents.processes import Process
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import events
 
 __all__ = ["Driver", "Options"]
+
+log = get_logger(__name__)
+
+PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Why a program could not be started just now."""
+STOPPED = "stopped"
+ENDED = "the agent ended before it was done"
+
+
+class Resting(NamedTuple):
+    process: Process
+    watch: asyncio.Task[None]
+
+
+class Driver:
+    Options = options.Options
+
+    def __init__(self, options: options.Options) -> None:
+        self._options = options
+        self._running: set[Process] = set()
+        self._resting: dict[str, Resting] = {}
+        self._watches: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(steers=self._options.steers, stops=True, models=self._options.models)
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        try:
+            process = await self._process_for(turn)
+        except OSError as error:
+            yield self._not_started(error)
+            return
+        last: events.Event | None = None
+        self._running.add(process)
+        try:
+            await line.confirm()
+            async with aclosing(Exchange(process, turn, line, self._options).run()) as said:
+                async for last in said:
+                    yield last
+        finally:
+            await self._put_away(
+                turn.session_id, process, last, keep=self._options.keep and not line.stopping
+            )
+
+    async def check(self, working_dir: str) -> None:
+        """Start the program once."""
+        env = processes.environment((*options.PASSED, *self._options.env))
+        await processes.start_once(self._options.command, working_dir, env)
+
+    async def release(self, session_id: str) -> None:
+        """End the process that rests for a session. One in the middle of a turn goes on."""
+        if resting := self._resting.pop(session_id, None):
+            await _wake(resting)
+            await self._end(resting.process)
+
+    async def close(self) -> None:
+        """End every process, running turns included."""
+        self._closed = True
+        ends = [self.release(session_id) for session_id in self._resting]
+        ends += [self._end(process) for process in self._running]
+        await asyncio.gather(*ends)
+        if self._watches:
+            await asyncio.wait(self._watches)
+
+    async def _process_for(self, turn: events.Assignment) -> Process:
+        cwd = turn.working_dir or self._options.cwd
+        if resting := self._resting.pop(turn.session_id, None):
+            if (
+                await _wake(resting)
+                and resting.process.cwd == cwd
+                and await _stays_silent(resting.process, 0)
+            ):
+                resting.process.begin_turn()
+                return resting.process
+            await self._end(resting.process)
+        return await Process.start(
+            self._options.command,
+            cwd=cwd,
+            env=processes.environment((*options.PASSED, *self._options.env)),
+            max_line_bytes=self._options.max_line_bytes,
+        )
+
+    def _not_started(self, error: OSError) -> events.Failed:
+        program = quoting.quote(self._options.command[0])
+        return events.Failed(
+            message="the agent cannot be started",
+            detail=f"the agent {program} cannot be started: {error.strerror}",
+            retryable=error.errno in PASSING,
+        )
+
+    async def _put_away(
+        self, session_id: str, process: Process, last: events.Event | None, keep: bool
+    ) -> None:
+        try:
+            if not isinstance(last, events.Done):
+                await process.end(0, self._options.kill_seconds)
+            elif keep and not self._closed:
+                await self._keep(session_id, process)
+            else:
+                await self._see_off(process)
+        finally:
+            self._running.discard(process)
+
+    async def _see_off(self, process: Process) -> None:
+        """End a process that is done; what it still says is nobody's answer."""
+        try:
+            process.finish_input()
+            await _stays_silent(process, self._options.stop_seconds)
+        finally:
+            await self._end(process)
+
+    async def _end(self, process: Process) -> None:
+        await process.end(self._options.stop_seconds, self._options.kill_seconds)
+
+    async def _keep(self, session_id: str, process: Process) -> None:
+        await self.release(session_id)
+        while len(self._resting) >= self._options.max_kept:
+            await self.release(next(iter(self._resting)))
+        watch = asyncio.create_task(self._watch(session_id, process))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        self._resting[session_id] = Resting(process, watch)
+
+    async def _watch(self, session_id: str, process: Process) -> None:
+        """End a resting process after its time, or when it says anything unasked: that is no answer."""
+        await _stays_silent(process, self._options.keep_seconds)
+        self._resting.pop(session_id, None)
+        await self._end(process)
+
+
+async def _stays_silent(process: Process, seconds: float) -> bool:
+    """Whether a process that is done neither ends nor says anything for so long; logged when it speaks."""
+    try:
+        async with asyncio.timeout(seconds):
+            line = await process.read()
+    except TimeoutError:
+        return True
+    except asyncio.LimitOverrunError:
+        line = b"(too long)"
+    if line:
+        log.warning("agent_spoke_after_done", line=protocol.quote(line))
+    return False
+
+
+async def _wake(resting: Resting) -> bool:
+    """Take a process from its rest; whether it still lives."""
+    resting.watch.cancel()
+    await asyncio.wait({resting.watch})
+    return resting.watch.cancelled()
+
+
+class Exchange:
+    def __init__(self, process: Process, turn: events.Assignment, line: Line, options: Options) -> None:
+        self._process = process
+        self._turn = turn
+        self._options = options
+        self._patience = Patience(options.start_seconds)
+        self._line = Ear(line, self._patience)
+        self._reader = protocol.Reader()
+        limits = Limits(
+            max_events=options.max_events, max_text_characters=options.max_text_characters, max_calls=None
+        )
+        self._tally = Tally(limits)
+        self._steers: set[str] = set()
+        """The messages that the agent was told of."""
+
+    async def run(self) -> AsyncGenerator[events.Event, None]:
+        """What the agent says, up to Done or Failed."""
+        tasks = {asyncio.create_task(self._speak()), asyncio.create_task(self._heed_stop())}
+        try:
+            event: events.Event | protocol.Heeded | None = None
+            while not isinstance(event, events.Done | events.Failed):
+                event = await self._next()
+                if isinstance(event, protocol.Heeded):
+                    self._heed(event.id)
+                    continue
+                self._patience.note(event)
+                yield event
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        _raise_unexpected(tasks)
+
+    def _heed(self, turn_id: str) -> None:
+        """From now on the message belongs to this turn. One of an earlier turn has become its own."""
+        if turn_id in self._steers:
+            self._line.mark_steered(turn_id)
+        else:
+            log.warning("agent_steered_unknown", turn=self._turn.turn_id, id=quoting.clean_text(turn_id))
+
+    async def _next(self) -> events.Event | protocol.Heeded:
+        try:
+            async with self._patience.waiting():
+                line = await self._read_line()
+        except TimeoutError:
+            if self._patience.failure is None:
+                raise
+            return self._patience.failure
+        except asyncio.LimitOverrunError:
+            return events.Failed(
+                message=f"the agent wrote a line of more than {self._options.max_line_bytes} bytes"
+            )
+        if not line:
+            return await self._ended()
+        self._patience.allow(self._options.idle_seconds)
+        said = self._reader.read(line)
+        counted = events.Event() if isinstance(said, protocol.Heeded) else said
+        return self._tally.count(counted) or said
+
+    async def _read_line(self) -> bytes:
+        """The next line with something in it; empty at the end."""
+        while line := await self._process.read():
+            if line.strip():
+                return line
+        return b""
+
+    async def _ended(self) -> events.Event:
+        """The output ended before the agent was done."""
+        if self._line.stopping:
+            return events.Done(finish_reason=STOPPED)
+        fate = await self._process.fate()
+        words = (
+            f", its last words: {quoting.quote(self._process.last_words)}" if self._process.last_words else ""
+        )
+        return events.Failed(message=ENDED, detail=f"{ENDED} ({fate}{words})", retryable=True)
+
+    async def _speak(self) -> None:
+        """Hand over the turn, and then every signal."""
+        await self._tell(protocol.turn_line(self._turn))
+        while True:
+            signal = await self._line.take()
+            if isinstance(signal, events.Steer):
+                self._steers.add(signal.id)
+            await self._tell(protocol.signal_line(signal))
+
+    async def _tell(self, line: bytes) -> None:
+        """Write a line; an agent that has ended does not hear it."""
+        with suppress(ConnectionError):
+            await self._process.write(line)
+
+    async def _heed_stop(self) -> None:
+        """See that the agent ends when it is to stop, listening or not."""
+        await self._line.stopped()
+        if not await self._process.ends_within(self._options.stop_seconds):
+            await self._process.end(0, self._options.kill_seconds)
+
+
+def _raise_unexpected(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        if not task.cancelled():
+            task.result()

@@ -1,7 +1,7 @@
 """A turn on its way through pydantic-ai."""
 
 import asyncio
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Sequence
 from typing import Any
 
 import pydantic_core
@@ -15,23 +15,54 @@ from pydantic_ai import (
     ToolDenied,
 )
 from pydantic_ai import messages as theirs
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import ToolFailed, UserError
 from pydantic_ai.run import AgentRun
 from pydantic_ai.usage import RequestUsage
 
 from frontdesk.agents.pydantic_ai import parts, transcripts
-from frontdesk.agents.pydantic_ai.relay import Relay
-from frontdesk.agents.pydantic_ai.targets import AnyAgent
 from frontdesk.contracts.agents import Line
 from frontdesk.model import events
 from frontdesk.model.sessions import Usage
 
+CANCELLED = "The agent cancelled its own run"
 BREAK = "\n\n"
 DENIED = "The user did not allow this."
 NOBODY_RUNS_IT = "Nobody is there to run this tool: it is one that is executed outside of the agent."
 
+AnyAgent = AbstractAgent[Any, Any]
 AnyRun = AgentRun[Any, Any]
+
+
+class Relay:
+    """Hands events over one by one; who hands one in goes on when the next is asked for.
+
+    The library's scopes must be left in the task that entered them, which an iterator cannot promise.
+    So its work is done in a task of its own.
+    """
+
+    def __init__(self) -> None:
+        # Who puts an event waits, so that there are never more of them than senders.
+        self._queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+
+    async def put(self, event: events.Event) -> None:
+        self._queue.put_nowait(event)
+        await self._queue.join()
+
+    async def run(self, work: Coroutine[None, None, None]) -> AsyncGenerator[events.Event]:
+        """What the work hands in, until it ends. Closing the iterator ends the work."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        try:
+            while (event := await self._queue.get()) is not None:
+                yield event
+                self._queue.task_done()
+            if task.cancelled():
+                yield events.Failed(message=CANCELLED)
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 class Run:

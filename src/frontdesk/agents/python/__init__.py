@@ -6,7 +6,148 @@ it should look at ``line.stopping`` now and then, and touch nothing else of the 
 stop, and also once nobody waits for the answer any more.
 """
 
-from frontdesk.agents.python.driver import Driver
+import importlib
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from functools import reduce
+from typing import Any
+
+from frontdesk import errors
+from frontdesk.agents.python import options
 from frontdesk.agents.python.options import Options
+from frontdesk.agents.python.threads import Threads
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.logs import get_logger
+from frontdesk.model import events
 
 __all__ = ["Driver", "Options"]
+
+log = get_logger(__name__)
+
+PASSING = (ConnectionError, TimeoutError, errors.AgentFailed)
+"""What may be otherwise the next time."""
+Function = Callable[..., Any]
+Pieces = Callable[[events.Assignment, Line], AsyncGenerator[object, None]]
+
+
+class Driver:
+    Options = options.Options
+
+    def __init__(self, options: options.Options) -> None:
+        """Import the function; AgentFailed when that cannot be done."""
+        self._options = options
+        self._pieces = pieces_of(load(options.target), Threads(options.max_threads))
+
+    @property
+    def abilities(self) -> Abilities:
+        options = self._options
+        return Abilities(steers=options.steers, stops=options.stops, models=options.models)
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        try:
+            async with aclosing(self._pieces(turn, line)) as pieces:
+                async for piece in pieces:
+                    event = _event(piece)
+                    yield event
+                    if isinstance(event, events.Done | events.Failed):
+                        return
+        except (Exception, SystemExit) as error:
+            log.exception("agent_raised", target=self._options.target, turn=turn.turn_id)
+            yield _failed(error)
+            return
+        yield events.Done()
+
+    async def release(self, session_id: str) -> None:
+        """Nothing is held."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _event(piece: object) -> events.Event:
+    if isinstance(piece, str):
+        return events.Text(text=piece)
+    if isinstance(piece, events.Event):
+        return piece
+    name = type(piece).__name__
+    return events.Failed(message=f"the agent's function gave a value of type {name}, not a text or an event")
+
+
+def _failed(error: BaseException) -> events.Failed:
+    """The failure without the error's words, which may hold anything; they are in the log."""
+    name = type(error).__name__
+    return events.Failed(
+        message=f"the agent's function raised {name}; the log says more", retryable=isinstance(error, PASSING)
+    )
+
+
+def load(target: str) -> Function:
+    """The function; AgentFailed when there is none of this name."""
+    module, _, name = target.partition(":")
+    if not module or not name:
+        raise errors.InvalidSetting(key="target", value=target, allowed="package.module:name")
+    try:
+        found = reduce(getattr, name.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise errors.AgentFailed(why=f"{target!r} cannot be imported ({error})") from error
+    if not callable(found) or _is(inspect.isgeneratorfunction, found):
+        raise errors.AgentFailed(why=f"{target!r} is no function or async generator function")
+    function: Function = found
+    return function
+
+
+def pieces_of(function: Function, threads: Threads) -> Pieces:
+    """The function as an async generator function, whatever kind it is."""
+    if _is(inspect.isasyncgenfunction, function):
+        return function
+    call = function if _is(inspect.iscoroutinefunction, function) else threads.calling(function)
+
+    async def pieces(turn: events.Assignment, line: Line) -> AsyncGenerator[object, None]:
+        with heard(line) as kept:
+            yield await call(turn, kept)
+
+    return pieces
+
+
+class Kept(Line):
+    """A line that also says stop once nobody waits for the answer any more."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.given_up = False
+
+    async def confirm(self) -> None:
+        await self._line.confirm()
+
+    def send(self, signal: events.Signal) -> bool:
+        return self._line.send(signal)
+
+    async def take(self) -> events.Signal:
+        return await self._line.take()
+
+    def mark_steered(self, turn_id: str) -> None:
+        self._line.mark_steered(turn_id)
+
+    def has_steered(self, turn_id: str) -> bool:
+        return self._line.has_steered(turn_id)
+
+    @property
+    def stopping(self) -> bool:
+        return self.given_up or self._line.stopping
+
+    async def stopped(self) -> None:
+        await self._line.stopped()
+
+
+@contextmanager
+def heard(line: Line) -> Iterator[Kept]:
+    kept = Kept(line)
+    try:
+        yield kept
+    finally:
+        kept.given_up = True
+
+
+def _is(kind: Callable[[object], bool], function: object) -> bool:
+    return kind(function) or kind(getattr(function, "__call__", None))  # noqa: B004
