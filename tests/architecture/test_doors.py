@@ -10,8 +10,8 @@ DOORS = {
     # What others wrote: agents, tools, channels, hooks.
     "agents/bounds.py": 2,
     "agents/openai/tools.py": 1,
-    "agents/pydantic_ai/driver.py": 1,
-    "agents/python/driver.py": 1,
+    "agents/pydantic_ai/__init__.py": 1,
+    "agents/python/__init__.py": 1,
     "app/gateway.py": 2,
     "flow/delivery.py": 1,
     "flow/service.py": 1,

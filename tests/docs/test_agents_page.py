@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from frontdesk.agents import bounds, command, python, scripted
-from frontdesk.agents.command import options, protocol
+from frontdesk.agents.command import protocol
 from frontdesk.model import events
 from tests.docs import pages
 
@@ -49,12 +49,12 @@ def test_every_event_has_a_row(event: type[events.Event]) -> None:
     assert f"\n| `{event.__name__}` |" in PAGE
 
 
-@pytest.mark.parametrize("line", protocol.Line.__subclasses__())
-def test_every_line_of_the_protocol_has_a_row_with_its_fields(line: type[protocol.Line]) -> None:
+@pytest.mark.parametrize("line", protocol.AgentLine.__subclasses__())
+def test_every_line_of_the_protocol_has_a_row_with_its_fields(line: type[protocol.AgentLine]) -> None:
     (row,) = re.findall(rf"^\| `{line.__struct_config__.tag}` \| (.*)$", PAGE, re.MULTILINE)
     assert all(f"`{name}`" in row for name in line.__struct_fields__)
 
 
-@pytest.mark.parametrize("name", options.PASSED)
+@pytest.mark.parametrize("name", command.Options.passed)
 def test_every_variable_that_is_passed_is_named(name: str) -> None:
     assert f"`{name}`" in PAGE

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from frontdesk.agents import acp, command
-from frontdesk.agents.processes import Process, environment
+from frontdesk.agents.programs import Process
 from frontdesk.contracts.agents import Agent
 from frontdesk.testing.agents import (
     PATIENCE_SECONDS,
@@ -51,9 +51,7 @@ def run_on_uvloop() -> Iterator[Run]:
 
 async def start(program: str) -> Process:
     words = (sys.executable, "-X", "utf8", "-c", PRELUDE + program)
-    return await Process.start(
-        words, cwd=None, env=environment(("PATH", "HOME")), max_line_bytes=MAX_LINE_BYTES
-    )
+    return await command.Options(command=words, max_line_bytes=MAX_LINE_BYTES).start(None)
 
 
 async def write_on(process: Process) -> None:
@@ -196,7 +194,7 @@ def test_line_that_is_too_long_is_refused(run: Run) -> None:
 def test_program_that_is_not_there_cannot_be_started(run: Run) -> None:
     async def check() -> None:
         with pytest.raises(FileNotFoundError):
-            await Process.start(("no-such-program",), cwd=None, env={}, max_line_bytes=MAX_LINE_BYTES)
+            await command.Options(command=("no-such-program",)).start(None)
 
     run(check())
 

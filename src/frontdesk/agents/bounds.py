@@ -217,12 +217,11 @@ class Book:
         return True
 
 
-class Ear(Line):
-    """The line as the agent inside has it: a decision that it hears lets its time run on."""
+class Relayed(Line):
+    """Another line behind the same interface; those made of it change a part of it."""
 
-    def __init__(self, line: Line, patience: Patience) -> None:
+    def __init__(self, line: Line) -> None:
         self._line = line
-        self._patience = patience
 
     async def confirm(self) -> None:
         await self._line.confirm()
@@ -231,9 +230,7 @@ class Ear(Line):
         return self._line.send(signal)
 
     async def take(self) -> events.Signal:
-        signal = await self._line.take()
-        self._patience.heed(signal)
-        return signal
+        return await self._line.take()
 
     def mark_steered(self, turn_id: str) -> None:
         self._line.mark_steered(turn_id)
@@ -247,6 +244,19 @@ class Ear(Line):
 
     async def stopped(self) -> None:
         await self._line.stopped()
+
+
+class Ear(Relayed):
+    """The line as the agent inside has it: a decision that it hears lets its time run on."""
+
+    def __init__(self, line: Line, patience: Patience) -> None:
+        super().__init__(line)
+        self._patience = patience
+
+    async def take(self) -> events.Signal:
+        signal = await super().take()
+        self._patience.heed(signal)
+        return signal
 
 
 async def _next(inner: AsyncIterator[events.Event], patience: Patience) -> events.Event | None:

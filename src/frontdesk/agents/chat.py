@@ -55,7 +55,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The first wait before another try; each further one is twice as long."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of an endpoint, whose address is that of its API: ``https://host/v1``."""
 
     base_url: str
@@ -77,7 +77,7 @@ def label(base_url: str) -> str:
         return "the endpoint"
 
 
-class Client:
+class ChatClient:
     def __init__(self, bounds: Bounds, *, trust_env: bool, max_idle_connections: int = 20) -> None:
         """``trust_env``: heed the machine's proxy and certificate settings."""
         self._bounds = bounds
@@ -92,7 +92,7 @@ class Client:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def answer(self, request: Request) -> AsyncGenerator[str | completions.AnswerBuilder]:
+    async def answer(self, request: ChatRequest) -> AsyncGenerator[str | completions.AnswerBuilder]:
         """The pieces of the text as they come, and at the end the whole answer.
 
         Tried again while no piece was given. Raises EndpointUnavailable, EndpointRefused or BrokenStream.
@@ -122,13 +122,16 @@ class Client:
         longest = min(self._bounds.backoff_seconds * 2**attempt, MAX_BACKOFF_SECONDS)
         return random.uniform(longest / 2, longest)
 
-    async def _attempt(self, request: Request) -> AsyncGenerator[str | completions.AnswerBuilder]:
+    async def _attempt(self, request: ChatRequest) -> AsyncGenerator[str | completions.AnswerBuilder]:
         answer = completions.AnswerBuilder(request.endpoint)
         try:
             async with aclosing(self._data(request)) as stream:
                 async for data in stream:
                     if data.strip() == completions.END:
-                        await _drain(stream)
+                        # The end of what is finished is read, so that the connection can be used again.
+                        with suppress(TimeoutError, errors.AgentFailed):
+                            async with asyncio.timeout(DRAIN_SECONDS):
+                                await anext(stream, None)
                         answer.finish_reason = answer.finish_reason or "stop"
                         break
                     chunk = completions.read_chunk(data, request.endpoint)
@@ -142,7 +145,7 @@ class Client:
             raise errors.EndpointUnavailable(endpoint=request.endpoint, why="the answer was cut off")
         yield answer
 
-    async def _data(self, request: Request) -> AsyncGenerator[str]:
+    async def _data(self, request: ChatRequest) -> AsyncGenerator[str]:
         """The data of each event."""
         reader = sse.SseReader(request.endpoint)
         deadline = asyncio.get_running_loop().time() + self._bounds.request_seconds
@@ -156,7 +159,7 @@ class Client:
         finally:
             await response.aclose()
 
-    async def _send(self, request: Request) -> httpx.Response:
+    async def _send(self, request: ChatRequest) -> httpx.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}
         headers |= {"accept": STREAM, "accept-encoding": "identity", "content-type": "application/json"}
         if request.token is not None:
@@ -164,13 +167,6 @@ class Client:
         url = f"{request.base_url.rstrip('/')}/chat/completions"
         built = self._http.build_request("POST", url, content=_encode(request), headers=headers)
         return await self._http.send(built, stream=True)
-
-
-async def _drain(stream: AsyncGenerator[str]) -> None:
-    """Read the end of what is finished, so that the connection can be used again."""
-    with suppress(TimeoutError, errors.AgentFailed):
-        async with asyncio.timeout(DRAIN_SECONDS):
-            await anext(stream, None)
 
 
 async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
@@ -206,7 +202,7 @@ def translated_errors(endpoint: str) -> Iterator[None]:
         raise errors.EndpointUnavailable(endpoint=endpoint, why=why) from error
 
 
-def _encode(request: Request) -> bytes:
+def _encode(request: ChatRequest) -> bytes:
     try:
         return msgspec.json.encode(request.body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -214,7 +210,7 @@ def _encode(request: Request) -> bytes:
         raise errors.EndpointRefused(endpoint=request.endpoint, why=why) from error
 
 
-def checked_token(token: str, request: Request) -> str:
+def checked_token(token: str, request: ChatRequest) -> str:
     """The token, when a header can hold it."""
     if not token.isascii() or not token.isprintable() or " " in token or not token:
         why = f"the secret in {request.token_setting} is no key: check it for line ends and blanks"
@@ -222,7 +218,7 @@ def checked_token(token: str, request: Request) -> str:
     return token
 
 
-async def _check_response(response: httpx.Response, request: Request, deadline: float) -> None:
+async def _check_response(response: httpx.Response, request: ChatRequest, deadline: float) -> None:
     if response.status_code != HTTPStatus.OK:
         body = await _in_time(_read_some(response), deadline, request.endpoint)
         raise refusal_of(response, request, body)
@@ -244,7 +240,7 @@ async def _read_some(response: httpx.Response) -> bytes:
     return bytes(body[:MAX_ERROR_BYTES])
 
 
-def refusal_of(response: httpx.Response, request: Request, body: bytes) -> errors.AgentFailed:
+def refusal_of(response: httpx.Response, request: ChatRequest, body: bytes) -> errors.AgentFailed:
     status = response.status_code
     if status in CREDENTIALS:
         why = f"it does not accept the credentials (HTTP {status}): check {request.token_setting}"
@@ -256,7 +252,7 @@ def refusal_of(response: httpx.Response, request: Request, body: bytes) -> error
     return _failure(told, status, request, _retry_after(response))
 
 
-def _check_chunk(chunk: completions.Chunk, request: Request) -> None:
+def _check_chunk(chunk: completions.Chunk, request: ChatRequest) -> None:
     """An error that the endpoint met after it had begun to answer."""
     if chunk.error:
         code = chunk.error.get("code") if isinstance(chunk.error, dict) else None
@@ -264,7 +260,7 @@ def _check_chunk(chunk: completions.Chunk, request: Request) -> None:
         raise _failure({"error": chunk.error}, status, request, None)
 
 
-def _failure(told: object, status: int, request: Request, retry_after: float | None) -> errors.AgentFailed:
+def _failure(told: object, status: int, request: ChatRequest, wait: float | None) -> errors.AgentFailed:
     error = told.get("error", told) if isinstance(told, dict) else told
     fields = error if isinstance(error, dict) else {"message": error}
     text = str(fields.get("message") or "").replace(request.token or "\0", "…")
@@ -272,7 +268,7 @@ def _failure(told: object, status: int, request: Request, retry_after: float | N
     passing = status in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if passing and NO_QUOTA not in (fields.get("code"), fields.get("type")):
         kind = errors.EndpointBusy if status == HTTPStatus.TOO_MANY_REQUESTS else errors.EndpointTroubled
-        return kind(endpoint=request.endpoint, why=why, retry_after=retry_after)
+        return kind(endpoint=request.endpoint, why=why, retry_after=wait)
     return errors.EndpointRefused(endpoint=request.endpoint, why=why)
 
 

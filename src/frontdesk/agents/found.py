@@ -21,50 +21,33 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """The variable that the driver's ``api_key`` would be read from."""
 
 
-class _Provider(msgspec.Struct, frozen=True, kw_only=True):
-    variable: str
-    title: str
-    driver: str = "openai"
-    options: Mapping[str, str]
+def _keyed(title: str, variable: str, driver: str = "openai", **options: str) -> Suggestion:
+    return Suggestion(driver=driver, title=title, found_in=variable, options=options, key_variable=variable)
 
 
 PROVIDERS = (
-    _Provider(
-        variable="ANTHROPIC_API_KEY",
-        title="Anthropic",
-        driver="pydantic_ai",
-        options={"model": "anthropic:claude-haiku-4-5"},
+    _keyed("Anthropic", "ANTHROPIC_API_KEY", "pydantic_ai", model="anthropic:claude-haiku-4-5"),
+    _keyed(
+        "Google Gemini",
+        "GEMINI_API_KEY",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        model="gemini-flash-latest",
     ),
-    _Provider(
-        variable="GEMINI_API_KEY",
-        title="Google Gemini",
-        options={
-            "base_url": "https://generativelanguage.googleapis.com/v1beta/openai",
-            "model": "gemini-flash-latest",
-        },
+    _keyed(
+        "OpenRouter",
+        "OPENROUTER_API_KEY",
+        base_url="https://openrouter.ai/api/v1",
+        model="openrouter/auto",
     ),
-    _Provider(
-        variable="OPENROUTER_API_KEY",
-        title="OpenRouter",
-        options={"base_url": "https://openrouter.ai/api/v1", "model": "openrouter/auto"},
-    ),
-    _Provider(
-        variable="MISTRAL_API_KEY",
-        title="Mistral",
-        options={"base_url": "https://api.mistral.ai/v1", "model": "mistral-small-latest"},
-    ),
-    _Provider(
-        variable="DEEPSEEK_API_KEY",
-        title="DeepSeek",
-        options={"base_url": "https://api.deepseek.com/v1", "model": "deepseek-chat"},
-    ),
+    _keyed("Mistral", "MISTRAL_API_KEY", base_url="https://api.mistral.ai/v1", model="mistral-small-latest"),
+    _keyed("DeepSeek", "DEEPSEEK_API_KEY", base_url="https://api.deepseek.com/v1", model="deepseek-chat"),
 )
 OPENAI_URL, OPENAI_MODEL = "https://api.openai.com/v1", "gpt-5-mini"
 
 
 def suggestions(environ: Mapping[str, str]) -> list[Suggestion]:
     """What could be configured, the most explicit first: an address, keys, a server of one's own."""
-    keyed = [_keyed(provider) for provider in PROVIDERS if _value(environ, provider.variable)]
+    keyed = [provider for provider in PROVIDERS if _value(environ, provider.found_in)]
     return [*_openai(environ), *keyed, *_ollama(environ)]
 
 
@@ -85,16 +68,6 @@ def _openai(environ: Mapping[str, str]) -> list[Suggestion]:
             key_variable="OPENAI_API_KEY" if key else None,
         )
     ]
-
-
-def _keyed(provider: _Provider) -> Suggestion:
-    return Suggestion(
-        driver=provider.driver,
-        title=provider.title,
-        found_in=provider.variable,
-        options=provider.options,
-        key_variable=provider.variable,
-    )
 
 
 def _ollama(environ: Mapping[str, str]) -> list[Suggestion]:

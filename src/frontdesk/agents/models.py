@@ -27,21 +27,17 @@ async def list_models(
     base_url: str, token: str | None = None, headers: Mapping[str, str] | None = None
 ) -> list[str] | None:
     """The names of its models; None when it keeps no list. EndpointUnavailable or EndpointRefused."""
-    request = chat.Request(base_url=base_url, body={}, token=token, headers=headers or {})
+    request = chat.ChatRequest(base_url=base_url, body={}, token=token, headers=headers or {})
     with chat.translated_errors(request.endpoint):
         async with asyncio.timeout(ASK_SECONDS), httpx.AsyncClient(timeout=ASK_SECONDS) as client:
-            response = await client.get(f"{base_url.rstrip('/')}/models", headers=_headers(request))
+            given = {**request.headers}
+            if request.token is not None:
+                given["authorization"] = f"Bearer {chat.checked_token(request.token, request)}"
+            response = await client.get(f"{base_url.rstrip('/')}/models", headers=given)
     return _read(response, request)
 
 
-def _headers(request: chat.Request) -> dict[str, str]:
-    given = {**request.headers}
-    if request.token is not None:
-        given["authorization"] = f"Bearer {chat.checked_token(request.token, request)}"
-    return given
-
-
-def _read(response: httpx.Response, request: chat.Request) -> list[str] | None:
+def _read(response: httpx.Response, request: chat.ChatRequest) -> list[str] | None:
     if response.status_code == httpx.codes.NOT_FOUND:
         return None
     if response.status_code != httpx.codes.OK:
@@ -59,11 +55,8 @@ def for_chat(names: list[str]) -> list[str]:
 
 def doubt(model: str, names: list[str]) -> str | None:
     """That an endpoint does not list a model: it may have it all the same, under another name."""
-    if not names or any(_same(model, name) for name in names):
+    same = (name == model or name.startswith(f"{model}:") or name.endswith(f"/{model}") for name in names)
+    if not names or any(same):
         return None
     more = ", …" if len(names) > SHOWN else ""
     return f"the endpoint does not list the model {model!r}; it has {', '.join(names[:SHOWN])}{more}"
-
-
-def _same(model: str, name: str) -> bool:
-    return name == model or name.startswith(f"{model}:") or name.endswith(f"/{model}")

@@ -60,7 +60,7 @@ def test_address_of_ollama_is_one_to_be_called(host: str, base_url: str) -> None
 
 
 def test_every_provider_is_found_and_the_explicit_one_is_first() -> None:
-    environ = {provider.variable: "k" for provider in found.PROVIDERS}
+    environ = {provider.found_in: "k" for provider in found.PROVIDERS}
     environ |= {"OLLAMA_HOST": "gpu", "OPENAI_API_KEY": "k"}
     places = [suggestion.found_in for suggestion in found.suggestions(environ)]
     assert places[0] == "OPENAI_API_KEY"

@@ -6,11 +6,10 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from frontdesk.agents import processes
 from frontdesk.agents.acp import options, prompts
 from frontdesk.agents.acp.kept import Kept, Memory
 from frontdesk.agents.acp.options import Options
-from frontdesk.agents.acp.turns import CANCELLED, Turn
+from frontdesk.agents.acp.turns import CANCELLED, PromptTurn
 from frontdesk.agents.acp.wire import Lost
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.logs import get_logger
@@ -46,9 +45,7 @@ class Driver:
             yield lost.failed
 
     async def check(self, working_dir: str) -> None:
-        """Start the program once."""
-        env = processes.environment((*options.PASSED, *self._options.env))
-        await processes.start_once(self._options.command, working_dir, env)
+        await self._options.try_out(working_dir)
 
     async def release(self, session_id: str) -> None:
         await self._pool.release(session_id)
@@ -63,7 +60,7 @@ class Driver:
                 yield events.Done(finish_reason=CANCELLED)
                 return
             kept, blocks = ready
-            async with aclosing(Turn(kept, turn, line, self._options).run(blocks)) as happening:
+            async with aclosing(PromptTurn(kept, turn, line, self._options).run(blocks)) as happening:
                 async for event in happening:
                     yield event
 
@@ -140,21 +137,17 @@ class Pool:
             raise Lost("its session is busy with another turn", retryable=True)
         self._working[session_id] = None
         try:
-            await self._acquire()
+            try:
+                async with asyncio.timeout(self._options.slot_seconds):
+                    await self._slots.acquire()
+            except TimeoutError:
+                raise Lost(f"all {self._options.max_processes} processes are busy", retryable=True) from None
             try:
                 yield
             finally:
                 self._slots.release()
         finally:
             del self._working[session_id]
-
-    async def _acquire(self) -> None:
-        seconds = self._options.slot_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise Lost(f"all {self._options.max_processes} processes are busy", retryable=True) from None
 
     async def _found(self, session_id: str, cwd: str) -> Kept:
         """The process that the session left, when it still serves; else a new one."""
@@ -178,16 +171,13 @@ class Pool:
         if not kept.settled or kept.wire.lost or self._closed:
             await self._end(kept)
             return
-        self._remember(session_id, kept.memory)
+        self._memories.pop(session_id, None)
+        self._memories[session_id] = kept.memory
+        if len(self._memories) > MAX_MEMORIES:
+            del self._memories[next(iter(self._memories))]
         self._resting[session_id] = kept
         loop = asyncio.get_running_loop()
         kept.timer = loop.call_later(self._options.idle_seconds, self._expire, session_id, kept)
-
-    def _remember(self, session_id: str, memory: Memory) -> None:
-        self._memories.pop(session_id, None)
-        self._memories[session_id] = memory
-        if len(self._memories) > MAX_MEMORIES:
-            del self._memories[next(iter(self._memories))]
 
     def _expire(self, session_id: str, kept: Kept) -> None:
         if self._resting.get(session_id) is kept:

@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.agents import processes
 from frontdesk.agents.acp import prompts
-from frontdesk.agents.acp.options import PASSED, Options
+from frontdesk.agents.acp.options import Options
 from frontdesk.agents.acp.wire import Lost, Wire
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
@@ -55,12 +54,7 @@ class Kept:
         """Start a process. Lost when that cannot be done."""
         _check_folder(cwd)
         try:
-            process = await processes.Process.start(
-                options.command,
-                cwd=cwd,
-                env=processes.environment((*PASSED, *options.env)),
-                max_line_bytes=options.max_line_bytes,
-            )
+            process = await options.start(cwd)
         except OSError as error:
             detail = f"{options.command[0]!r}, {error.strerror}"
             raise Lost("it cannot be started", detail=detail) from error

@@ -1,23 +1,13 @@
 """What can be set for an agent that speaks ACP."""
 
-from typing import Annotated
-
-import msgspec
+from typing import ClassVar
 
 from frontdesk import errors
 from frontdesk.agents.bounds import Count, Seconds
-
-PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-"""The variables that every agent gets of the gateway's environment; it may have to find its sign-in."""
+from frontdesk.agents.programs import ProgramOptions
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    """The program and its arguments; no shell reads them."""
-    cwd: str | None = None
-    """Where it works, unless the turn names a folder. The gateway's turns do: theirs is made of this."""
-    env: tuple[str, ...] = ()
-    """The names of further variables that it gets from the gateway's environment."""
+class Options(ProgramOptions, frozen=True, kw_only=True):
     max_processes: Count = 8
     """At most so many at once; the one that rested longest makes room for another."""
     idle_seconds: Seconds = 900.0
@@ -31,13 +21,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     cancel_seconds: Seconds = 10.0
     """To end the turn after a stop; then the process is ended."""
     stop_seconds: Seconds = 2.0
-    """To exit at the end of its input; then it gets SIGTERM."""
-    kill_seconds: Seconds = 2.0
-    """To exit after SIGTERM; then it gets SIGKILL, with everything that it started."""
     max_line_bytes: Count = 8 * 1024 * 1024
     max_turn_bytes: Count = 64 * 1024 * 1024
     preamble_characters: Count = 24_000
     """How much of an earlier conversation a new process is told."""
+
+    passed: ClassVar = (*ProgramOptions.passed, "USER", "LOGNAME", "SHELL")
+    """Agents may have to find their sign-in."""
 
     def checked(self) -> "Options":
         if not self.command or not all(isinstance(word, str) and word for word in self.command):

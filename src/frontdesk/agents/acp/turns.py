@@ -10,7 +10,15 @@ import msgspec
 from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.kept import Kept
 from frontdesk.agents.acp.options import Options
-from frontdesk.agents.acp.wire import Answer, Asked, Ended, Item, Lost, Update, result_of
+from frontdesk.agents.acp.wire import (
+    Ended,
+    Item,
+    Lost,
+    PermissionAsked,
+    PromptAnswered,
+    UpdateTold,
+    result_of,
+)
 from frontdesk.contracts.agents import Line
 from frontdesk.logs import get_logger
 from frontdesk.model import background, events
@@ -32,7 +40,7 @@ OVER = {"completed": False, "failed": True}
 Body = dict[str, Any]
 
 
-class Turn:
+class PromptTurn:
     def __init__(self, kept: Kept, turn: events.Assignment, line: Line, options: Options) -> None:
         self._kept = kept
         self._wire = kept.wire
@@ -40,7 +48,7 @@ class Turn:
         self._line = line
         self._options = options
         self._scribe = Scribe(turn)
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, PermissionAsked] = {}
         self._deadline: float | None = None
         """Set once the agent was told to stop."""
         self._over = False
@@ -76,32 +84,29 @@ class Turn:
 
     async def _handle(self, item: Item) -> Sequence[events.Event]:
         match item:
-            case Update(body=body):
+            case UpdateTold(body=body):
                 return [*self._scribe.take(body), *self._costs()]
-            case Asked():
+            case PermissionAsked():
                 return await self._ask(item)
-            case Answer(message=message):
+            case PromptAnswered(message=message):
                 return self._finish(message)
             case Ended(lost=lost):
                 return self._break(lost)
             case events.Decision():
-                await self._decide(item)
+                asked = self._asked.pop(item.id, None)
+                if asked:
+                    await self._wire.permit(asked.id, option_for(asked.params, item.approved))
             case events.Stop():
                 return await self._stop()
         return ()
 
-    async def _ask(self, asked: Asked) -> Sequence[events.Event]:
+    async def _ask(self, asked: PermissionAsked) -> Sequence[events.Event]:
         if self._deadline:
             await self._wire.permit(asked.id, None)
             return ()
         approval = self._scribe.approval(asked.id, asked.params)
         self._asked[approval.id] = asked
         return [*self._scribe.flush(), approval]
-
-    async def _decide(self, decision: events.Decision) -> None:
-        asked = self._asked.pop(decision.id, None)
-        if asked:
-            await self._wire.permit(asked.id, option_for(asked.params, decision.approved))
 
     async def _stop(self) -> Sequence[events.Event]:
         self._deadline = asyncio.get_running_loop().time() + self._options.cancel_seconds

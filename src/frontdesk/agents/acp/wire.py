@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.agents.acp.options import Options
-from frontdesk.agents.processes import Process
+from frontdesk.agents.programs import Process
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
@@ -36,20 +36,20 @@ class Lost(Exception):
         )
 
 
-class Update(msgspec.Struct, frozen=True):
+class UpdateTold(msgspec.Struct, frozen=True):
     """Something new in the turn."""
 
     body: dict[str, Any]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PermissionAsked(msgspec.Struct, frozen=True):
     """The agent wants a permission."""
 
     id: int | str
     params: dict[str, Any]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PromptAnswered(msgspec.Struct, frozen=True):
     """The turn has ended: the answer to the prompt."""
 
     message: dict[str, Any]
@@ -61,7 +61,7 @@ class Ended(msgspec.Struct, frozen=True):
     lost: Lost
 
 
-Item = Update | Asked | Answer | Ended | events.Signal
+Item = UpdateTold | PermissionAsked | PromptAnswered | Ended | events.Signal
 
 
 class Wire:
@@ -172,9 +172,7 @@ class Wire:
             return lost
 
     async def _ended(self) -> Lost:
-        fate, words = await self._process.fate(), self._process.last_words
-        detail = f"{fate}, its last words: {quoting.quote(words)}" if words else fate
-        return Lost("it ended", detail=detail, retryable=True)
+        return Lost("it ended", detail=await self._process.end_told(), retryable=True)
 
     async def _take(self, line: bytes) -> None:
         self._bytes += len(line)
@@ -184,18 +182,14 @@ class Wire:
             return
         message = _decoded(line)
         if message is None:
-            self._note_stray(line)
+            self._stray_lines += 1  # Some programs greet before they speak JSON.
+            log.warning("agent_stray_output", text=line[:MAX_WORDS].decode("utf-8", "replace").strip())
+            if self._stray_lines > MAX_STRAY_LINES:
+                raise Lost(f"garbage: it wrote more than {MAX_STRAY_LINES} lines that are not JSON-RPC")
         elif "method" in message:
             await self._hear(message)
         else:
             await self._match(message)
-
-    def _note_stray(self, line: bytes) -> None:
-        """Some programs greet before they speak JSON."""
-        self._stray_lines += 1
-        log.warning("agent_stray_output", text=line[:MAX_WORDS].decode("utf-8", "replace").strip())
-        if self._stray_lines > MAX_STRAY_LINES:
-            raise Lost(f"garbage: it wrote more than {MAX_STRAY_LINES} lines that are not JSON-RPC")
 
     async def _hear(self, message: dict[str, Any]) -> None:
         method, number = message["method"], message.get("id")
@@ -205,12 +199,12 @@ class Wire:
         if isinstance(number, int | str):
             await self._serve(method, number, body, ours)
         elif method == UPDATE and ours and isinstance(body.get("update"), dict):
-            await self.inbox.put(Update(body["update"]))
+            await self.inbox.put(UpdateTold(body["update"]))
 
     async def _serve(self, method: str, number: int | str, body: dict[str, Any], ours: bool) -> None:
         """A request of the agent. It has no files and no terminals of ours."""
         if method == PERMISSION and ours:
-            await self.inbox.put(Asked(number, body))
+            await self.inbox.put(PermissionAsked(number, body))
         elif method == PERMISSION:
             await self.permit(number, None)
         else:
@@ -220,7 +214,7 @@ class Wire:
     async def _match(self, message: dict[str, Any]) -> None:
         number = message.get("id")
         if number is not None and number == self._prompt:
-            await self.inbox.put(Answer(message))
+            await self.inbox.put(PromptAnswered(message))
         future = self._waiting.get(number) if isinstance(number, int) else None
         if future and not future.done():
             future.set_result(message)

@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import NamedTuple
 
-from frontdesk.agents import processes
 from frontdesk.agents.bounds import Ear, Limits, Patience, Tally
 from frontdesk.agents.command import options, protocol
 from frontdesk.agents.command.options import Options
-from frontdesk.agents.processes import Process
+from frontdesk.agents.programs import Process
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
@@ -49,7 +48,12 @@ class Driver:
         try:
             process = await self._process_for(turn)
         except OSError as error:
-            yield self._not_started(error)
+            program = quoting.quote(self._options.command[0])
+            yield events.Failed(
+                message="the agent cannot be started",
+                detail=f"the agent {program} cannot be started: {error.strerror}",
+                retryable=error.errno in PASSING,
+            )
             return
         last: events.Event | None = None
         self._running.add(process)
@@ -59,14 +63,11 @@ class Driver:
                 async for last in said:
                     yield last
         finally:
-            await self._put_away(
-                turn.session_id, process, last, keep=self._options.keep and not line.stopping
-            )
+            keep = self._options.keep and not line.stopping
+            await self._put_away(turn.session_id, process, last, keep)
 
     async def check(self, working_dir: str) -> None:
-        """Start the program once."""
-        env = processes.environment((*options.PASSED, *self._options.env))
-        await processes.start_once(self._options.command, working_dir, env)
+        await self._options.try_out(working_dir)
 
     async def release(self, session_id: str) -> None:
         """End the process that rests for a session. One in the middle of a turn goes on."""
@@ -94,20 +95,7 @@ class Driver:
                 resting.process.begin_turn()
                 return resting.process
             await self._end(resting.process)
-        return await Process.start(
-            self._options.command,
-            cwd=cwd,
-            env=processes.environment((*options.PASSED, *self._options.env)),
-            max_line_bytes=self._options.max_line_bytes,
-        )
-
-    def _not_started(self, error: OSError) -> events.Failed:
-        program = quoting.quote(self._options.command[0])
-        return events.Failed(
-            message="the agent cannot be started",
-            detail=f"the agent {program} cannot be started: {error.strerror}",
-            retryable=error.errno in PASSING,
-        )
+        return await self._options.start(cwd)
 
     async def _put_away(
         self, session_id: str, process: Process, last: events.Event | None, keep: bool
@@ -177,7 +165,7 @@ class Exchange:
         self._options = options
         self._patience = Patience(options.start_seconds)
         self._line = Ear(line, self._patience)
-        self._reader = protocol.Reader()
+        self._reader = protocol.LineReader()
         limits = Limits(
             max_events=options.max_events, max_text_characters=options.max_text_characters, max_calls=None
         )
@@ -189,10 +177,10 @@ class Exchange:
         """What the agent says, up to Done or Failed."""
         tasks = {asyncio.create_task(self._speak()), asyncio.create_task(self._heed_stop())}
         try:
-            event: events.Event | protocol.Heeded | None = None
+            event: events.Event | protocol.SteeredLine | None = None
             while not isinstance(event, events.Done | events.Failed):
                 event = await self._next()
-                if isinstance(event, protocol.Heeded):
+                if isinstance(event, protocol.SteeredLine):
                     self._heed(event.id)
                     continue
                 self._patience.note(event)
@@ -210,7 +198,7 @@ class Exchange:
         else:
             log.warning("agent_steered_unknown", turn=self._turn.turn_id, id=quoting.clean_text(turn_id))
 
-    async def _next(self) -> events.Event | protocol.Heeded:
+    async def _next(self) -> events.Event | protocol.SteeredLine:
         try:
             async with self._patience.waiting():
                 line = await self._read_line()
@@ -226,7 +214,7 @@ class Exchange:
             return await self._ended()
         self._patience.allow(self._options.idle_seconds)
         said = self._reader.read(line)
-        counted = events.Event() if isinstance(said, protocol.Heeded) else said
+        counted = events.Event() if isinstance(said, protocol.SteeredLine) else said
         return self._tally.count(counted) or said
 
     async def _read_line(self) -> bytes:
@@ -240,11 +228,8 @@ class Exchange:
         """The output ended before the agent was done."""
         if self._line.stopping:
             return events.Done(finish_reason=STOPPED)
-        fate = await self._process.fate()
-        words = (
-            f", its last words: {quoting.quote(self._process.last_words)}" if self._process.last_words else ""
-        )
-        return events.Failed(message=ENDED, detail=f"{ENDED} ({fate}{words})", retryable=True)
+        detail = f"{ENDED} ({await self._process.end_told()})"
+        return events.Failed(message=ENDED, detail=detail, retryable=True)
 
     async def _speak(self) -> None:
         """Hand over the turn, and then every signal."""

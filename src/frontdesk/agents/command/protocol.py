@@ -15,34 +15,34 @@ UNUSABLE = "the agent wrote a line that cannot be used"
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+class AgentLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """A line from the agent. Fields that it does not know are passed over."""
 
 
-class Text(Line, frozen=True, kw_only=True, tag="text"):
+class TextLine(AgentLine, frozen=True, kw_only=True, tag="text"):
     text: str
 
 
-class ToolCall(Line, frozen=True, kw_only=True, tag="tool_call"):
+class CallLine(AgentLine, frozen=True, kw_only=True, tag="tool_call"):
     id: Name
     name: Name
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class ToolResult(Line, frozen=True, kw_only=True, tag="tool_result"):
+class ResultLine(AgentLine, frozen=True, kw_only=True, tag="tool_result"):
     id: Name
     content: str | list[dict[str, Any]]
     is_error: bool = False
 
 
-class Approval(Line, frozen=True, kw_only=True, tag="approval"):
+class ApprovalLine(AgentLine, frozen=True, kw_only=True, tag="approval"):
     id: Name
     action: Name
     description: str
     details: dict[str, Any] | None = None
 
 
-class Used(Line, frozen=True, kw_only=True, tag="usage"):
+class UsageLine(AgentLine, frozen=True, kw_only=True, tag="usage"):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -51,39 +51,42 @@ class Used(Line, frozen=True, kw_only=True, tag="usage"):
     cost_usd: float | None = None
 
 
-class Summary(Line, frozen=True, kw_only=True, tag="summary"):
+class SummaryLine(AgentLine, frozen=True, kw_only=True, tag="summary"):
     text: str
 
 
-class Background(Line, frozen=True, kw_only=True, tag="background"):
+class BackgroundLine(AgentLine, frozen=True, kw_only=True, tag="background"):
     name: Name = DEFAULT_NAME
     running: bool = True
     seconds: float = DEFAULT_SECONDS
 
 
-class Steered(Line, frozen=True, kw_only=True, tag="steered"):
+class SteeredLine(AgentLine, frozen=True, kw_only=True, tag="steered"):
     id: Name
 
 
-class Done(Line, frozen=True, kw_only=True, tag="done"):
+class DoneLine(AgentLine, frozen=True, kw_only=True, tag="done"):
     pass
 
 
-class Error(Line, frozen=True, kw_only=True, tag="error"):
+class ErrorLine(AgentLine, frozen=True, kw_only=True, tag="error"):
     message: str
     retryable: bool = False
     detail: str | None = None
 
 
 _LINES = msgspec.json.Decoder(
-    Text | ToolCall | ToolResult | Approval | Used | Summary | Background | Steered | Done | Error
+    TextLine
+    | CallLine
+    | ResultLine
+    | ApprovalLine
+    | UsageLine
+    | SummaryLine
+    | BackgroundLine
+    | SteeredLine
+    | DoneLine
+    | ErrorLine
 )
-
-
-class Heeded(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent heeds a message that it was steered with."""
-
-    id: str
 
 
 def turn_line(turn: events.Assignment) -> bytes:
@@ -122,7 +125,7 @@ def quote(line: bytes) -> str:
     return quoting.quote(line[: 4 * quoting.MAX_CHARACTERS].decode("utf-8", "replace"))
 
 
-class Reader:
+class LineReader:
     """Makes events of the lines of one turn and holds the agent to the protocol."""
 
     def __init__(self) -> None:
@@ -130,45 +133,50 @@ class Reader:
         self._open: set[str] = set()
         self._asked: set[str] = set()
 
-    def read(self, line: bytes) -> events.Event | Heeded:
-        """The event of a line; a Failed, with the line in its detail, when it is not in the protocol."""
+    def read(self, line: bytes) -> events.Event | SteeredLine:
+        """The event of a line; a Failed, with the line in its detail, when it is not in the protocol.
+
+        That the agent heeds a message it was steered with is no event.
+        """
         try:
             return self._event(_LINES.decode(line))
         except (ValueError, RecursionError) as error:
             return events.Failed(message=UNUSABLE, detail=f"{UNUSABLE}: {quote(line)} ({error})")
 
-    def _event(self, line: Line) -> events.Event | Heeded:
+    def _event(self, line: AgentLine) -> events.Event | SteeredLine:
         match line:
-            case Text(text=text):
+            case TextLine(text=text):
                 return events.Text(text=text)
-            case Summary(text=text):
+            case SummaryLine(text=text):
                 return events.Summary(text=text)
-            case ToolCall():
+            case CallLine():
                 return self._call(line)
-            case ToolResult():
+            case ResultLine():
                 return self._result(line)
-            case Approval():
+            case ApprovalLine():
                 return self._approval(line)
-            case Used():
-                return events.Used(usage=_usage(line))
-            case Steered(id=steer_id):
-                return Heeded(id=steer_id)
+            case UsageLine():
+                told = msgspec.structs.asdict(line) | {"cost_usd": line.cost_usd or 0.0}
+                status = None if line.cost_usd is None else "reported"
+                return events.Used(usage=Usage(**told, cost_status=status).checked())
+            case SteeredLine():
+                return line
         return _end(line)
 
-    def _call(self, line: ToolCall) -> events.Event:
+    def _call(self, line: CallLine) -> events.Event:
         _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
         call = events.Call(id=line.id, name=line.name, arguments=_arguments(bytes(line.arguments)))
         self._called.add(line.id)
         self._open.add(line.id)
         return events.Calls(calls=(call,))
 
-    def _result(self, line: ToolResult) -> events.Event:
+    def _result(self, line: ResultLine) -> events.Event:
         _refuse_if(line.id not in self._called, "no call with this id was made in this turn")
         _refuse_if(line.id not in self._open, "this call has its result already")
         self._open.remove(line.id)
         return events.Result(id=line.id, content=line.content, is_error=line.is_error)
 
-    def _approval(self, line: Approval) -> events.Event:
+    def _approval(self, line: ApprovalLine) -> events.Event:
         _refuse_if(line.id in self._asked, "an approval with this id was asked for before in this turn")
         self._asked.add(line.id)
         return events.Approval(
@@ -176,16 +184,12 @@ class Reader:
         )
 
 
-def _background(line: Background) -> events.Event:
-    name, seconds = background.check_name(line.name), background.check_seconds(line.seconds)
-    return events.Background(name=name, running=line.running, seconds=seconds)
-
-
-def _end(line: Line) -> events.Event:
+def _end(line: AgentLine) -> events.Event:
     """What is neither said nor asked for."""
-    if isinstance(line, Background):
-        return _background(line)
-    if isinstance(line, Error):
+    if isinstance(line, BackgroundLine):
+        name, seconds = background.check_name(line.name), background.check_seconds(line.seconds)
+        return events.Background(name=name, running=line.running, seconds=seconds)
+    if isinstance(line, ErrorLine):
         return events.Failed(message=line.message, retryable=line.retryable, detail=line.detail)
     return events.Done()
 
@@ -203,15 +207,3 @@ def _arguments(raw: bytes) -> str:
     if not isinstance(text, str):
         raise errors.InvalidInput(what="arguments", why="use an object, or its JSON as text")
     return text
-
-
-def _usage(line: Used) -> Usage:
-    return Usage(
-        input_tokens=line.input_tokens,
-        output_tokens=line.output_tokens,
-        cache_read_tokens=line.cache_read_tokens,
-        cache_write_tokens=line.cache_write_tokens,
-        last_prompt_tokens=line.last_prompt_tokens,
-        cost_usd=line.cost_usd or 0.0,
-        cost_status=None if line.cost_usd is None else "reported",
-    ).checked()

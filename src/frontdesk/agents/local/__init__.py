@@ -21,7 +21,6 @@ from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.formats import completions, tokens
 from frontdesk.logs import get_logger
 from frontdesk.model import events
-from frontdesk.model.messages import Plain
 
 log = get_logger(__name__)
 
@@ -58,7 +57,9 @@ class Driver:
         self._options = options
         self._model_path = options.model_path or _shipped_model()
         # The engine closes connections it has answered on without a word: each request gets a new one.
-        self._client = chat.Client(_bounds(options), trust_env=False, max_idle_connections=0)
+        seconds = options.turn_seconds
+        bounds = chat.Bounds(silence_seconds=seconds, request_seconds=seconds, retries=0)
+        self._client = chat.ChatClient(bounds, trust_env=False, max_idle_connections=0)
         self._child: Child | None = None
         self._turns = asyncio.Semaphore(1)
         self._waiting_turns = 0
@@ -137,18 +138,12 @@ class Driver:
                     raise
                 log.info("local_context_shortened", error=str(error))
 
-    def _request(self, child: Child, turn: events.Assignment, estimate: fitting.Estimate) -> chat.Request:
+    def _request(self, child: Child, turn: events.Assignment, estimate: fitting.Estimate) -> chat.ChatRequest:
         room_tokens = self._options.context_tokens - self._options.max_tokens
-        conversation = fitting.fit(turn.messages or [turn.input], self._system(turn), room_tokens, estimate)
-        return chat.Request(base_url=f"{child.address}/v1", body=self._body(conversation), token=child.token)
-
-    def _system(self, turn: events.Assignment) -> str:
         theirs = turn.system if self._options.gateway_system else ""
-        return "\n\n".join(filter(None, (self._options.system, theirs)))
-
-    def _body(self, conversation: list[Plain]) -> Plain:
-        return {
-            "messages": conversation,
+        system = "\n\n".join(filter(None, (self._options.system, theirs)))
+        body = {
+            "messages": fitting.fit(turn.messages or [turn.input], system, room_tokens, estimate),
             "max_tokens": self._options.max_tokens,
             "temperature": self._options.temperature,
             "top_p": 0.9,
@@ -156,21 +151,20 @@ class Driver:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+        return chat.ChatRequest(base_url=f"{child.address}/v1", body=body, token=child.token)
 
     async def _running(self) -> Child:
         """The model's process, started when there is none."""
         if self._child is not None and not self._child.alive:
             await self._drop(self._child)
         if self._child is None:
-            self._child = await Child.start(self._order(), self._options.start_seconds)
+            order = {
+                "model_path": self._model_path,
+                "context_tokens": self._options.context_tokens,
+                "threads": self._options.threads or _idle_cores(),
+            }
+            self._child = await Child.start(order, self._options.start_seconds)
         return self._child
-
-    def _order(self) -> Plain:
-        return {
-            "model_path": self._model_path,
-            "context_tokens": self._options.context_tokens,
-            "threads": self._options.threads or _idle_cores(),
-        }
 
     async def _drop(self, child: Child) -> None:
         """A process that does not answer as it should is ended; the next turn starts another."""
@@ -209,8 +203,3 @@ def _check(options: LocalOptions) -> None:
     if options.max_tokens < 1 or options.context_tokens < least:
         allowed = f"{least} or more: max_tokens and {MIN_CONTEXT_TOKENS} for the conversation"
         raise errors.InvalidSetting(key="context_tokens", value=options.context_tokens, allowed=allowed)
-
-
-def _bounds(options: LocalOptions) -> chat.Bounds:
-    seconds = options.turn_seconds
-    return chat.Bounds(silence_seconds=seconds, request_seconds=seconds, retries=0)

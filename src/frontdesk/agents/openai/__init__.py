@@ -47,7 +47,7 @@ class Driver:
         self._options = options
         found = tools.load(options.tools) if options.tools else {}
         self._tools = tools.Toolbox(found, options.tool_seconds)
-        self._client = chat.Client(options, trust_env=True)
+        self._client = chat.ChatClient(options, trust_env=True)
 
     @property
     def abilities(self) -> Abilities:
@@ -97,31 +97,29 @@ class Driver:
         why = f"it still called tools after {self._options.max_rounds} rounds (max_rounds)"
         yield events.Failed(message=f"the agent was stopped: {why}")
 
-    def _request(self, turn: events.Assignment, conversation: list[Plain]) -> chat.Request:
+    def _request(self, turn: events.Assignment, conversation: list[Plain]) -> chat.ChatRequest:
         chosen = turn.model or {}
         base_url = chosen.get("base_url") or self._options.base_url
         home = _is_home(base_url, self._options.base_url)
         key = self._options.api_key if home else None
-        return chat.Request(
-            base_url=base_url,
-            body=self._body(chosen.get("model") or self._options.model, conversation),
-            token=key().strip() if key else None,
-            headers=self._options.headers if home else {},
-        )
-
-    def _body(self, model: str, conversation: list[Plain]) -> Plain:
+        model = chosen.get("model") or self._options.model
         body: Plain = {**self._options.extra, "model": model, "messages": conversation, "stream": True}
         if self._options.include_usage:
             body["stream_options"] = {"include_usage": True}
         if schemas := self._tools.schemas:
             body["tools"] = schemas
-        return body
+        return chat.ChatRequest(
+            base_url=base_url,
+            body=body,
+            token=key().strip() if key else None,
+            headers=self._options.headers if home else {},
+        )
 
 
 class _Round:
     """One answer of the model, with the tools it calls."""
 
-    def __init__(self, client: chat.Client, request: chat.Request) -> None:
+    def __init__(self, client: chat.ChatClient, request: chat.ChatRequest) -> None:
         self._client = client
         self._request = request
         self.answer = completions.AnswerBuilder(request.endpoint)

@@ -75,7 +75,15 @@ class Driver:
 
     async def _work(self, turn: events.Assignment, line: Line, relay: Relay) -> None:
         try:
-            await Run(self._agent, turn, line, relay).go(self._options.stream, **self._settings(turn))
+            chosen: Any = {"timeout": self._options.request_seconds} | self._options.settings
+            settings: ModelSettings = chosen
+            limit, tokens = self._options.max_requests, self._options.max_tokens
+            await Run(self._agent, turn, line, relay).go(
+                self._options.stream,
+                model=self._models.of_turn(turn.model),
+                model_settings=settings,
+                usage_limits=UsageLimits(request_limit=limit, total_tokens_limit=tokens),
+            )
         except FOREIGN as error:
             await relay.put(failure_of(error))
         except errors.FrontdeskError as error:
@@ -85,18 +93,8 @@ class Driver:
             log.exception("agent_run_failed", turn=turn.turn_id, session=turn.session_id)
             await relay.put(events.Failed(message=f"The agent failed: {type(error).__name__}"))
 
-    def _settings(self, turn: events.Assignment) -> dict[str, Any]:
-        chosen: Any = {"timeout": self._options.request_seconds} | self._options.settings
-        settings: ModelSettings = chosen
-        limit, tokens = self._options.max_requests, self._options.max_tokens
-        return {
-            "model": self._models.of_turn(turn.model),
-            "model_settings": settings,
-            "usage_limits": UsageLimits(request_limit=limit, total_tokens_limit=tokens),
-        }
 
-
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A model with all that is needed to reach it."""
 
     name: str
@@ -109,14 +107,13 @@ class Models:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._made: dict[Choice, models.Model] = {}
+        self._made: dict[ModelChoice, models.Model] = {}
 
     def of_turn(self, override: Mapping[str, str] | None) -> models.Model | None:
         """The model to run with; None for the agent's own."""
         choice = choose(self._options, override or {})
-        return self._model(choice) if choice else None
-
-    def _model(self, choice: Choice) -> models.Model:
+        if choice is None:
+            return None
         model = self._made.pop(choice, None) or make(choice)
         self._made[choice] = model
         if len(self._made) > MAX_MODELS:
@@ -124,7 +121,7 @@ class Models:
         return model
 
 
-def choose(options: Options, override: Mapping[str, str]) -> Choice | None:
+def choose(options: Options, override: Mapping[str, str]) -> ModelChoice | None:
     """What to run with. The configured key goes to the configured provider and address alone."""
     configured, _, _ = (options.model or "").rpartition(":")
     wanted = override.get("model") or options.model
@@ -133,7 +130,7 @@ def choose(options: Options, override: Mapping[str, str]) -> Choice | None:
     given, _, model = wanted.rpartition(":") if not override.get("provider") else ("", "", wanted)
     provider = override.get("provider") or given or configured
     base_url = override.get("base_url") or (options.base_url if provider == configured else None)
-    return Choice(
+    return ModelChoice(
         name=f"{provider}:{model}" if provider else model,
         base_url=base_url,
         api_key=_key(options, provider == configured and base_url == options.base_url, base_url),
@@ -146,7 +143,7 @@ def _key(options: Options, as_configured: bool, base_url: str | None) -> str | N
     return NO_KEY if base_url else None
 
 
-def make(choice: Choice) -> models.Model:
+def make(choice: ModelChoice) -> models.Model:
     given = {"base_url": choice.base_url, "api_key": choice.api_key}
     known = {name: value for name, value in given.items() if value is not None}
     return models.infer_model(choice.name, _factory(known)) if known else models.infer_model(choice.name)

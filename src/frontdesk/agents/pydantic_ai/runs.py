@@ -130,7 +130,8 @@ class Run:
             await self._settle(node.model_response, run, stream)
             async with node.stream(run.ctx) as happenings:
                 async for happening in happenings:
-                    await self._report(happening)
+                    if isinstance(happening, theirs.FunctionToolResultEvent):
+                        await self._relay.put(result_of(happening))
 
     def _begin_response(self) -> None:
         self._thoughts = []
@@ -171,10 +172,6 @@ class Run:
         if calls:
             self._spoken = False
             await self._relay.put(events.Calls(calls=calls))
-
-    async def _report(self, happening: object) -> None:
-        if isinstance(happening, theirs.FunctionToolResultEvent):
-            await self._relay.put(result_of(happening))
 
     async def _conclude(self, output: object) -> None:
         """What the run gave as its output, unless it is the text that was said already."""

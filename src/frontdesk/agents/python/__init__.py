@@ -8,12 +8,13 @@ stop, and also once nobody waits for the answer any more.
 
 import importlib
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import reduce
 from typing import Any
 
 from frontdesk import errors
+from frontdesk.agents.bounds import Relayed
 from frontdesk.agents.python import options
 from frontdesk.agents.python.options import Options
 from frontdesk.agents.python.threads import Threads
@@ -54,7 +55,9 @@ class Driver:
                         return
         except (Exception, SystemExit) as error:
             log.exception("agent_raised", target=self._options.target, turn=turn.turn_id)
-            yield _failed(error)
+            # Without the error's words, which may hold anything; they are in the log.
+            message = f"the agent's function raised {type(error).__name__}; the log says more"
+            yield events.Failed(message=message, retryable=isinstance(error, PASSING))
             return
         yield events.Done()
 
@@ -72,14 +75,6 @@ def _event(piece: object) -> events.Event:
         return piece
     name = type(piece).__name__
     return events.Failed(message=f"the agent's function gave a value of type {name}, not a text or an event")
-
-
-def _failed(error: BaseException) -> events.Failed:
-    """The failure without the error's words, which may hold anything; they are in the log."""
-    name = type(error).__name__
-    return events.Failed(
-        message=f"the agent's function raised {name}; the log says more", retryable=isinstance(error, PASSING)
-    )
 
 
 def load(target: str) -> Function:
@@ -104,49 +99,23 @@ def pieces_of(function: Function, threads: Threads) -> Pieces:
     call = function if _is(inspect.iscoroutinefunction, function) else threads.calling(function)
 
     async def pieces(turn: events.Assignment, line: Line) -> AsyncGenerator[object, None]:
-        with heard(line) as kept:
-            yield await call(turn, kept)
+        heeded = HeededLine(line)
+        try:
+            yield await call(turn, heeded)
+        finally:
+            heeded.given_up = True
 
     return pieces
 
 
-class Kept(Line):
+class HeededLine(Relayed):
     """A line that also says stop once nobody waits for the answer any more."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self.given_up = False
-
-    async def confirm(self) -> None:
-        await self._line.confirm()
-
-    def send(self, signal: events.Signal) -> bool:
-        return self._line.send(signal)
-
-    async def take(self) -> events.Signal:
-        return await self._line.take()
-
-    def mark_steered(self, turn_id: str) -> None:
-        self._line.mark_steered(turn_id)
-
-    def has_steered(self, turn_id: str) -> bool:
-        return self._line.has_steered(turn_id)
+    given_up = False
 
     @property
     def stopping(self) -> bool:
-        return self.given_up or self._line.stopping
-
-    async def stopped(self) -> None:
-        await self._line.stopped()
-
-
-@contextmanager
-def heard(line: Line) -> Iterator[Kept]:
-    kept = Kept(line)
-    try:
-        yield kept
-    finally:
-        kept.given_up = True
+        return self.given_up or super().stopping
 
 
 def _is(kind: Callable[[object], bool], function: object) -> bool:

@@ -3,9 +3,12 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from frontdesk import errors
+from frontdesk.agents.bounds import Count, Seconds
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.processes import Group, Pipes
@@ -19,13 +22,46 @@ SETTLE_SECONDS = 1.0
 REAP_SECONDS = 10.0
 WATCHED_SECONDS = 1.0
 KILL_SECONDS = 1.0
-MAX_LINE_BYTES = 64 * 1024
 WELL = "exit code 0"
 
 
-def environment(names: Iterable[str]) -> dict[str, str]:
-    """What a program gets of the gateway's environment, where the secrets are: these variables only."""
-    return {name: os.environ[name] for name in names if name in os.environ}
+class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be set for every agent that is a program."""
+
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """The program and its arguments; no shell reads them."""
+    cwd: str | None = None
+    """Where it works, unless the turn names a folder. The gateway's turns do: theirs is made of this."""
+    env: tuple[str, ...] = ()
+    """The names of further variables that it gets from the gateway's environment."""
+    stop_seconds: Seconds = 5.0
+    """To end by itself after a stop or the end of its input; then it gets SIGTERM."""
+    kill_seconds: Seconds = 2.0
+    """To end after SIGTERM; then it gets SIGKILL, with everything that it started."""
+    max_line_bytes: Count = 1024 * 1024
+
+    passed: ClassVar[tuple[str, ...]] = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
+    """The variables that it always gets. Nothing else of the gateway's environment, where the secrets are."""
+
+    async def start(self, cwd: str | None) -> "Process":
+        """Start the program; OSError when that cannot be done."""
+        env = {name: os.environ[name] for name in (*self.passed, *self.env) if name in os.environ}
+        group = Group.start(self.command, cwd=cwd, env=env)
+        return Process(group, await Pipes.open(group, self.max_line_bytes), cwd)
+
+    async def try_out(self, cwd: str) -> None:
+        """Start it once; AgentFailed when it cannot be started, or gives up before it was asked anything."""
+        program = quoting.quote(self.command[0])
+        try:
+            process = await self.start(cwd)
+        except OSError as error:
+            raise errors.AgentFailed(why=f"{program} cannot be started: {error.strerror}") from error
+        try:
+            if await process.ends_within(WATCHED_SECONDS) and (fate := await process.fate()) != WELL:
+                said = f": {quoting.clean_text(process.last_words)}" if process.last_words else ""
+                raise errors.AgentFailed(why=f"{program} ended before it was asked anything ({fate}){said}")
+        finally:
+            await process.end(0, KILL_SECONDS)
 
 
 class Process:
@@ -41,14 +77,6 @@ class Process:
         self._pipes = pipes
         self._stderr_lines = 0
         self._listening = asyncio.create_task(self._listen())
-
-    @classmethod
-    async def start(
-        cls, command: Sequence[str], *, cwd: str | None, env: dict[str, str], max_line_bytes: int
-    ) -> "Process":
-        """Start a program; OSError when that cannot be done."""
-        group = Group.start(command, cwd=cwd, env=env)
-        return cls(group, await Pipes.open(group, max_line_bytes), cwd)
 
     async def read(self) -> bytes:
         """The next line, the last one perhaps without its end; empty when there is no more.
@@ -81,6 +109,11 @@ class Process:
         code = self._group.code
         return f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
 
+    async def end_told(self) -> str:
+        """What became of it, and what it said last."""
+        fate, words = await self.fate(), self.last_words
+        return f"{fate}, its last words: {quoting.quote(words)}" if words else fate
+
     async def ends_within(self, seconds: float) -> bool:
         return await self._group.ends_within(seconds)
 
@@ -92,17 +125,14 @@ class Process:
                 self._group.signal(signal.SIGTERM)
                 await self.ends_within(kill_seconds)
         finally:
-            await self._kill()
-
-    async def _kill(self) -> None:
-        self._group.signal(signal.SIGKILL)
-        try:
-            if not await self.ends_within(REAP_SECONDS):
-                log.warning("agent_not_killed", pid=self._group.pid)
-            await asyncio.wait({self._listening}, timeout=SETTLE_SECONDS)
-        finally:
-            self._listening.cancel()
-            self._pipes.close()
+            self._group.signal(signal.SIGKILL)
+            try:
+                if not await self.ends_within(REAP_SECONDS):
+                    log.warning("agent_not_killed", pid=self._group.pid)
+                await asyncio.wait({self._listening}, timeout=SETTLE_SECONDS)
+            finally:
+                self._listening.cancel()
+                self._pipes.close()
 
     async def _listen(self) -> None:
         """Log the standard error line by line."""
@@ -131,18 +161,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-async def start_once(command: Sequence[str], cwd: str, env: dict[str, str]) -> None:
-    """AgentFailed when the program cannot be started, or gives up before it was asked anything."""
-    program = quoting.quote(command[0])
-    try:
-        process = await Process.start(command, cwd=cwd, env=env, max_line_bytes=MAX_LINE_BYTES)
-    except OSError as error:
-        raise errors.AgentFailed(why=f"{program} cannot be started: {error.strerror}") from error
-    try:
-        if await process.ends_within(WATCHED_SECONDS) and (fate := await process.fate()) != WELL:
-            said = f": {quoting.clean_text(process.last_words)}" if process.last_words else ""
-            raise errors.AgentFailed(why=f"{program} ended before it was asked anything ({fate}){said}")
-    finally:
-        await process.end(0, KILL_SECONDS)
