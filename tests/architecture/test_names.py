@@ -15,7 +15,6 @@ MOST_SHARED = 0.05
 NOT_YET: set[str] = {
     "Access",
     "Address",
-    "Admission",
     "Aliases",
     "Approval",
     "Ask",
@@ -33,16 +32,13 @@ NOT_YET: set[str] = {
     "Deliveries",
     "Desk",
     "Details",
-    "Done",
     "Event",
     "Feed",
-    "Health",
     "Index",
     "Job",
     "Line",
     "Link",
     "Log",
-    "Message",
     "Nodes",
     "Outcome",
     "People",
@@ -65,7 +61,6 @@ NOT_YET: set[str] = {
     "Transcripts",
     "Trouble",
     "Turns",
-    "Verdict",
 }
 MODULES_NOT_YET: set[str] = {
     "callbacks",

@@ -21,7 +21,7 @@ from frontdesk.model.confirmations import (
     Mode,
 )
 from frontdesk.testing import SettableClock
-from frontdesk.web.confirmations.credentials import ANYBODY
+from frontdesk.web.endpoints import ANYBODY
 from tests.integration.confirming import ANN, ASKED, BOT, EVE, ROB, Desk, opened, problem
 
 MIB = 1024 * 1024

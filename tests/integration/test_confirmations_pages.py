@@ -18,8 +18,7 @@ from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Mode
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.testing import SettableClock
 from frontdesk.web.confirmations import Credentials
-from frontdesk.web.confirmations.endings import Endings
-from frontdesk.web.confirmations.sessions import COOKIE
+from frontdesk.web.confirmations.sessions import COOKIE, Endings
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)

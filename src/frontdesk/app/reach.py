@@ -294,15 +294,10 @@ class FarTerminal(Terminal):
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
-        message = {"text": text, "chat": chat, "event_id": event_id}
-        found: Plain = await self._line.call("POST", "/messages", message)
-        return found
-
     async def say(
-        self, text: str, chat: str = CLI, event_id: str | None = None
+        self, text: str, chat: str = CLI, event_id: str | None = None, follow: bool = False
     ) -> AsyncGenerator[Plain, None]:
-        message = {"text": text, "chat": chat, "event_id": event_id, "follow": True}
+        message = {"text": text, "chat": chat, "event_id": event_id, "follow": follow}
         async with aclosing(self._lines("POST", "/messages", message)) as lines:
             async for happened in lines:
                 yield happened

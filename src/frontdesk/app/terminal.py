@@ -35,20 +35,23 @@ class Terminal:
 
     async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
         """Hand in a message; it is on disk when this returns."""
-        incoming = Incoming(source=source_of(chat), text=text, event_id=event_id)
-        receipt = await self._desk.accept(incoming)
-        return {"turn_id": receipt.turn_id, "waiting": receipt.waiting}
+        async with aclosing(self.say(text, chat, event_id)) as happening:
+            return await anext(happening)
 
     async def say(
-        self, text: str, chat: str = CLI, event_id: str | None = None
+        self, text: str, chat: str = CLI, event_id: str | None = None, follow: bool = False
     ) -> AsyncGenerator[Plain, None]:
-        """Hand in a message and follow its turn: first that it was accepted, at last how it ended."""
-        receipt = await self.accept(text, chat, event_id)
-        yield {"type": "accepted"} | receipt
-        if receipt["waiting"] or text.startswith("/"):
-            for each in await self._desk.uncollected(source_of(chat), turn_id=receipt["turn_id"]):
+        """Hand in a message: that it was accepted, and is on disk. With ``follow`` also what happens in its
+        turn, up to how it ended."""
+        incoming = Incoming(source=source_of(chat), text=text, event_id=event_id)
+        receipt = await self._desk.accept(incoming)
+        yield {"type": "accepted", "turn_id": receipt.turn_id, "waiting": receipt.waiting}
+        if not follow:
+            return
+        if receipt.waiting or text.startswith("/"):
+            for each in await self._desk.uncollected(source_of(chat), turn_id=receipt.turn_id):
                 yield {"type": "notice"} | _plain_delivery(each)
-        async with aclosing(self.follow(receipt["turn_id"])) as following:
+        async with aclosing(self.follow(receipt.turn_id)) as following:
             async for happened in following:
                 yield happened
 

@@ -1,38 +1,28 @@
-"""The owner's socket: talking to the agent, and the office, over HTTP for our own user alone."""
+"""The owner's socket: every question that our own user can ask the running gateway, as a row made of the
+method that answers it."""
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from http import HTTPStatus
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from frontdesk import errors
 from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
-from frontdesk.app.terminal import CLI, Plain, Terminal
-from frontdesk.formats.bodies import read_json
+from frontdesk.app.terminal import Terminal
 from frontdesk.logs import get_logger
-from frontdesk.web import bodies, problems, routes
-from frontdesk.web.doors import Door
-
-MAX_BODY_BYTES = 8 * 1024 * 1024
-LINES = "application/x-ndjson"
+from frontdesk.web import endpoints
+from frontdesk.web.endpoints import HttpCall, Served
+from frontdesk.web.operations import BrowserOrigin, Form, Table, Who
 
 log = get_logger(__name__)
 
-Read = TypeVar("Read")
-Ask = Callable[..., Awaitable[Any]]
+COLUMNS = {"who": Who.OWNER, "origin": BrowserOrigin.ANYWHERE, "max_body_bytes": 8 * 1024 * 1024}
+GREETING, TERMINAL, OFFICE = Table(**COLUMNS), Table(**COLUMNS), Table(**COLUMNS)
 
 
 class OwnerProtocol(HttpToolsProtocol):
@@ -45,144 +35,50 @@ class OwnerProtocol(HttpToolsProtocol):
             transport.abort()
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    text: str
-    chat: str = CLI
-    event_id: str | None = None
-    follow: bool = False
-    """Whether the answer is the stream of what happens, from the first moment on."""
+@GREETING.add("GET", "/", dict[str, str])
+async def greet(_: None, call: HttpCall) -> dict[str, str]:  # noqa: ARG001
+    """Say who answers here."""
+    return {"program": "frontdesk"}
 
 
-class Collected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    ids: list[str]
-    chat: str = CLI
+def ask(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
+    """Add a row for a method. What its arguments are called is in the path, else after a question mark or in
+    the body; what it returns is the answer, or the answer as it comes."""
+    hints = get_type_hints(method)
+    gives = hints.pop("return")
+    _, *parameters = inspect.signature(method).parameters.values()
+    fields: list[Any] = [
+        (each.name, hints[each.name], *(() if each.default is each.empty else (each.default,)))
+        for each in parameters
+        if f"{{{each.name}}}" not in path
+    ]
+    arguments = msgspec.defstruct(
+        method.__name__.title().replace("_", ""), fields, forbid_unknown_fields=True, kw_only=True
+    )
+
+    async def handle(answering: Any, call: HttpCall) -> Any:
+        given = call.query if verb == "GET" else call.read(arguments)
+        result = method(answering, **call.params, **msgspec.structs.asdict(given))
+        return await result if inspect.isawaitable(result) else result
+
+    handle.__name__, handle.__doc__ = method.__name__, method.__doc__
+    form = Form.JSON
+    if get_origin(gives) is AsyncGenerator:
+        form, gives = Form.TEXT if get_args(gives)[0] is str else Form.LINES, ()
+    table.add(verb, path, gives, form=form, **{"query" if verb == "GET" else "body": arguments})(handle)
+
+
+ask(TERMINAL, "POST", "/messages", Terminal.say)
+ask(TERMINAL, "GET", "/turns/{turn_id}/events", Terminal.follow)
+ask(TERMINAL, "GET", "/uncollected", Terminal.uncollected)
+ask(TERMINAL, "POST", "/collected", Terminal.collected)
+ask(TERMINAL, "GET", "/titles", Terminal.titles)
+for _name, _method in vars(Office).items():
+    if inspect.isfunction(_method) and not _name.startswith("_"):
+        ask(OFFICE, "POST", f"/office/{_name}", _method)
 
 
 def make_app(gateway: Gateway) -> ASGIApp:
-    counter = Counter(Terminal.of_gateway(gateway), Office.of_gateway(gateway))
-    app = Starlette(
-        routes=[
-            Route("/", counter.greet),
-            Route("/messages", counter.take_message, methods=["POST"]),
-            Route("/turns/{turn_id}/events", counter.follow_turn),
-            Route("/uncollected", counter.list_uncollected),
-            Route("/collected", counter.note_collected, methods=["POST"]),
-            Route("/titles", counter.list_titles),
-            Route("/office/export_session", counter.export_session, methods=["POST"]),
-            Route("/office/{method}", counter.ask_office, methods=["POST"]),
-        ],
-        exception_handlers={
-            HTTPException: routes.refuse,
-            errors.FrontdeskError: refuse,
-            bodies.TooLarge: refuse_length,
-            Exception: routes.apologise,
-        },
-    )
-    return Door(app)
-
-
-async def refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    assert isinstance(error, errors.FrontdeskError)
-    return problems.respond_error(error)
-
-
-async def refuse_length(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    detail = f"The body is longer than {MAX_BODY_BYTES} bytes."
-    return problems.respond(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
-
-
-class Counter:
-    def __init__(self, terminal: Terminal, office: Office) -> None:
-        self._terminal = terminal
-        self._office = office
-
-    async def greet(self, request: Request) -> Response:  # noqa: ARG002
-        return _json({"program": "frontdesk"})
-
-    async def take_message(self, request: Request) -> Response:
-        message = await _read(request, Message)
-        if not message.follow:
-            return _json(await self._terminal.accept(message.text, message.chat, message.event_id))
-        happening = self._terminal.say(message.text, message.chat, message.event_id)
-        return await _stream(_lines(happening), LINES)
-
-    async def follow_turn(self, request: Request) -> Response:
-        return await _stream(_lines(self._terminal.follow(request.path_params["turn_id"])), LINES)
-
-    async def list_uncollected(self, request: Request) -> Response:
-        return _json(await self._terminal.uncollected(request.query_params.get("chat", CLI)))
-
-    async def note_collected(self, request: Request) -> Response:
-        seen = await _read(request, Collected)
-        await self._terminal.collected(seen.ids, seen.chat)
-        return _json({})
-
-    async def list_titles(self, request: Request) -> Response:
-        return _json(await self._terminal.titles(request.query_params.get("chat", CLI)))
-
-    async def export_session(self, request: Request) -> Response:
-        arguments = await _read(request, arguments_of(Office.export_session))
-        pieces = self._office.export_session(**msgspec.structs.asdict(arguments))
-        return await _stream(_encoded(pieces), "text/plain; charset=utf-8")
-
-    async def ask_office(self, request: Request) -> Response:
-        method = request.path_params["method"]
-        if method not in QUESTIONS:
-            raise HTTPException(HTTPStatus.NOT_FOUND)
-        ask: Ask = getattr(self._office, method)
-        arguments = await _read(request, QUESTIONS[method])
-        return _json(await ask(**msgspec.structs.asdict(arguments)))
-
-
-def arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
-    """The arguments of a method of the office as a record."""
-    hints = get_type_hints(method)
-    _, *parameters = inspect.signature(method).parameters.values()
-    fields = [
-        (each.name, hints[each.name])
-        if each.default is each.empty
-        else (each.name, hints[each.name], each.default)
-        for each in parameters
-    ]
-    return msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
-
-
-QUESTIONS = {
-    name: arguments_of(method)
-    for name, method in vars(Office).items()
-    if inspect.iscoroutinefunction(method) and not name.startswith("_")
-}
-"""What the office can be asked, with the arguments of each question."""
-
-
-async def _read(request: Request, kind: type[Read]) -> Read:
-    return read_json(kind, await bodies.read_body(request, MAX_BODY_BYTES) or b"{}")
-
-
-async def _lines(happening: AsyncGenerator[Plain, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(happening):
-        async for happened in happening:
-            yield msgspec.json.encode(happened) + b"\n"
-
-
-async def _encoded(pieces: AsyncGenerator[str, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):
-        async for piece in pieces:
-            yield piece.encode()
-
-
-async def _stream(pieces: AsyncGenerator[bytes, None], kind: str) -> Response:
-    """The pieces as they come. What is refused, is so before the first one, with a status of its own."""
-    first = await anext(pieces, b"")
-    return routes.Stream(_from(first, pieces), HTTPStatus.OK, {"content-type": kind})
-
-
-async def _from(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    async with aclosing(rest):
-        yield first
-        async for piece in rest:
-            yield piece
-
-
-def _json(data: object) -> Response:
-    return Response(msgspec.json.encode(data), media_type="application/json")
+    terminal, office = Terminal.of_gateway(gateway), Office.of_gateway(gateway)
+    served = [Served(GREETING, None), Served(TERMINAL, terminal), Served(OFFICE, office)]
+    return endpoints.make_app(served, None)

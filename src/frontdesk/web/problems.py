@@ -1,13 +1,19 @@
-"""Errors as problem+json documents."""
+"""What is refused, as problem+json documents."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
+from frontdesk.logs import get_logger
+from frontdesk.model import confirmations
 
+MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[errors.FrontdeskError], HTTPStatus], ...] = (
     (errors.InvalidInput, HTTPStatus.BAD_REQUEST),
     (errors.UnknownSession, HTTPStatus.NOT_FOUND),
@@ -25,7 +31,49 @@ STATUSES: tuple[tuple[type[errors.FrontdeskError], HTTPStatus], ...] = (
     (errors.TooManyPending, HTTPStatus.TOO_MANY_REQUESTS),
     (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+GONE = frozenset({"redeemed", "lapsed", "erased"})
+"""Why a grant that there was cannot be used any more."""
+RESOLVED = {"id": "confirmation_id", "confirmation_status": "status"}
+FACTS: tuple[tuple[type[errors.FrontdeskError], Mapping[str, str]], ...] = (
+    (errors.AlreadyResolved, RESOLVED),
+    (errors.StillPending, RESOLVED),
+    (errors.GrantUnusable, RESOLVED | {"refused": "refused", "renewal": "renewal"}),
+    (errors.DigestMismatch, {"id": "confirmation_id"}),
+    (errors.RateLimited, {"window_seconds": "window_seconds"}),
+    (errors.TooManyPending, {"pending": "pending", "window_seconds": "window_seconds"}),
+)
+"""Fields of errors that documents have, by the names that they have there."""
+LIMITS = (errors.RateLimited, errors.TooManyPending)
 OUR_FAULT = "Something went wrong here. The log has the details."
+NO_STORE = "The store does not answer. Try again later."
+STORE_RETRY_SECONDS = 5
+"""When to try again what the store did not take."""
+
+Refusal = errors.FrontdeskError | HTTPException
+REFUSALS = (errors.FrontdeskError, HTTPException)
+
+log = get_logger(__name__)
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why not. ``error`` is the same text as ``detail``."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error: str
+    id: str | UnsetType = UNSET
+    confirmation_status: confirmations.Status | UnsetType = UNSET
+    withdrawn: Literal[True] | UnsetType = UNSET
+    """It expired because nobody waits for it any more."""
+    remaining: int | UnsetType = UNSET
+    window_seconds: int | UnsetType = UNSET
+    pending: int | UnsetType = UNSET
+    refused: str | UnsetType = UNSET
+    """Why a grant cannot be used, in a word."""
+    renewal: str | UnsetType | None = UNSET
+    """The request that asks again, after a grant that was not used in time."""
 
 
 def respond(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: object) -> Response:
@@ -33,19 +81,46 @@ def respond(status: int, detail: str, headers: Mapping[str, str] | None = None, 
     known = HTTPStatus(status)
     told = {"type": "about:blank", "title": known.phrase, "status": int(known), "detail": detail}
     told |= {"error": detail, **more}
-    return Response(
-        msgspec.json.encode(told), int(known), dict(headers or {}), media_type="application/problem+json"
-    )
+    return Response(msgspec.json.encode(told), known, headers, media_type=MEDIA_TYPE)
 
 
-def respond_error(error: errors.FrontdeskError) -> Response:
-    """An error of ours with its fields, so that it can be raised on the other side as it is."""
-    fields = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
-    return respond(status_of(error), str(error), error=type(error).__name__, fields=fields)
+def refuse(refusal: Refusal) -> Response:
+    """The answer to a request that could not be served."""
+    match refusal:
+        case HTTPException():
+            return respond(refusal.status_code, refusal.detail, refusal.headers)
+        case errors.StoreError():
+            log.warning("store_troubled", why=str(refusal))
+            return respond(status_of(refusal), NO_STORE, {"retry-after": str(STORE_RETRY_SECONDS)})
+    seconds = getattr(refusal, "retry_after_seconds", None)
+    headers = {} if seconds is None else {"retry-after": str(seconds)}
+    return respond(status_of(refusal), str(refusal), headers, **_facts(refusal))
+
+
+def refuse_owner(refusal: Refusal) -> Response:
+    """The same for the owner: an error of ours with its fields, so that it can be raised on the other side as
+    it is."""
+    if isinstance(refusal, HTTPException):
+        return refuse(refusal)
+    fields = {name: _plain(value) for name, value in vars(refusal).items() if not name.startswith("_")}
+    return respond(status_of(refusal), str(refusal), error=type(refusal).__name__, fields=fields)
 
 
 def status_of(error: errors.FrontdeskError) -> HTTPStatus:
+    if isinstance(error, errors.GrantUnusable) and _facts(error)["refused"] in GONE:
+        return HTTPStatus.GONE
     return next((status for kind, status in STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+
+
+def _facts(error: errors.FrontdeskError) -> dict[str, object]:
+    """What a program does not have to read out of the text."""
+    names = next((names for kind, names in FACTS if isinstance(error, kind)), {})
+    facts = {name: getattr(error, field, None) for name, field in names.items()}
+    if isinstance(error, LIMITS):
+        facts["remaining"] = 0
+    if isinstance(error, errors.Withdrawn):
+        facts["withdrawn"] = True
+    return facts
 
 
 def _plain(value: object) -> object:

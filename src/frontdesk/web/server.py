@@ -1,20 +1,21 @@
 """The servers of a running gateway: the public port and the owner's socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.logs import get_logger
-from frontdesk.web import owner, ports, routes
+from frontdesk.web import owner, ports
+from frontdesk.web import public as public_port
+from frontdesk.web.endpoints import Served
 
 HOST, PORT = "127.0.0.1", 8642
 GRACE_SECONDS = 5
@@ -56,7 +57,7 @@ async def serving(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
-    pages: Collection[Route] = (),
+    pages: Sequence[Served] = (),
     grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[Address]:
     """Serve for as long as the block lasts; requests under way then have so many seconds to end.
@@ -70,7 +71,7 @@ async def serving(
             config = _config(app, grace_seconds, http=owner.OwnerProtocol)
             await opened.enter_async_context(_running(config, listening))
         public = opened.enter_context(ports.listening(host, port))
-        config = _config(routes.make_app(gateway, host, names, pages), grace_seconds)
+        config = _config(public_port.make_app(gateway, host, names, pages), grace_seconds)
         await opened.enter_async_context(_running(config, public))
         address = _address(host, public, socket)
         log.info("server_started", url=address.url, socket=socket)

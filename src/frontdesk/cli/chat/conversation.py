@@ -214,7 +214,9 @@ class Conversation:
 
     async def _obey(self, text: str) -> str:
         async with asyncio.timeout(STOP_SECONDS), self._collecting:
-            return await self._show(self._terminal.say(text, self._chat), Screen(self._page, obeys=True))
+            return await self._show(
+                self._terminal.say(text, self._chat, follow=True), Screen(self._page, obeys=True)
+            )
 
     async def _show(
         self, happening: AsyncGenerator[Plain, None], screen: Screen, ask: Ask | None = None
@@ -235,7 +237,9 @@ class Conversation:
     async def ask_once(self, text: str, screen: Screen) -> str:
         """Say something, show what happens, and tell how it ended; Ctrl-C stops the agent."""
         async with self._seat.listening():
-            showing = asyncio.create_task(self._show(self._terminal.say(text, self._chat), screen))
+            showing = asyncio.create_task(
+                self._show(self._terminal.say(text, self._chat, follow=True), screen)
+            )
             hearing = asyncio.create_task(self._seat.hear())
             try:
                 await asyncio.wait({showing, hearing}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,117 +1,182 @@
-"""The confirmation service over HTTP: what each address does for whoever may use it."""
+"""The confirmation service over HTTP: each address with who may use it, what goes in and out, and what it
+does."""
 
 import secrets
 import time
+from collections.abc import AsyncGenerator
 from http import HTTPStatus
 
+import msgspec
 from msgspec import UNSET
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
-from frontdesk.model.confirmations import Confirmation
-from frontdesk.web import routes
-from frontdesk.web.confirmations import admission, answers, records, streams, views
-from frontdesk.web.confirmations.table import Call, Desk
+from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.model import rules
+from frontdesk.model.confirmations import CallerKind, Confirmation
+from frontdesk.web.confirmations import records, streams, views
+from frontdesk.web.confirmations.streams import Streams
+from frontdesk.web.endpoints import HttpCall, give
+from frontdesk.web.openapi import PREFERENCE_APPLIED
+from frontdesk.web.operations import Form, Table, Who
 
 RULE_ID_BYTES = 8
 
+OPERATIONS = Table()
 
-async def submit(desk: Desk, call: Call) -> Response:
+
+class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
+    """What calls are answered with."""
+
+    service: ConfirmationService
+    streams: Streams
+    page_url: str | None = None
+    """Where the pages for people are."""
+
+    async def seen(self, call: HttpCall) -> Confirmation:
+        """The confirmation that a call names. Approvers see everything, agents what they asked for, others
+        what nobody with a name asked for; to whoever may not see it there is none."""
+        asked = await self.service.find(call.id)
+        if call.caller.kind is not CallerKind.APPROVER and not call.caller.asked_for(asked):
+            raise errors.UnknownConfirmation(confirmation_id=call.id)
+        return asked
+
+
+@OPERATIONS.add(
+    "POST",
+    "/confirm",
+    {202: records.Waiting, 200: records.Allowed},
+    who=Who.REQUESTER,
+    headers=records.Repeats,
+    body=records.Asked,
+    needs_body=True,
+    problems=(409, 422, 429),
+)
+async def submit(api: ConfirmationApi, call: HttpCall) -> Response:
+    """Ask people to allow an action."""
     headers: records.Repeats = call.headers
     key = None if headers.idempotency_key is UNSET else headers.idempotency_key
-    return views.submitted(
-        await desk.service.submit(call.data, call.caller, idempotency_key=key), desk.page_url
-    )
+    submitted = await api.service.submit(call.data, call.caller, idempotency_key=key)
+    return views.submitted(submitted, api.page_url)
 
 
-async def list_confirmations(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add("GET", "/confirm", records.Listing, who=Who.APPROVER, query=records.Selection)
+async def list_confirmations(api: ConfirmationApi, call: HttpCall) -> records.Listing:
+    """List requests, newest first."""
     wanted: records.Selection = call.query
     status = None if wanted.status is UNSET else wanted.status
-    found = await desk.service.list(wanted.limit, status)
-    return answers.give(records.Listing(count=len(found), confirmations=views.listed(found)))
+    found = await api.service.list(wanted.limit, status)
+    return records.Listing(count=len(found), confirmations=views.listed(found))
 
 
-async def show(desk: Desk, call: Call) -> Response:
-    asked = await _seen(desk, call)
+@OPERATIONS.add("GET", "/confirm/{id}", records.Shown, who=Who.READER, headers=records.Waits, waits=True)
+async def show(api: ConfirmationApi, call: HttpCall) -> Response:
+    """Show a request, at once or when it is decided."""
+    asked = await api.seen(call)
     seconds = streams.waiting_seconds(call.headers.prefer)
     if seconds is None:
-        return answers.give(views.shown(asked))
-    asked = await desk.streams.wait(asked.id, seconds)
-    return answers.give(views.shown(asked), headers={streams.PREFERENCE_APPLIED: f"wait={seconds}"})
+        return give(views.shown(asked))
+    asked = await api.streams.wait(asked.id, seconds)
+    return give(views.shown(asked), headers={PREFERENCE_APPLIED: f"wait={seconds}"})
 
 
-async def approve(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add(
+    "POST",
+    "/confirm/{id}/approve",
+    records.Decided,
+    who=Who.APPROVER,
+    body=records.Approval,
+    problems=(409, 412),
+)
+async def approve(api: ConfirmationApi, call: HttpCall) -> records.Decided:
+    """Allow an action."""
     said = call.read(records.Approval)
-    return await _vote(desk, call, said, name=said.approver, approves=True)
+    terms = {"reason": said.reason, "digest": said.digest}
+    return views.decided(await api.service.approve(call.id, call.caller, name=said.approver, **terms))
 
 
-async def deny(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add(
+    "POST", "/confirm/{id}/deny", records.Decided, who=Who.APPROVER, body=records.Denial, problems=(409, 412)
+)
+async def deny(api: ConfirmationApi, call: HttpCall) -> records.Decided:
+    """Refuse an action."""
     said = call.read(records.Denial)
-    return await _vote(desk, call, said, name=said.denier, approves=False)
+    terms = {"reason": said.reason, "digest": said.digest}
+    return views.decided(await api.service.deny(call.id, call.caller, name=said.denier, **terms))
 
 
-async def _vote(desk: Desk, call: Call, said: records.Said, *, name: str | None, approves: bool) -> Response:
-    decide = desk.service.approve if approves else desk.service.deny
-    voted = await decide(call.id, call.caller, name=name, reason=said.reason, digest=said.digest)
-    return answers.give(views.decided(voted))
+@OPERATIONS.add("POST", "/confirm/{id}/reveal", records.Revealed, who=Who.APPROVER, problems=(410,))
+async def reveal(api: ConfirmationApi, call: HttpCall) -> records.Revealed:
+    """See the values that people are not shown; the audit log says who did."""
+    return views.revealed(await api.service.reveal(call.id, call.caller))
 
 
-async def reveal(desk: Desk, call: Call) -> Response:
-    return answers.give(views.revealed(await desk.service.reveal(call.id, call.caller)))
-
-
-async def redeem(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add(
+    "POST",
+    "/confirm/{id}/redeem",
+    records.Redeemed,
+    who=Who.REQUESTER,
+    body=records.Redeeming,
+    needs_body=True,
+    problems=(409, 410, 412),
+)
+async def redeem(api: ConfirmationApi, call: HttpCall) -> records.Redeemed:
+    """Have the bytes of an allowed action, once, to carry them out."""
     digest = call.read(records.Redeeming).digest
-    await _seen(desk, call)
-    return answers.give(views.redeemed(*await desk.service.redeem(call.id, call.caller, digest)))
+    await api.seen(call)
+    return views.redeemed(*await api.service.redeem(call.id, call.caller, digest))
 
 
-async def erase(desk: Desk, call: Call) -> Response:
-    await desk.service.erase(call.id, call.caller)
-    return answers.give(views.shown(await desk.service.find(call.id)))
+@OPERATIONS.add("POST", "/confirm/{id}/erase", records.Shown, who=Who.APPROVER, problems=(409,))
+async def erase(api: ConfirmationApi, call: HttpCall) -> records.Shown:
+    """Forget the arguments, description and reasons of what was decided."""
+    await api.service.erase(call.id, call.caller)
+    return views.shown(await api.service.find(call.id))
 
 
-async def show_audit(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add("GET", "/audit", (records.Entries, records.Events), who=Who.APPROVER, query=records.View)
+async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | records.Events:
+    """What was asked and what became of it, or the rows of the audit log."""
     wanted: records.View = call.query
     if wanted.view == "events":
-        rows = await desk.service.audit_newest(wanted.limit)
-        return answers.give(records.Events(count=len(rows), entries=tuple(map(views.event, rows))))
-    found = await desk.service.list(wanted.limit)
-    return answers.give(records.Entries(count=len(found), entries=views.listed(found)))
+        rows = await api.service.audit_newest(wanted.limit)
+        return records.Events(count=len(rows), entries=tuple(map(views.event, rows)))
+    found = await api.service.list(wanted.limit)
+    return records.Entries(count=len(found), entries=views.listed(found))
 
 
-async def follow_events(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add("GET", "/events", who=Who.APPROVER, headers=records.Resumes, form=Form.EVENTS)
+async def follow_events(api: ConfirmationApi, call: HttpCall) -> AsyncGenerator[bytes, None]:
+    """The rows of the audit log as server-sent events, from now on or after the last one seen."""
     headers: records.Resumes = call.headers
-    after = None if headers.last_event_id is UNSET else headers.last_event_id
-    return routes.Stream(desk.streams.events(after), HTTPStatus.OK, streams.HEADERS)
+    return api.streams.events(None if headers.last_event_id is UNSET else headers.last_event_id)
 
 
-async def list_rules(desk: Desk, _: Call) -> Response:
-    found = await desk.service.rules()
-    return answers.give(records.Rules(count=len(found), rules=tuple(found)))
+@OPERATIONS.add("GET", "/rules", records.Rules, who=Who.APPROVER)
+async def list_rules(api: ConfirmationApi, _: HttpCall) -> records.Rules:
+    """The rules that hold, oldest first."""
+    found = await api.service.rules()
+    return records.Rules(count=len(found), rules=tuple(found))
 
 
-async def add_rule(desk: Desk, call: Call) -> Response:
+@OPERATIONS.add("POST", "/rules", {201: rules.Rule}, who=Who.APPROVER, body=records.NewRule, needs_body=True)
+async def add_rule(api: ConfirmationApi, call: HttpCall) -> rules.Rule:
+    """Keep a rule."""
     wanted = call.read(records.NewRule).as_rule(f"r_{secrets.token_hex(RULE_ID_BYTES)}")
-    return answers.give(await desk.service.add_rule(wanted, call.caller), HTTPStatus.CREATED)
+    return await api.service.add_rule(wanted, call.caller)
 
 
-async def revoke_rule(desk: Desk, call: Call) -> Response:
-    if not await desk.service.revoke_rule(call.id, call.caller):
+@OPERATIONS.add("DELETE", "/rules/{id}", {204: ()}, who=Who.APPROVER)
+async def revoke_rule(api: ConfirmationApi, call: HttpCall) -> None:
+    """Revoke a rule."""
+    if not await api.service.revoke_rule(call.id, call.caller):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no rule {call.id!r}.")
-    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-async def show_health(desk: Desk, _: Call) -> Response:
-    await desk.service.check()
-    pending = await desk.service.pending_count()
-    return answers.give(records.Health(status="ok", pending_count=pending, timestamp=time.time()))
-
-
-async def _seen(desk: Desk, call: Call) -> Confirmation:
-    """The confirmation; to whoever may not see it there is none."""
-    asked = await desk.service.find(call.id)
-    if not admission.may_see(call.caller, asked):
-        raise errors.UnknownConfirmation(confirmation_id=call.id)
-    return asked
+@OPERATIONS.add("GET", "/health", records.Health)
+async def show_health(api: ConfirmationApi, _: HttpCall) -> records.Health:
+    """Whether the service works, and how much waits."""
+    await api.service.check()
+    pending = await api.service.pending_count()
+    return records.Health(status="ok", pending_count=pending, timestamp=time.time())

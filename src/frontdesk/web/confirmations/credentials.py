@@ -1,16 +1,28 @@
-"""Credentials: whose token it is. Callers are made here and nowhere else in the web."""
+"""Credentials: whose token it is, and whether they may ask for what they want. Callers are made here and
+nowhere else in the web."""
 
 import hashlib
 import hmac
 import re
 from collections.abc import Collection, Mapping
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from frontdesk import errors
 from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import TOKEN, Caller, CallerKind
+from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
+from frontdesk.web.doors import is_loopback
+from frontdesk.web.endpoints import ANYBODY
+from frontdesk.web.operations import Who
 
-ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
+CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
+MAX_TOKEN_BYTES = 1_000
+UNKNOWN = "The service does not know the token that was sent."
+PROXIED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""Who sends one of these is not who asks."""
 
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -35,6 +47,28 @@ class Credentials:
         self._approvers = approvers
         self._agents = agents or {}
         self._people = people or {}
+
+    def admit(self, mode: Mode, request: Request, who: Who) -> Caller:
+        """The caller. 401 for nobody we know, NotAllowed for somebody else than who may."""
+        if who is Who.EVERYBODY:
+            return ANYBODY
+        caller = self._caller(mode, request, who)
+        if who is Who.APPROVER and caller.kind is not CallerKind.APPROVER:
+            raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
+        if who is Who.REQUESTER and caller.kind is CallerKind.APPROVER:
+            raise errors.NotAllowed(who=caller.id, rule="whoever approves neither asks nor carries out")
+        return caller
+
+    def _caller(self, mode: Mode, request: Request, who: Who) -> Caller:
+        given = request.headers.getlist("authorization")
+        if not given and who is not Who.APPROVER and mode is Mode.SOLO and is_near(request):
+            return ANYBODY
+        token = _token(given)
+        caller = self.find(token) if token else None
+        if caller is None:
+            detail = f"{UNKNOWN} {_wanted(who)}" if token else _wanted(who)
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, detail, CHALLENGE)
+        return caller
 
     def find(self, token: bytes) -> Caller | None:
         """Whose token it is. All are compared, in the same time whatever they hold."""
@@ -79,3 +113,21 @@ def _digest_of(name: str, secret: Secret) -> bytes:
     if hashed := _HASHED.fullmatch(token):
         return bytes.fromhex(hashed[1])
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest() if token else b""
+
+
+def is_near(request: Request) -> bool:
+    """Whether it comes from this machine, and not through a proxy on it."""
+    passed_on = any(name in request.headers for name in PROXIED)
+    return request.client is not None and is_loopback(request.client.host) and not passed_on
+
+
+def _token(given: list[str]) -> bytes:
+    """The bearer token of the one header that there is; empty when there is none that can be used."""
+    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    raw = token.strip().encode("latin-1")
+    return raw if kind.lower() == "bearer" and len(raw) <= MAX_TOKEN_BYTES else b""
+
+
+def _wanted(who: Who) -> str:
+    whose = "an approver's token" if who is Who.APPROVER else "an agent's token"
+    return f"This takes {whose}, as the header Authorization: Bearer TOKEN."

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-from starlette.routing import Route
-
 from frontdesk import errors
 from frontdesk.app.callbacks import calling
 from frontdesk.app.confirmations import prepare_keys
@@ -14,9 +12,10 @@ from frontdesk.app.tasks import running
 from frontdesk.config import Config
 from frontdesk.config.settings import Origin
 from frontdesk.logs import get_logger
-from frontdesk.web.confirmations import Application, page_routes
+from frontdesk.web.confirmations import Application, pages
 from frontdesk.web.confirmations.serving import credentials_of, serving_owner, serving_port
 from frontdesk.web.confirmations.streams import Streams
+from frontdesk.web.endpoints import Served
 
 PORT = "confirm.port"
 RETRY_SECONDS = 30.0
@@ -35,11 +34,12 @@ class Joined:
         self._streams = Streams(self._service)
 
     @property
-    def pages(self) -> list[Route]:
+    def pages(self) -> list[Served]:
         keys, page_url = self.keys, self._service.settings.page_url
-        return page_routes(
+        answering = pages.Pages(
             self._service, self._credentials, keys.link_key, keys.ended, self._streams, page_url=page_url
         )
+        return [Served(pages.OPERATIONS, answering)]
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str | None]:

@@ -10,10 +10,10 @@ from frontdesk.flow.confirmations import forms
 from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS
 from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS
+from frontdesk.web.openapi import EXACT_VALUE
 
 STORABLE = "^[^\\u0000]*$"
 NOT_BLANK = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"
-EXACT_VALUE = "ExactValue"
 UNREADABLE = "unreadable"
 MAX_ESCALATION_SECONDS = 1_000_000
 MAX_NAMES = 100
@@ -242,27 +242,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: Seconds
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why not. ``error`` is the same text as ``detail``."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    error: str
-    id: str | UnsetType = UNSET
-    confirmation_status: confirmations.Status | UnsetType = UNSET
-    withdrawn: Literal[True] | UnsetType = UNSET
-    """It expired because nobody waits for it any more."""
-    remaining: int | UnsetType = UNSET
-    window_seconds: int | UnsetType = UNSET
-    pending: int | UnsetType = UNSET
-    refused: str | UnsetType = UNSET
-    """Why a grant cannot be used, in a word."""
-    renewal: str | UnsetType | None = UNSET
-    """The request that asks again, after a grant that was not used in time."""
-
-
 class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: int = DEFAULT_LIMIT
     status: confirmations.Status | UnsetType = UNSET
@@ -271,10 +250,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: int = DEFAULT_LIMIT
     view: Literal["confirmations", "events"] = "confirmations"
-
-
-class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """No part of an address after a question mark, and no header of ours."""
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):

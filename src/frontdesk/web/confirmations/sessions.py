@@ -1,7 +1,9 @@
 """Who looks at a page: somebody who signed in, or somebody with a link that was made for them."""
 
+import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,12 +13,39 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.formats import links
 from frontdesk.model.confirmations import Caller, Confirmation
 from frontdesk.web.confirmations.credentials import Credentials
-from frontdesk.web.confirmations.endings import Endings
 
 COOKIE = "frontdesk_approver"
 PATH = "/approvals"
 SESSION_SECONDS = 8 * 3600
 NUMBER_BYTES = 16
+MARK = "ended"
+
+
+class Endings:
+    """Each is a file beside the key that signs sessions: a restart forgets none, and every node that takes
+    the session, because it has that key in the same folder, knows that it has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, session: str, expires: int, now: datetime) -> None:
+        """Remember it for as long as it would have lasted. OSError when it cannot be."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._forget_lapsed(now)
+        self._file(session, expires).touch(mode=0o600)
+
+    def has(self, session: str, expires: int) -> bool:
+        return self._file(session, expires).exists()
+
+    def _file(self, session: str, expires: int) -> Path:
+        digest = hashlib.sha256(session.encode()).hexdigest()
+        return self._folder / f"{expires}.{digest}.{MARK}"
+
+    def _forget_lapsed(self, now: datetime) -> None:
+        for file in self._folder.glob(f"*.{MARK}"):
+            expires = file.name.partition(".")[0]
+            if expires.isdecimal() and int(expires) <= now.timestamp():
+                file.unlink(missing_ok=True)
 
 
 class Sessions:

@@ -19,12 +19,6 @@ QUIET_SECONDS = 15.0
 STREAM_SECONDS = 3600.0
 """A stream ends after so long; whoever comes back shows their credential again."""
 RETRY_MILLISECONDS = 2000
-PREFERENCE_APPLIED = "preference-applied"
-HEADERS = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-}
 OPENING = b": here\nretry: %d\n\n" % RETRY_MILLISECONDS
 STILL_HERE = b": still here\n\n"
 

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from frontdesk.model import audit
 from frontdesk.model.confirmations import MUTED, Confirmation, Status, Submitted
 from frontdesk.web import problems
-from frontdesk.web.confirmations import answers, records
+from frontdesk.web.confirmations import records
+from frontdesk.web.endpoints import give
 
 AUTO_APPROVED = "auto_approved"
 WAITS = "It waits until somebody decides, at most {seconds} seconds."
@@ -34,9 +35,9 @@ def submitted(what: Submitted, page_url: str | None) -> Response:
     asked = what.confirmation
     match asked.status:
         case Status.PENDING:
-            return answers.give(_waiting(what, page_url), HTTPStatus.ACCEPTED)
+            return give(_waiting(what, page_url), HTTPStatus.ACCEPTED)
         case Status.APPROVED:
-            return answers.give(_allowed(what))
+            return give(_allowed(what))
         case Status.DENIED:
             return _refusal(HTTPStatus.FORBIDDEN, _refused(what), asked)
         case Status.EXPIRED:

@@ -10,14 +10,14 @@ import msgspec
 
 from frontdesk.formats.canonical import MAX_WHOLE
 from frontdesk.model.confirmations import Mode
-from frontdesk.web.confirmations import records
-from frontdesk.web.confirmations.admission import Who
-from frontdesk.web.confirmations.browsers import JSON
-from frontdesk.web.confirmations.streams import PREFERENCE_APPLIED
-from frontdesk.web.confirmations.table import ID_PATTERN, MAX_ID_CHARACTERS, Operation
+from frontdesk.web import problems
+from frontdesk.web.operations import Form, Operation, Who
 
 VERSION = "3.1.0"
-PROBLEM = "application/problem+json"
+MAX_ID_CHARACTERS = 64
+ID_PATTERN = "^[A-Za-z0-9_-]+$"
+"""Of whatever an address names."""
+EXACT_VALUE = "ExactValue"
 REF = "#/components/schemas/{name}"
 
 EVERYWHERE = (
@@ -32,22 +32,29 @@ WITH_BODY = (
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
-EXACT_VALUE = {
+EXACT_SCHEMA = {
     "description": "JSON that every reader reads alike: no whole numbers beyond ±(2^53-1).",
     "anyOf": [
         {"type": ["null", "boolean", "string"]},
         {"type": "number", "minimum": -MAX_WHOLE, "maximum": MAX_WHOLE},
-        {"type": "array", "items": {"$ref": REF.format(name=records.EXACT_VALUE)}},
-        {"type": "object", "additionalProperties": {"$ref": REF.format(name=records.EXACT_VALUE)}},
+        {"type": "array", "items": {"$ref": REF.format(name=EXACT_VALUE)}},
+        {"type": "object", "additionalProperties": {"$ref": REF.format(name=EXACT_VALUE)}},
     ],
 }
 SCHEMES = {
     "approver": {"type": "http", "scheme": "bearer", "description": "The token of somebody who decides."},
     "agent": {"type": "http", "scheme": "bearer", "description": "The token of a program that asks."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "frontdesk_approver",
+        "description": "Somebody who signed in on the page; a link that was made for them does, too.",
+    },
 }
 
 HEADER = "#/components/headers/{name}"
 REQUEST_ID, RETRY_AFTER, AUTHENTICATE = "X-Request-Id", "Retry-After", "WWW-Authenticate"
+PREFERENCE_APPLIED = "preference-applied"
 HEADERS = {
     REQUEST_ID: {
         "description": "The request in the log; the one that was sent, if it was a short word.",
@@ -76,21 +83,23 @@ NOT_HTTP = {"text/plain": {"schema": {"type": "string", "description": "For what
 Plain = dict[str, Any]
 
 
-def document(operations: Iterable[Operation], mode: Mode) -> Plain:
+def document(title: str, description: str, operations: Iterable[Operation], mode: Mode) -> Plain:
+    """The document of one port; the mode says who needs a credential there."""
     operations = list(operations)
     schemas = Schemas(operations)
     paths: dict[str, Plain] = defaultdict(dict)
     for operation in operations:
         paths[operation.path][operation.method.lower()] = _operation(operation, schemas, mode)
+    said = str(paths)
     return {
         "openapi": VERSION,
-        "info": {
-            "title": "frontdesk confirmations",
-            "version": metadata.version("frontdesk"),
-            "description": "Holds a dangerous action until people allow exactly that action.",
-        },
+        "info": {"title": title, "version": metadata.version("frontdesk"), "description": description},
         "paths": dict(paths),
-        "components": {"schemas": schemas.components, "headers": HEADERS, "securitySchemes": SCHEMES},
+        "components": {
+            "schemas": schemas.components,
+            "headers": {name: each for name, each in HEADERS.items() if HEADER.format(name=name) in said},
+            "securitySchemes": {name: each for name, each in SCHEMES.items() if f"{{'{name}': []}}" in said},
+        },
     }
 
 
@@ -98,77 +107,56 @@ class Schemas:
     """The schemas of all records, each with the name under which it is referred to."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        used = {kind for each in operations for kind in _kinds(each)} | {records.Problem}
-        kinds = sorted(used, key=lambda kind: kind.__name__)
+        answers = {kind for each in operations for kinds in each.answers.values() for kind in kinds}
+        bodies = {each.body for each in operations if each.body is not None}
+        kinds = sorted(answers | bodies | {problems.Problem}, key=str)
         refs, components = msgspec.json.schema_components(kinds, ref_template=REF)
         self._refs = dict(zip(kinds, refs, strict=True))
-        self.components = components | {records.EXACT_VALUE: EXACT_VALUE}
-        for each in operations:
-            if each.body is not None:
-                self._bound_rest(each.body)
+        self.components = components | {EXACT_VALUE: EXACT_SCHEMA}
+        for body in bodies:
+            # Whatever else is in a body is passed over, and has to be exact all the same.
+            rest = {"$ref": REF.format(name=EXACT_VALUE)}
+            self.components[body.__name__].setdefault("additionalProperties", rest)
 
-    def _bound_rest(self, body: type[msgspec.Struct]) -> None:
-        """Whatever else is in a body is passed over, and has to be exact all the same."""
-        rest = {"$ref": REF.format(name=records.EXACT_VALUE)}
-        self.components[body.__name__].setdefault("additionalProperties", rest)
-
-    def of(self, kinds: Sequence[type[msgspec.Struct]]) -> Mapping[str, Any]:
+    def of(self, kinds: Sequence[Any]) -> Mapping[str, Any]:
         refs = [self._refs[kind] for kind in kinds]
         return refs[0] if len(refs) == 1 else {"anyOf": refs}
 
-    def fields(self, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-        """The schema of each field of a record, and nothing of the record."""
-        (schema,), components = msgspec.json.schema_components([kind], ref_template=REF)
-        fields: Mapping[str, Any] = components.get(kind.__name__, schema)["properties"]
-        return fields
-
-
-def _kinds(operation: Operation) -> Iterable[type[msgspec.Struct]]:
-    yield from (kind for kinds in operation.answers.values() for kind in kinds)
-    if operation.body is not None:
-        yield operation.body
-
 
 def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
+    answers = {str(int(status)): _answer(operation, status, schemas) for status in operation.answers}
     told: Plain = {
-        "operationId": getattr(operation.handle, "__name__", operation.summary),
+        "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": list(_parameters(operation, schemas)),
-        "responses": _answers(operation, schemas) | _problems(operation, schemas),
+        "parameters": list(_parameters(operation)),
+        "responses": answers | _problems(operation, schemas),
         "security": _security(operation.who, mode),
     }
     if operation.body is not None:
-        content = {JSON: {"schema": schemas.of([operation.body])}}
+        content = {Form.JSON: {"schema": schemas.of([operation.body])}}
         told["requestBody"] = {"required": operation.needs_body, "content": content}
     return told
 
 
-def _parameters(operation: Operation, schemas: Schemas) -> Iterable[Plain]:
-    if operation.names_one:
+def _parameters(operation: Operation) -> Iterable[Plain]:
+    for name in operation.params:
         schema = {"type": "string", "pattern": ID_PATTERN, "maxLength": MAX_ID_CHARACTERS}
-        yield {"name": "id", "in": "path", "required": True, "schema": schema}
-    for name, schema in schemas.fields(operation.query).items():
-        yield {"name": name, "in": "query", "required": False, "schema": schema}
-    for name, schema in schemas.fields(operation.headers).items():
-        yield {"name": name, "in": "header", "required": False, "schema": schema}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+    for place, record in (("query", operation.query), ("header", operation.headers)):
+        (schema,), components = msgspec.json.schema_components([record], ref_template=REF)
+        whole = components.get(record.__name__, schema)
+        for name, field in whole["properties"].items():
+            required = name in whole.get("required", ())
+            yield {"name": name, "in": place, "required": required, "schema": field}
 
 
-def _answers(operation: Operation, schemas: Schemas) -> Plain:
-    return {
-        str(int(status)): _answer(operation, status, kinds, schemas)
-        for status, kinds in operation.answers.items()
-    }
-
-
-def _answer(
-    operation: Operation, status: HTTPStatus, kinds: Sequence[type[msgspec.Struct]], schemas: Schemas
-) -> Plain:
-    waits = operation.headers is records.Waits
-    told: Plain = {"description": status.phrase, "headers": _headers(PREFERENCE_APPLIED if waits else None)}
-    if kinds:
-        told["content"] = {operation.media_type: {"schema": schemas.of(kinds)}}
-    elif operation.is_endless:
-        told["content"] = {operation.media_type: {"schema": {"type": "string"}}}
+def _answer(operation: Operation, status: HTTPStatus, schemas: Schemas) -> Plain:
+    headers = _headers(PREFERENCE_APPLIED if operation.waits else None)
+    told: Plain = {"description": status.phrase, "headers": headers}
+    if kinds := operation.answers[status]:
+        told["content"] = {operation.form: {"schema": schemas.of(kinds)}}
+    elif operation.form is not Form.JSON:
+        told["content"] = {operation.form: {"schema": {"type": "string"}}}
     return told
 
 
@@ -179,9 +167,9 @@ def _headers(besides: str | None = None) -> Plain:
 
 def _problems(operation: Operation, schemas: Schemas) -> Plain:
     statuses = {*EVERYWHERE, *operation.problems}
-    if operation.who is not Who.EVERYBODY:
+    if operation.who not in (Who.EVERYBODY, Who.OWNER):
         statuses.add(HTTPStatus.UNAUTHORIZED)
-    if operation.names_one:
+    if operation.params:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.body is not None:
         statuses.update(WITH_BODY)
@@ -189,24 +177,21 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
 
 
 def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
-    content: Plain = {PROBLEM: {"schema": schemas.of([records.Problem])}}
+    content: Plain = {problems.MEDIA_TYPE: {"schema": schemas.of([problems.Problem])}}
     if status is HTTPStatus.BAD_REQUEST:
         content |= NOT_HTTP
-    return {
-        "description": status.phrase,
-        "headers": _headers(BESIDES.get(status)),
-        "content": content,
-    }
+    return {"description": status.phrase, "headers": _headers(BESIDES.get(status)), "content": content}
 
 
 def _security(who: Who, mode: Mode) -> list[Plain]:
     nothing: list[Plain] = [{}] if mode is Mode.SOLO else []
     match who:
-        case Who.EVERYBODY:
-            return []
         case Who.REQUESTER:
             return [*nothing, {"agent": []}]
         case Who.READER:
             return [*nothing, {"agent": []}, {"approver": []}]
         case Who.APPROVER:
             return [{"approver": []}]
+        case Who.VISITOR:
+            return [{"session": []}]
+    return []

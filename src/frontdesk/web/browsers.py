@@ -1,11 +1,13 @@
 """What a browser on this machine may be made to do by a page from elsewhere: nothing."""
 
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-JSON = "application/json"
+from frontdesk.web.operations import BrowserOrigin, Form
+
 PAGE_HEADER = "x-frontdesk-page"
 """Our own pages send it; a page from elsewhere cannot without asking, and is never allowed to."""
 OWN_SITES = ("same-origin", "none")
@@ -45,8 +47,8 @@ def check_type(request: Request) -> None:
         return
     kind, _, parameters = given[0].partition(";") if len(given) == 1 else ("", "", "")
     charset = parameters.replace(" ", "").replace('"', "").lower()
-    if kind.strip().lower() != JSON or charset not in ("", "charset=utf-8"):
-        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as {JSON}.")
+    if kind.strip().lower() != Form.JSON or charset not in ("", "charset=utf-8"):
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as {Form.JSON}.")
 
 
 def _has_body(request: Request) -> bool:
@@ -59,3 +61,11 @@ def _check_origin_header(request: Request) -> None:
     for origin in request.headers.getlist("origin"):
         if origin.lower() not in (f"http://{host}", f"https://{host}"):
             raise HTTPException(HTTPStatus.FORBIDDEN, ELSEWHERE)
+
+
+CHECKS: Mapping[BrowserOrigin, Callable[[Request], None]] = {
+    BrowserOrigin.ANYWHERE: lambda _: None,
+    BrowserOrigin.OURSELVES: check_origin,
+    BrowserOrigin.LINK: check_visit,
+    BrowserOrigin.SCRIPT: check_page,
+}

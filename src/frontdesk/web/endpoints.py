@@ -1,0 +1,326 @@
+"""Rows of the table as addresses: what comes in is read and checked here, what goes out is made."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Send
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.formats import canonical, quoting
+from frontdesk.model.confirmations import Caller, CallerKind
+from frontdesk.web import browsers, problems
+from frontdesk.web.doors import Door, Hosts
+from frontdesk.web.openapi import ID_PATTERN, MAX_ID_CHARACTERS
+from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
+
+BODY_SECONDS = 60.0
+LONG_BODY_BYTES = 32 * 1024
+"""Reading a longer body takes so long that others would notice."""
+UNHEARD = 499
+"""The status of an answer that nobody gets."""
+ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
+STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+ENDLESS = HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
+
+_ID = re.compile(ID_PATTERN.strip("^$"))
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A request whose sender is known and whose form was checked."""
+
+    request: Request
+    caller: Caller
+    params: Mapping[str, str]
+    """What the path names."""
+    query: Any
+    headers: Any
+    data: Mapping[str, Any]
+    """The body, read strictly; empty without one."""
+
+    @property
+    def id(self) -> str:
+        return self.params["id"]
+
+    def read(self, kind: type[Record]) -> Record:
+        return read_record(kind, self.data, "The body")
+
+
+class Served(msgspec.Struct, frozen=True):
+    """Rows, and what answers them."""
+
+    operations: Iterable[Operation]
+    answering: Any
+    """What the rows' functions are called with."""
+    admit: Callable[[Request, Who], Caller] | None = None
+    """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
+
+
+def make_app(
+    served: Iterable[Served],
+    hosts: Hosts | None,
+    document: Mapping[str, Any] | None = None,
+    plain: Iterable[channels.Route] = (),
+) -> ASGIApp:
+    """Everything that one port serves: rows, their document, and channels' own addresses."""
+    routes = _routes(served)
+    if document is not None:
+        routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
+    routes += _channel_routes(plain)
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _apologise})
+    app.router.redirect_slashes = False
+    return Door(app, hosts)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """No such address, or not with this method."""
+    assert isinstance(error, HTTPException)
+    return problems.refuse(error)
+
+
+async def _apologise(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """What is told of a fault of ours; the door logs it."""
+    return problems.respond(HTTPStatus.INTERNAL_SERVER_ERROR, problems.OUR_FAULT)
+
+
+def _showing(document: bytes) -> Endpoint:
+    async def show_document(request: Request) -> Response:
+        browsers.check_origin(request)
+        return Response(document, media_type=Form.JSON)
+
+    return show_document
+
+
+def _routes(served: Iterable[Served]) -> list[Route]:
+    """A route for each path, with all its methods."""
+    by_path: dict[str, dict[str, tuple[Operation, Served]]] = defaultdict(dict)
+    for each in served:
+        for operation in each.operations:
+            by_path[operation.path][operation.method] = operation, each
+    return [
+        Route(path, _endpoint(methods), methods=list(methods), name=path) for path, methods in by_path.items()
+    ]
+
+
+def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        operation, served = methods.get(request.method) or methods["GET"]
+        try:
+            answering = _answer(operation, served, request)
+            return await (_unless_gone(request, answering) if operation.waits else answering)
+        except problems.REFUSALS as refusal:
+            if operation.who is Who.OWNER:
+                return problems.refuse_owner(refusal)
+            refused = problems.refuse(refusal)
+            return served.answering.show_refusal(refused) if operation.form is Form.PAGE else refused
+
+    return answer
+
+
+async def _answer(operation: Operation, served: Served, request: Request) -> Response:
+    if request.method == "HEAD" and operation.is_endless:
+        raise ENDLESS
+    call = await _call(operation, served, request)
+    return await _respond(operation, await operation.handle(served.answering, call))
+
+
+async def _call(operation: Operation, served: Served, request: Request) -> HttpCall:
+    """Checked in this order: where it comes from, who sends it, its form."""
+    browsers.CHECKS[operation.origin](request)
+    return HttpCall(
+        request=request,
+        caller=served.admit(request, operation.who) if served.admit else ANYBODY,
+        params=_params(request),
+        query=_query(operation, request),
+        headers=_headers(operation, request),
+        data=await _data(operation, request),
+    )
+
+
+def _params(request: Request) -> Mapping[str, str]:
+    """What the path names; none of ours has other characters."""
+    params: Mapping[str, str] = request.path_params
+    if all(len(given) <= MAX_ID_CHARACTERS and _ID.fullmatch(given) for given in params.values()):
+        return params
+    raise HTTPException(HTTPStatus.NOT_FOUND, "There is nothing of that name.")
+
+
+def _query(operation: Operation, request: Request) -> msgspec.Struct:
+    given = request.query_params.multi_items()
+    values = dict(given)
+    if len(values) < len(given):
+        raise errors.InvalidInput(what="The address", why="a part after the question mark is there twice")
+    return read_record(operation.query, values, "The address", strict=False)
+
+
+def _headers(operation: Operation, request: Request) -> msgspec.Struct:
+    """The headers that the address knows; one that is sent several times is one with commas."""
+    given = {
+        name: ", ".join(request.headers.getlist(name))
+        for name in operation.headers.__struct_encode_fields__
+        if name in request.headers
+    }
+    return read_record(operation.headers, given, "A header", strict=False)
+
+
+async def _data(operation: Operation, request: Request) -> Mapping[str, Any]:
+    if operation.body is None:
+        return {}
+    if operation.origin is not BrowserOrigin.ANYWHERE:
+        browsers.check_type(request)
+    body = await read_body(request, operation.max_body_bytes)
+    if not body and not operation.needs_body:
+        return {}
+    return await asyncio.to_thread(_object_in, body) if len(body) > LONG_BODY_BYTES else _object_in(body)
+
+
+def _object_in(body: bytes) -> Mapping[str, Any]:
+    """The object in a body. InvalidInput for whatever is none, or could be read in more than one way."""
+    data = canonical.read_strict(body)
+    if not isinstance(data, Mapping):
+        raise errors.InvalidInput(what="The body", why="it is not an object")
+    return data
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """The body, read no further than it may be long. 413 when it is too long, 408 when it does not come."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most_bytes:
+        raise _too_large(most_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                if len(body) + len(piece) > most_bytes:
+                    raise _too_large(most_bytes)
+                body += piece
+    except TimeoutError:
+        detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
+    return bytes(body)
+
+
+def _too_large(most_bytes: int) -> HTTPException:
+    return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body is longer than {most_bytes} bytes.")
+
+
+def read_record(kind: type[Record], values: Mapping[str, Any], what: str, *, strict: bool = True) -> Record:
+    try:
+        return msgspec.convert(values, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise errors.InvalidInput(what=what, why=quoting.clean_text(str(error))) from None
+
+
+async def _unless_gone(request: Request, answering: Awaitable[Response]) -> Response:
+    """The answer. When nobody is there to hear it any more, nothing waits for it either."""
+    answer, gone = asyncio.ensure_future(answering), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else Response(status_code=UNHEARD)
+    finally:
+        answer.cancel()
+        gone.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _respond(operation: Operation, result: Any) -> Response:
+    """What a row's function gave, in the form that the row says."""
+    status = next(iter(operation.answers))
+    match result:
+        case Response():
+            return result
+        case AsyncGenerator():
+            return await _stream(operation.form, result)
+        case None if status is HTTPStatus.NO_CONTENT:
+            return Response(status_code=status)
+    return give({} if result is None else result, status)
+
+
+def give(
+    record: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(msgspec.json.encode(record), status, headers, media_type=Form.JSON)
+
+
+class Stream(StreamingResponse):
+    """An answer as it comes. When the client leaves it is ended, and what it read from is closed."""
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            if isinstance(self.body_iterator, AsyncGenerator):
+                await self.body_iterator.aclose()
+
+
+async def _stream(form: Form, pieces: AsyncGenerator[Any, None]) -> Response:
+    """The pieces as they come. What is refused, is so before the first one, with a status of its own."""
+    written = _written(form, pieces)
+    first = await anext(written, b"")
+    return Stream(_from(first, written), HTTPStatus.OK, STREAM_HEADERS, media_type=form)
+
+
+async def _written(form: Form, pieces: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            match form:
+                case Form.LINES:
+                    yield msgspec.json.encode(piece) + b"\n"
+                case Form.TEXT:
+                    yield piece.encode()
+                case _:
+                    yield piece
+
+
+async def _from(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
+
+
+def _channel_routes(plain: Iterable[channels.Route]) -> list[Route]:
+    """The addresses of channels, each with all its methods."""
+    by_path: dict[str, dict[str, channels.Route]] = defaultdict(dict)
+    for route in plain:
+        by_path[route.path][route.method] = route
+    return [Route(path, _passing(each), methods=list(each), name=path) for path, each in by_path.items()]
+
+
+def _passing(methods: Mapping[str, channels.Route]) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        route = methods.get(request.method) or methods["GET"]
+        read = channels.Request(
+            method=request.method,
+            path=request.url.path,
+            params=request.path_params,
+            query=dict(request.query_params),
+            headers=dict(request.headers),
+            body=await read_body(request, route.max_body_bytes),
+            client=request.client.host if request.client else None,
+        )
+        response = await route.handle(read)
+        if isinstance(response.body, bytes):
+            return Response(response.body, response.status, response.headers)
+        return Stream(response.body, response.status, response.headers)
+
+    return answer

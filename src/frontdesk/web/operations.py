@@ -1,0 +1,129 @@
+"""The table of operations. Everything that is served is a row, and is served, checked, documented and asked
+for from that row."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+
+DEFAULT_BODY_BYTES = 1024 * 1024
+
+Handle = TypeVar("Handle", bound=Callable[..., Any])
+
+
+class Who(StrEnum):
+    """Who may use an address."""
+
+    EVERYBODY = "everybody"
+    REQUESTER = "requester"
+    """Whoever may ask for an action: an agent; in mode solo every program on this machine."""
+    READER = "reader"
+    """A requester or an approver."""
+    APPROVER = "approver"
+    VISITOR = "visitor"
+    """Whoever signed in on the page, or has a link that was made for them; the page tells them apart."""
+    OWNER = "owner"
+    """Processes of our own user: the socket lets nobody else in."""
+
+
+class BrowserOrigin(StrEnum):
+    """What a browser may be on its way from."""
+
+    ANYWHERE = "anywhere"
+    OURSELVES = "ourselves"
+    """No page of another origin; programs send none."""
+    LINK = "link"
+    """The address bar, or a link that leads here: nobody frames or fetches it."""
+    SCRIPT = "script"
+    """The script of our own page alone."""
+
+
+class Form(StrEnum):
+    """The form of an answer, by its media type."""
+
+    JSON = "application/json"
+    PAGE = "text/html"
+    """What answers shows refusals as pages, too: it has a method ``show_refusal``."""
+    EVENTS = "text/event-stream"
+    LINES = "application/x-ndjson"
+    TEXT = "text/plain"
+
+
+class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No part of an address after a question mark, and no header of ours."""
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """A row. Its function is called with what answers the table and an ``endpoints.HttpCall``; it gives a
+    record, an async generator, None, or a whole Response."""
+
+    method: str
+    path: str
+    """What is in braces is a name of ours, and in ``HttpCall.params``."""
+    handle: Callable[..., Awaitable[Any]]
+    summary: str
+    who: Who = Who.EVERYBODY
+    origin: BrowserOrigin = BrowserOrigin.OURSELVES
+    form: Form = Form.JSON
+    answers: Mapping[HTTPStatus, tuple[Any, ...]]
+    """What comes back, by status; the first is meant where the function does not say."""
+    problems: tuple[HTTPStatus, ...] = ()
+    """Besides those that every address has."""
+    query: type[msgspec.Struct] = Nothing
+    headers: type[msgspec.Struct] = Nothing
+    body: type[msgspec.Struct] | None = None
+    needs_body: bool = False
+    max_body_bytes: int = DEFAULT_BODY_BYTES
+    waits: bool = False
+    """Whether the answer may take long because somebody wants that: it is given up when they leave."""
+
+    @property
+    def name(self) -> str:
+        name: str = getattr(self.handle, "__name__", self.summary)
+        return name
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """What the path names."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def is_endless(self) -> bool:
+        return self.form is Form.EVENTS
+
+
+class Table:
+    """Rows in the order in which they were added; an address that fits several is the first one's."""
+
+    def __init__(self, **columns: Any) -> None:
+        """``columns`` hold for every row that does not say otherwise."""
+        self._columns = columns
+        self._rows: list[Operation] = []
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self._rows)
+
+    def add(self, method: str, path: str, gives: Any = (), **columns: Any) -> Callable[[Handle], Handle]:
+        """Add a row for the function that follows; the first line of its docstring is the summary.
+
+        ``gives`` is the type of the answer, several of them, or these by status.
+        """
+
+        def add_row(handle: Handle) -> Handle:
+            summary = (handle.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+            by_status = gives if isinstance(gives, Mapping) else {HTTPStatus.OK: gives}
+            row = {"method": method, "path": path, "handle": handle, "summary": summary}
+            row["answers"] = {HTTPStatus(status): _several(kinds) for status, kinds in by_status.items()}
+            if "problems" in columns:
+                columns["problems"] = tuple(map(HTTPStatus, columns["problems"]))
+            self._rows.append(Operation(**self._columns | row | columns))
+            return handle
+
+        return add_row
+
+
+def _several(kinds: Any) -> tuple[Any, ...]:
+    return kinds if isinstance(kinds, tuple) else (kinds,)

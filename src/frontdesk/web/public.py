@@ -1,0 +1,48 @@
+"""The public port: whether we are alive and ready, the channels' addresses, pages for people."""
+
+from collections.abc import Collection, Sequence
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from frontdesk.app.gateway import Gateway
+from frontdesk.app.health import find_troubles
+from frontdesk.web import endpoints, openapi
+from frontdesk.web.doors import Hosts
+from frontdesk.web.endpoints import HttpCall, Served
+from frontdesk.web.operations import BrowserOrigin, Table
+
+RETRY_AFTER_SECONDS = 5
+TITLE = "frontdesk"
+DESCRIPTION = "The gateway's own addresses; those of its channels have forms of their own."
+
+OPERATIONS = Table(origin=BrowserOrigin.ANYWHERE)
+
+
+@OPERATIONS.add("GET", "/livez", dict[str, str])
+async def show_alive(gateway: Gateway, _: HttpCall) -> dict[str, str]:  # noqa: ARG001
+    """Whether the process answers."""
+    return {"status": "alive"}
+
+
+@OPERATIONS.add("GET", "/readyz", dict[str, str])
+async def show_ready(gateway: Gateway, _: HttpCall) -> dict[str, str]:
+    """Whether messages are taken in and worked on."""
+    troubles = await find_troubles(gateway)
+    if not troubles:
+        return {"status": "ready"}
+    told = " ".join(trouble.outside for trouble in troubles)
+    headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
+    raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, told, headers)
+
+
+def make_app(
+    gateway: Gateway, bound_to: str, names: Collection[str] = (), pages: Sequence[Served] = ()
+) -> ASGIApp:
+    """The application for the public port."""
+    plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
+    served = [Served(OPERATIONS, gateway), *pages]
+    rows = [operation for each in served for operation in each.operations]
+    document = openapi.document(TITLE, DESCRIPTION, rows, gateway.parts.confirmations.settings.mode)
+    return endpoints.make_app(served, Hosts(bound_to, names), document, plain)
