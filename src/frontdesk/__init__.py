@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from frontdesk.model.sources import SessionSource as SessionSource
     from frontdesk.model.whatsapp import canonical_whatsapp_identifier as canonical_whatsapp_identifier
     from frontdesk.model.whatsapp import normalize_whatsapp_identifier as normalize_whatsapp_identifier
-    from frontdesk.snapshots.checkpoints import CheckpointManager as CheckpointManager
+    from frontdesk.snapshots.manager import CheckpointManager as CheckpointManager
     from frontdesk.web.confirmations.embedded import ConfirmationServer as ConfirmationServer
 
 _EXPORTS = {
@@ -74,7 +74,7 @@ _EXPORTS = {
     "SessionSource": "frontdesk.model.sources",
     "canonical_whatsapp_identifier": "frontdesk.model.whatsapp",
     "normalize_whatsapp_identifier": "frontdesk.model.whatsapp",
-    "CheckpointManager": "frontdesk.snapshots.checkpoints",
+    "CheckpointManager": "frontdesk.snapshots.manager",
     "ConfirmationServer": "frontdesk.web.confirmations.embedded",
 }
 __all__ = list(_EXPORTS)

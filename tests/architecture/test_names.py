@@ -35,7 +35,6 @@ NOT_YET: set[str] = {
     "Event",
     "Feed",
     "Index",
-    "Job",
     "Line",
     "Link",
     "Log",
@@ -54,8 +53,6 @@ NOT_YET: set[str] = {
     "Server",
     "Sessions",
     "Shown",
-    "Situation",
-    "Store",
     "Told",
     "Toolbox",
     "Transcripts",
@@ -64,7 +61,6 @@ NOT_YET: set[str] = {
 }
 MODULES_NOT_YET: set[str] = {
     "callbacks",
-    "checkpoints",
     "forgetting",
     "gate",
     "models",

@@ -12,7 +12,6 @@ NOT_YET = {
     "contracts/store.py",
     "flow/confirmations/service.py",
     "flow/sessions.py",
-    "snapshots/checkpoints.py",
     "stores/transcripts.py",
     "stores/turns.py",
     "testing/channels.py",

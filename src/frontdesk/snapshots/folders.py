@@ -1,14 +1,19 @@
 """A directory whose insides are reached step by step, so that no symbolic link leads out of it."""
 
+import asyncio
+import functools
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, ParamSpec, Self, TypeVar
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 ALL_PERMISSIONS = 0o7777
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
@@ -82,3 +87,16 @@ class Folder:
     def status(self, path: str) -> os.stat_result:
         above, name = self.parent(path)
         return os.stat(name, dir_fd=above, follow_symlinks=False)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do it in a thread. A caller that is cancelled leaves only when the thread has ended."""
+    loop = asyncio.get_running_loop()
+    future = loop.run_in_executor(None, functools.partial(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()
+        raise

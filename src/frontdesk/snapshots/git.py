@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from frontdesk import errors
-from frontdesk.snapshots.threads import in_thread
+from frontdesk.snapshots.folders import in_thread
 
 BATCH_BYTES = 1024 * 1024
 MAX_STDERR_CHARACTERS = 2_000

@@ -17,7 +17,7 @@ class Plan(NamedTuple):
     modes: list[str]
 
 
-class Situation(NamedTuple):
+class RestoreSituation(NamedTuple):
     """What is wanted, what is there, and what was left out of either."""
 
     wanted: Entries
@@ -26,7 +26,7 @@ class Situation(NamedTuple):
     skipped_now: Mapping[str, SkipReason]
 
 
-def make_plan(situation: Situation, within: str | None = None) -> Plan:
+def make_plan(situation: RestoreSituation, within: str | None = None) -> Plan:
     """How to get from what is there to what is wanted, leaving alone whatever was or is left out."""
     wanted = [path for path in situation.wanted if _is_within(path, within)]
     above = list(ancestors(within)) if within else []
@@ -48,7 +48,7 @@ def _is_within(path: str, within: str | None) -> bool:
     return within is None or path == within or path.startswith(f"{within}/")
 
 
-def _check_way(situation: Situation, wanted: list[str], above: list[str]) -> None:
+def _check_way(situation: RestoreSituation, wanted: list[str], above: list[str]) -> None:
     holders = {folder for path in situation.skipped_now for folder in ancestors(path)}
     for path in wanted:
         _check_skipped(situation, path)
@@ -60,7 +60,7 @@ def _check_way(situation: Situation, wanted: list[str], above: list[str]) -> Non
             raise errors.RestoreBlocked(path=readable(path), why="it is no folder any more")
 
 
-def _check_skipped(situation: Situation, path: str) -> None:
+def _check_skipped(situation: RestoreSituation, path: str) -> None:
     for each in (path, *ancestors(path)):
         reason = situation.skipped_now.get(each)
         if reason:
@@ -68,7 +68,7 @@ def _check_skipped(situation: Situation, path: str) -> None:
             raise errors.RestoreBlocked(path=readable(each), why=why)
 
 
-def _removals(situation: Situation, present: Iterable[str]) -> Iterable[str]:
+def _removals(situation: RestoreSituation, present: Iterable[str]) -> Iterable[str]:
     alone = {*situation.skipped_then, *situation.skipped_now}
     holders = {folder for path in alone for folder in ancestors(path)}
     for path in present:
@@ -80,21 +80,21 @@ def _removals(situation: Situation, present: Iterable[str]) -> Iterable[str]:
             yield path
 
 
-def _missing_folders(situation: Situation, paths: Iterable[str]) -> Iterable[str]:
+def _missing_folders(situation: RestoreSituation, paths: Iterable[str]) -> Iterable[str]:
     for path in paths:
         found = situation.present.get(path)
         if situation.wanted[path].kind is Kind.FOLDER and not (found and found.kind is Kind.FOLDER):
             yield path
 
 
-def _must_write(situation: Situation, path: str) -> bool:
+def _must_write(situation: RestoreSituation, path: str) -> bool:
     wanted, found = situation.wanted[path], situation.present.get(path)
     if wanted.kind is Kind.FOLDER:
         return False
     return found is None or (found.kind, found.oid) != (wanted.kind, wanted.oid)
 
 
-def _must_set_mode(situation: Situation, path: str) -> bool:
+def _must_set_mode(situation: RestoreSituation, path: str) -> bool:
     """A folder gets its mode at the end, as do files of which only that changed."""
     kind = situation.wanted[path].kind
     return kind is Kind.FOLDER or (kind is Kind.FILE and not _must_write(situation, path))

@@ -6,12 +6,11 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from frontdesk.snapshots.folders import FILE, FOLDER, Folder, permissions, stamp_of
+from frontdesk.snapshots.captures import Found
+from frontdesk.snapshots.folders import FILE, FOLDER, Folder, in_thread, permissions, stamp_of
 from frontdesk.snapshots.git import Objects
 from frontdesk.snapshots.plans import Plan
-from frontdesk.snapshots.threads import in_thread
 from frontdesk.snapshots.trees import Entries, Entry, Kind
-from frontdesk.snapshots.walks import Found
 
 OWN = 0o700
 """What the owner needs of a folder to change what is in it."""

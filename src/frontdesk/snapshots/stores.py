@@ -15,8 +15,9 @@ from frontdesk.logs import get_logger
 from frontdesk.model.checkpoints import Checkpoint, Limits, SkipReason
 from frontdesk.snapshots import caches, trees
 from frontdesk.snapshots.caches import Cache
+from frontdesk.snapshots.captures import Capture
+from frontdesk.snapshots.folders import in_thread
 from frontdesk.snapshots.git import Git
-from frontdesk.snapshots.threads import in_thread
 from frontdesk.snapshots.trees import Entry
 
 log = get_logger(__name__)
@@ -25,6 +26,8 @@ REFS = "refs/checkpoints/"
 LISTING = "%(objectname)%00%(contents)%00"
 NO_OBJECT = "0" * 40
 LOCK_POLL_SECONDS = 0.02
+FILES_TREE = "files"
+CUT = "\n… cut here\n"
 MAX_PACKS = 32
 STALE = ("*.lock", "refs/checkpoints/*.lock", "fast_import_crash_*", "objects/pack/tmp_*")
 """What a killed git leaves behind. Whoever holds the lock knows that nobody uses it."""
@@ -32,7 +35,7 @@ STALE = ("*.lock", "refs/checkpoints/*.lock", "fast_import_crash_*", "objects/pa
 _DECODER = msgspec.json.Decoder(Checkpoint)
 
 
-class Place:
+class CheckpointPlace:
     """Where the checkpoints of a directory are, by the directory's real path."""
 
     def __init__(self, root: Path, directory: Path) -> None:
@@ -85,20 +88,20 @@ def find_owner(root: Path, checkpoint_id: str) -> str | None:
 
 
 @asynccontextmanager
-async def opened(place: Place, program: str, limits: Limits) -> AsyncIterator["Store"]:
+async def opened(place: CheckpointPlace, program: str, limits: Limits) -> AsyncIterator["CheckpointStore"]:
     """The store, for one caller among all processes."""
     await in_thread(place.prepare)
     lock = place.open_lock()
     try:
         await _take(lock, place, limits.lock_seconds)
-        store = Store(place, Git(program, place.git, limits.git_seconds, lock))
+        store = CheckpointStore(place, Git(program, place.git, limits.git_seconds, lock))
         await store.prepare()
         yield store
     finally:
         os.close(lock)
 
 
-async def _take(lock: int, place: Place, seconds: float) -> None:
+async def _take(lock: int, place: CheckpointPlace, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while not _try_lock(lock):
@@ -115,10 +118,10 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
-class Store:
+class CheckpointStore:
     """An opened store. One reference per checkpoint, to a commit without parents: each stands alone."""
 
-    def __init__(self, place: Place, git: Git) -> None:
+    def __init__(self, place: CheckpointPlace, git: Git) -> None:
         self.place = place
         self.git = git
 
@@ -155,6 +158,40 @@ class Store:
         except (errors.GitFailed, ValueError) as error:
             raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=error) from error
         return entries, skipped
+
+    async def hold(self, capture: Capture) -> tuple[str, str]:
+        """Put in what is captured: the tree that holds it, and the name of the state. A store that lacks what
+        it should hold gets everything again."""
+        try:
+            return await self._try_to_hold(capture)
+        except errors.GitFailed:
+            if not await in_thread(capture.look_again):
+                raise
+        log.warning("checkpoint_store_incomplete", directory=self.place.shown)
+        self.drop_cache()
+        return await self._try_to_hold(capture)
+
+    async def _try_to_hold(self, capture: Capture) -> tuple[str, str]:
+        await self.git.import_blobs(capture.pieces())
+        await in_thread(capture.cache().write, self.place.cache)
+        # Git checks that all of it is there.
+        orders, root, state = await in_thread(capture.trees)
+        await self.git.run("mktree", "-z", "--batch", data=orders)
+        return root, state
+
+    async def diff_text(self, checkpoint: Checkpoint, root: str, most_bytes: int) -> tuple[str, bool]:
+        """What differs between a checkpoint and a tree, and whether there is more than that."""
+        sides = f"{REFS}{checkpoint.id}:{FILES_TREE}", f"{root}:{FILES_TREE}"
+        options = ("-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+        data, more = await self.git.read_up_to(most_bytes, "diff-tree", *options, *sides, "--")
+        return data.decode("utf-8", "replace") + (CUT if more else ""), more
+
+    async def check_contents(self, checkpoint: Checkpoint, oids: Collection[str]) -> None:
+        """See that all that will be written can be read, before anything is changed."""
+        async with self.git.objects() as objects:
+            missing = await objects.missing(oids)
+        if missing:
+            raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=f"the store lacks {missing}")
 
     def read_cache(self) -> Cache:
         return caches.read_cache(self.place.cache)

@@ -62,7 +62,7 @@ def decode_skipped(data: bytes) -> dict[str, SkipReason]:
     return {os.fsdecode(path): SkipReason(reason.decode("ascii")) for reason, _, path in records}
 
 
-class Line(NamedTuple):
+class TreeLine(NamedTuple):
     """A line of a git tree."""
 
     mode: bytes
@@ -77,7 +77,7 @@ class Line(NamedTuple):
 
 def git_trees(entries: Entries, manifest: str, skipped: str) -> tuple[list[bytes], str]:
     """The trees of a checkpoint as ``git mktree -z --batch`` reads them, and the name of the last."""
-    lines: dict[str, list[Line]] = {"": []}
+    lines: dict[str, list[TreeLine]] = {"": []}
     lines |= {path: [] for path, entry in entries.items() if entry.kind is Kind.FOLDER}
     texts = []
     for path in sorted(entries, reverse=True):
@@ -87,17 +87,13 @@ def git_trees(entries: Entries, manifest: str, skipped: str) -> tuple[list[bytes
         if entry.kind is Kind.FOLDER:
             text, oid = _tree(lines.pop(path))
             texts.append(text)
-        lines[above].append(Line(_git_mode(entry), os.fsencode(name), oid))
+        lines[above].append(TreeLine(_git_mode(entry), os.fsencode(name), oid))
     files, oid = _tree(lines[""])
+    records = {b"manifest": manifest, b"skipped": skipped}
     top, root = _tree(
-        [Line(b"40000", b"files", oid), *(Line(b"100644", *each) for each in _records(manifest, skipped))]
+        [TreeLine(b"40000", b"files", oid), *(TreeLine(b"100644", *each) for each in records.items())]
     )
     return [*texts, files, top], root
-
-
-def _records(manifest: str, skipped: str) -> Iterator[tuple[bytes, str]]:
-    yield b"manifest", manifest
-    yield b"skipped", skipped
 
 
 def _git_mode(entry: Entry) -> bytes:
@@ -108,7 +104,7 @@ def _git_mode(entry: Entry) -> bytes:
     return b"100755" if entry.mode & EXECUTABLE else b"100644"
 
 
-def _tree(lines: list[Line]) -> tuple[bytes, str]:
+def _tree(lines: list[TreeLine]) -> tuple[bytes, str]:
     """A tree as ``git mktree`` reads it, with the name that git will give it."""
     ordered = sorted(lines, key=lambda line: line.place)
     body = b"".join(b"%s %s\0%s" % (line.mode, line.name, bytes.fromhex(line.oid)) for line in ordered)
@@ -116,7 +112,7 @@ def _tree(lines: list[Line]) -> tuple[bytes, str]:
     return b"".join(_mktree_record(line) for line in ordered) + b"\0", oid
 
 
-def _mktree_record(line: Line) -> bytes:
+def _mktree_record(line: TreeLine) -> bytes:
     kind = b"tree" if line.mode == b"40000" else b"blob"
     return b"%06d %s %s\t%s\0" % (int(line.mode), kind, line.oid.encode(), line.name)
 

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.model.checkpoints import SkipReason
-from frontdesk.snapshots.plans import Plan, Situation, make_plan
+from frontdesk.snapshots.plans import Plan, RestoreSituation, make_plan
 from frontdesk.snapshots.trees import Entry, Kind
 
 OLD = Entry(Kind.FILE, 0o644, 1, "0" * 40)
@@ -24,7 +24,7 @@ def plan(
     now: Mapping[str, SkipReason] = NOTHING,
     within: str | None = None,
 ) -> Plan:
-    return make_plan(Situation(wanted, present, then, now), within)
+    return make_plan(RestoreSituation(wanted, present, then, now), within)
 
 
 def test_same_state_needs_nothing() -> None:

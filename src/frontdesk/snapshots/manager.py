@@ -7,7 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Collection, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
@@ -17,44 +17,20 @@ from frontdesk.logs import get_logger
 from frontdesk.model import checkpoints as model
 from frontdesk.model.checkpoints import Checkpoint, Diff, Limits, Restored, Skip
 from frontdesk.snapshots import plans, stores, trees
-from frontdesk.snapshots.captures import Capture
-from frontdesk.snapshots.folders import Folder
-from frontdesk.snapshots.plans import Plan, Situation
+from frontdesk.snapshots.captures import Capture, Walk
+from frontdesk.snapshots.folders import Folder, in_thread
+from frontdesk.snapshots.plans import RestoreSituation
 from frontdesk.snapshots.restores import ChangedMeanwhile, Restorer
-from frontdesk.snapshots.stores import Place, Store
-from frontdesk.snapshots.threads import in_thread
+from frontdesk.snapshots.stores import CheckpointPlace, CheckpointStore
 from frontdesk.snapshots.trees import Kind
-from frontdesk.snapshots.walks import Walk
 
 log = get_logger(__name__)
 
 DEFAULT_ROOT = Path("~/.frontdesk/checkpoints")
-FILES_TREE = "files"
-CUT = "\n… cut here\n"
 
 
-class Facts(NamedTuple):
-    """What a checkpoint is told about itself."""
-
-    label: str
-    session_id: str | None = None
-    turn_id: str | None = None
-    before_restore: str | None = None
-
-
-class Stored(NamedTuple):
-    """A captured state in the store: the tree that holds it, and its name."""
-
-    root: str
-    state: str
-
-
-class Job(NamedTuple):
-    """A directory and its store, for one caller at a time."""
-
-    directory: Path
-    store: Store
-    folder: Folder
+Facts = dict[str, Any]
+"""What a checkpoint is told about itself."""
 
 
 class CheckpointManager:
@@ -87,17 +63,17 @@ class CheckpointManager:
     ) -> Checkpoint | None:
         """Keep the present state; None when it is the state of the last checkpoint."""
         facts = _facts(label, session_id, turn_id)
-        async with self._job(self._existing(directory)) as job:
-            held = await job.store.checkpoints()
-            capture = await self._capture(job)
-            made = await self._keep(job, capture, held, facts)
+        async with self._opened(self._existing(directory)) as (store, folder):
+            held = await store.checkpoints()
+            capture = await self._capture(store, folder)
+            made = await self._keep(store, capture, held, facts)
             if made:
-                await self._drop_oldest(job, [*held, made])
+                await self._drop_oldest(store, [*held, made])
             return made
 
     async def list_checkpoints(self, directory: Directory) -> list[Checkpoint]:
         """The kept ones, the newest first."""
-        place = Place(self._root, self._resolved(directory))
+        place = CheckpointPlace(self._root, self._resolved(directory))
         if not place.is_ready:
             return []
         async with self._store(place) as store:
@@ -114,13 +90,13 @@ class CheckpointManager:
         """What has changed since the checkpoint, as changes and as text, both up to the limits."""
         path = self._existing(directory)
         await self._check_held(path, checkpoint_id)
-        async with self._job(path) as job:
-            checkpoint = await self._pick(job, checkpoint_id)
-            before, _ = await job.store.read(checkpoint)
-            capture = await self._capture(job, keep=before)
-            stored = await self._store_contents(job, capture)
+        async with self._opened(path) as (store, folder):
+            checkpoint = await self._pick(store, checkpoint_id)
+            before, _ = await store.read(checkpoint)
+            capture = await self._capture(store, folder, keep=before)
+            root, _ = await store.hold(capture)
             changes = tuple(trees.compare(before, capture.entries))
-            text, more = await self._diff_text(job, checkpoint, stored.root)
+            text, more = await store.diff_text(checkpoint, root, self._limits.max_diff_bytes)
             return Diff(
                 checkpoint=checkpoint,
                 changes=changes[: model.MAX_CHANGES_SHOWN],
@@ -143,13 +119,13 @@ class CheckpointManager:
         resolved = self._resolved(directory)
         await self._check_held(resolved, checkpoint_id)
         await in_thread(_make_again, resolved)
-        async with self._job(resolved) as job:
-            checkpoint = await self._pick(job, checkpoint_id)
-            return await self._restore(job, checkpoint, within, facts)
+        async with self._opened(resolved) as (store, folder):
+            checkpoint = await self._pick(store, checkpoint_id)
+            return await self._restore(store, folder, checkpoint, within, facts)
 
     async def prune(self, directory: Directory) -> int:
         """Drop the oldest past the maximum and free the room of all dropped ones; how many were dropped."""
-        place = Place(self._root, self._resolved(directory))
+        place = CheckpointPlace(self._root, self._resolved(directory))
         if not place.is_ready:
             return 0
         async with self._store(place) as store:
@@ -180,7 +156,7 @@ class CheckpointManager:
         return path
 
     @asynccontextmanager
-    async def _store(self, place: Place) -> AsyncIterator[Store]:
+    async def _store(self, place: CheckpointPlace) -> AsyncIterator[CheckpointStore]:
         queue = self._queues.setdefault(place.folder, asyncio.Lock())
         async with _queued(queue, place, self._limits.lock_seconds):
             with _translated(place.directory):
@@ -188,26 +164,27 @@ class CheckpointManager:
                     yield store
 
     @asynccontextmanager
-    async def _job(self, directory: Path) -> AsyncIterator[Job]:
-        async with self._store(Place(self._root, directory)) as store:
+    async def _opened(self, directory: Path) -> AsyncIterator[tuple[CheckpointStore, Folder]]:
+        """A directory's store and the directory, for one caller at a time."""
+        async with self._store(CheckpointPlace(self._root, directory)) as store:
             with Folder(directory) as folder:
-                yield Job(directory, store, folder)
+                yield store, folder
 
     async def _check_held(self, directory: Path, checkpoint_id: str) -> None:
         """Refuse an id that is none, unknown or of another directory, before anything is made."""
         shown = trees.readable(str(directory))
         if not model.is_checkpoint_id(checkpoint_id):
             raise errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=shown)
-        if Place(self._root, directory).has(checkpoint_id):
+        if CheckpointPlace(self._root, directory).has(checkpoint_id):
             return
         owner = await in_thread(stores.find_owner, self._root, checkpoint_id)
         if owner is None:
             raise errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=shown)
         raise errors.ForeignCheckpoint(checkpoint_id=checkpoint_id, owner=owner, directory=shown)
 
-    async def _pick(self, job: Job, checkpoint_id: str) -> Checkpoint:
-        shown = job.store.place.shown
-        for each in await job.store.checkpoints():
+    async def _pick(self, store: CheckpointStore, checkpoint_id: str) -> Checkpoint:
+        shown = store.place.shown
+        for each in await store.checkpoints():
             if each.id == checkpoint_id:
                 if each.directory != shown:
                     raise errors.ForeignCheckpoint(
@@ -218,105 +195,87 @@ class CheckpointManager:
 
     # Taking in
 
-    async def _capture(self, job: Job, keep: Container[str] = ()) -> Capture:
-        walk = Walk(job.directory, self._limits, self._private, keep)
-        await in_thread(walk.run, job.folder)
-        capture = Capture(job.folder, walk, await in_thread(job.store.read_cache))
+    async def _capture(self, store: CheckpointStore, folder: Folder, keep: Container[str] = ()) -> Capture:
+        walk = Walk(store.place.directory, self._limits, self._private, keep)
+        await in_thread(walk.run, folder)
+        capture = Capture(folder, walk, await in_thread(store.read_cache))
         await in_thread(capture.look)
         return capture
 
-    async def _store_contents(self, job: Job, capture: Capture) -> Stored:
-        """Put what is captured into the store. One that lacks what it should hold gets everything again."""
-        try:
-            return await self._try_to_store(job, capture)
-        except errors.GitFailed:
-            if not await in_thread(capture.look_again):
-                raise
-        log.warning("checkpoint_store_incomplete", directory=job.store.place.shown)
-        job.store.drop_cache()
-        return await self._try_to_store(job, capture)
-
-    async def _try_to_store(self, job: Job, capture: Capture) -> Stored:
-        await job.store.git.import_blobs(capture.pieces())
-        await in_thread(capture.cache().write, job.store.place.cache)
-        # Git checks that all of it is there.
-        orders, stored = await in_thread(_git_trees, capture)
-        await job.store.git.run("mktree", "-z", "--batch", data=orders)
-        return stored
-
     async def _keep(
-        self, job: Job, capture: Capture, held: list[Checkpoint], facts: Facts
+        self, store: CheckpointStore, capture: Capture, held: list[Checkpoint], facts: Facts
     ) -> Checkpoint | None:
         """Make a checkpoint of what is captured; None when the last one holds just that."""
         last = held[-1].state if held else None
         if capture.is_known and await in_thread(capture.state) == last:
             return None
-        stored = await self._store_contents(job, capture)
-        if stored.state == last:
+        root, state = await store.hold(capture)
+        if state == last:
             return None
-        checkpoint = self._describe(job, capture, stored.state, facts, held)
-        await job.store.add(checkpoint, stored.root)
+        checkpoint = self._describe(store, capture, state, facts, held)
+        await store.add(checkpoint, root)
         log.info("checkpoint_made", id=checkpoint.id, directory=checkpoint.directory, files=checkpoint.files)
         return checkpoint
 
     def _describe(
-        self, job: Job, capture: Capture, state: str, facts: Facts, held: list[Checkpoint]
+        self, store: CheckpointStore, capture: Capture, state: str, facts: Facts, held: list[Checkpoint]
     ) -> Checkpoint:
         skipped = sorted(capture.skipped.items())
         kept = [entry for entry in capture.entries.values() if entry.kind is not Kind.FOLDER]
         return Checkpoint(
             id=secrets.token_hex(6),
             number=held[-1].number + 1 if held else 1,
-            directory=job.store.place.shown,
+            directory=store.place.shown,
             created_at=self._clock.now(),
             files=len(kept),
             bytes=sum(entry.size for entry in kept),
             skipped=tuple(Skip(trees.readable(p), why) for p, why in skipped[: model.MAX_SKIPPED_SHOWN]),
             skipped_count=len(skipped),
             state=state,
-            **facts._asdict(),
+            **facts,
         )
 
     async def _drop_oldest(
-        self, job: Job, held: list[Checkpoint], spared: Collection[Checkpoint] = ()
+        self, store: CheckpointStore, held: list[Checkpoint], spared: Collection[Checkpoint] = ()
     ) -> None:
         """Keep to the maximum, and tidy up now and then."""
         excess = len(held) - self._max
         droppable = [each for each in held[:-1] if each not in spared or self._max == 1]
-        await job.store.drop(droppable[: max(0, excess)])
-        if not job.store.is_crowded:
+        await store.drop(droppable[: max(0, excess)])
+        if not store.is_crowded:
             return
         try:
-            await job.store.free_room()
+            await store.free_room()
         except errors.CheckpointError as error:
-            log.warning("checkpoint_store_not_tidied", directory=job.store.place.shown, error=str(error))
-
-    # Looking
-
-    async def _diff_text(self, job: Job, checkpoint: Checkpoint, root: str) -> tuple[str, bool]:
-        sides = f"{stores.REFS}{checkpoint.id}:{FILES_TREE}", f"{root}:{FILES_TREE}"
-        options = ("-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
-        data, more = await job.store.git.read_up_to(
-            self._limits.max_diff_bytes, "diff-tree", *options, *sides, "--"
-        )
-        return data.decode("utf-8", "replace") + (CUT if more else ""), more
+            log.warning("checkpoint_store_not_tidied", directory=store.place.shown, error=str(error))
 
     # Going back
 
-    async def _restore(self, job: Job, checkpoint: Checkpoint, within: str | None, facts: Facts) -> Restored:
-        wanted, skipped_then = await job.store.read(checkpoint)
+    async def _restore(
+        self, store: CheckpointStore, folder: Folder, checkpoint: Checkpoint, within: str | None, facts: Facts
+    ) -> Restored:
+        wanted, skipped_then = await store.read(checkpoint)
         if within is not None and within not in wanted:
             raise errors.PathNotKept(checkpoint_id=checkpoint.id, path=within)
-        capture = await self._capture(job, keep=wanted)
-        held = await job.store.checkpoints()
-        situation = Situation(wanted, capture.entries, skipped_then, capture.skipped)
+        capture = await self._capture(store, folder, keep=wanted)
+        held = await store.checkpoints()
+        situation = RestoreSituation(wanted, capture.entries, skipped_then, capture.skipped)
         await in_thread(plans.make_plan, situation, within)
-        made = await self._keep(job, capture, held, facts)
+        made = await self._keep(store, capture, held, facts)
         safety = made or held[-1]
         # What is captured is complete only now.
         plan = await in_thread(plans.make_plan, situation, within)
-        await self._carry_out(job, capture, checkpoint, safety, situation, plan)
-        await self._drop_oldest(job, [*held, made] if made else held, spared=(checkpoint, safety))
+        await store.check_contents(checkpoint, {wanted[path].oid for path in plan.writes})
+        restorer = Restorer(capture.folder, wanted, capture.found)
+        try:
+            async with store.git.objects() as objects:
+                await restorer.carry_out(plan, capture.leftovers, objects)
+        except (OSError, errors.GitFailed, ChangedMeanwhile) as error:
+            why = "it changed meanwhile" if isinstance(error, ChangedMeanwhile) else error
+            at = trees.readable(restorer.at)
+            raise errors.RestoreStopped(path=at, why=why, safety=safety.id) from error
+        log.info("checkpoint_restored", id=checkpoint.id, directory=checkpoint.directory, safety=safety.id)
+        await self._drop_oldest(store, [*held, made] if made else held, spared=(checkpoint, safety))
         return Restored(
             checkpoint=checkpoint,
             safety=safety,
@@ -324,46 +283,9 @@ class CheckpointManager:
             removed=tuple(map(trees.readable, reversed(plan.removals))),
         )
 
-    async def _carry_out(
-        self,
-        job: Job,
-        capture: Capture,
-        checkpoint: Checkpoint,
-        safety: Checkpoint,
-        situation: Situation,
-        plan: Plan,
-    ) -> None:
-        wanted = situation.wanted
-        await _check_contents(job, checkpoint, {wanted[path].oid for path in plan.writes})
-        restorer = Restorer(job.folder, wanted, capture.found)
-        try:
-            async with job.store.git.objects() as objects:
-                await restorer.carry_out(plan, capture.leftovers, objects)
-        except (OSError, errors.GitFailed, ChangedMeanwhile) as error:
-            why = "it changed meanwhile" if isinstance(error, ChangedMeanwhile) else error
-            at = trees.readable(restorer.at)
-            raise errors.RestoreStopped(path=at, why=why, safety=safety.id) from error
-        log.info("checkpoint_restored", id=checkpoint.id, directory=checkpoint.directory, safety=safety.id)
-
-
-def _git_trees(capture: Capture) -> tuple[bytes, Stored]:
-    """What ``git mktree`` is to make of a capture, and what that will be."""
-    state = capture.state()
-    skipped = trees.blob_id(trees.encode_skipped(capture.skipped))
-    texts, root = trees.git_trees(capture.entries, state, skipped)
-    return b"".join(texts), Stored(root, state)
-
-
-async def _check_contents(job: Job, checkpoint: Checkpoint, oids: Collection[str]) -> None:
-    """See that all that will be written can be read, before anything is changed."""
-    async with job.store.git.objects() as objects:
-        missing = await objects.missing(oids)
-    if missing:
-        raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=f"the store lacks {missing}")
-
 
 @asynccontextmanager
-async def _queued(queue: asyncio.Lock, place: Place, seconds: float) -> AsyncIterator[None]:
+async def _queued(queue: asyncio.Lock, place: CheckpointPlace, seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             await queue.acquire()
@@ -389,12 +311,12 @@ def _facts(
 ) -> Facts:
     if not isinstance(label, str):
         raise errors.InvalidInput(what=f"label = {type(label).__name__}", why="use a text")
-    return Facts(
-        " ".join(quoting.clean_text(label).split("\n")),
-        model.check_link("session_id", session_id),
-        model.check_link("turn_id", turn_id),
-        before_restore,
-    )
+    return {
+        "label": " ".join(quoting.clean_text(label).split("\n")),
+        "session_id": model.check_link("session_id", session_id),
+        "turn_id": model.check_link("turn_id", turn_id),
+        "before_restore": before_restore,
+    }
 
 
 def _checked_path(path: str) -> str:
