@@ -1,7 +1,9 @@
 """Parts found by name: built-ins and plug-ins take the same road, the packages' entry points."""
 
 import difflib
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from frontdesk import errors
@@ -45,6 +47,29 @@ def load_part(kind: str, name: str) -> Any:
             raise _broken(kind, found[0], error) from error
         part = f"The {kind} {name}"
         raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
+
+
+def load_facts(platform: str) -> Any:
+    """What is said of a platform beside its channel, in the module ``facts``; None when nothing is."""
+    if facts := _facts_in(f"frontdesk.channels.{platform}"):
+        return facts
+    for point in entry_points(group="frontdesk.channels", name=platform):
+        try:
+            spec = find_spec(point.module)
+            return _facts_in(spec.parent) if spec and spec.parent else None
+        except Exception as error:
+            raise _broken("channel", point, error) from error
+    return None
+
+
+def _facts_in(package: str) -> Any:
+    module = f"{package}.facts"
+    try:
+        return import_module(module).FACTS
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise
+        return None
 
 
 def _hint(kind: str, name: str, known: list[str]) -> str:

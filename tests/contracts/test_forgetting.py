@@ -285,7 +285,7 @@ async def test_clock_that_is_put_right_a_little_is_trusted(asker: Talker, clock:
     service = await settled(asker.store, clock, uptime)
     asked = await asker.approved()
     clock.advance(LONG_AFTER)
-    uptime.jump(steadiness.SLACK)
+    uptime.jump(steadiness.TOLERANCE)
     await tidy_up(service)
     assert await asker.kept.find(asked.id) is None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from frontdesk import errors
 from frontdesk.contracts.channels import Desk, Incoming
 from frontdesk.model import deliveries, events, messages, turns
-from frontdesk.model.platforms import Platform
+from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def source_of(chat: str) -> SessionSource:
     if not chat.strip() or not chat.isprintable() or len(chat) > MAX_NAME_CHARACTERS:
         why = f"use 1 to {MAX_NAME_CHARACTERS} visible characters"
         raise errors.InvalidInput(what=f"Chat name {chat!r}", why=why)
-    return SessionSource(platform=Platform.LOCAL, chat_id=chat, chat_name=chat)
+    return SessionSource(platform=TERMINAL, chat_id=chat, chat_name=chat)
 
 
 def plain_events(step: events.Event | turns.Turn) -> list[Plain]:

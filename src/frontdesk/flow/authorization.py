@@ -8,8 +8,7 @@ from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
-from frontdesk.model import access, codes, inputs, people
-from frontdesk.model.platforms import Platform
+from frontdesk.model import access, codes, inputs, people, whatsapp
 from frontdesk.model.sources import ChatType, SessionSource
 
 log = get_logger(__name__)
@@ -63,7 +62,7 @@ class Authorization(Service):
     async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names of this source, and all the other names of its person."""
         aliases = await self._aliases(source)
-        principal = people.Principal.of(source, aliases) if source.platform is Platform.WHATSAPP else None
+        principal = people.Principal.of(source, aliases) if source.platform is whatsapp.PLATFORM else None
         if principal is None:
             return aliases
         names = await self._store.aliases.names_of(principal.user_id)

@@ -1,12 +1,11 @@
 """The block that tells the agent where it is, who is speaking, and where output can go."""
 
-from frontdesk.flow import notes
 from frontdesk.flow.redaction import Redaction
 from frontdesk.formats.quoting import quote, quote_any
 from frontdesk.model import keys
 from frontdesk.model.contexts import SessionContext
 from frontdesk.model.gateway import GatewayConfig
-from frontdesk.model.platforms import HomeChannel, Platform
+from frontdesk.model.platforms import TERMINAL, HomeChannel, Platform
 from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -73,7 +72,7 @@ def _source(source: SessionSource, redaction: Redaction) -> str:
 
 def _place(source: SessionSource, redaction: Redaction) -> str:
     """The source's description, its names and ids quoted, without the thread."""
-    if source.platform is Platform.LOCAL:
+    if source.platform is TERMINAL:
         return "CLI terminal"
     if source.chat_type is ChatType.DM:
         return f"DM with {_person_name(source, redaction) or _person_id(source, redaction) or 'user'}"
@@ -113,12 +112,12 @@ def _user(context: SessionContext, redaction: Redaction) -> str | None:
 
 
 def _notes(context: SessionContext) -> str | None:
-    text = notes.platform_notes(context)
-    return f"**Platform notes:** {text}" if text else None
+    notes = context.source.platform.facts.notes
+    return f"**Platform notes:** {notes(context)}" if notes else None
 
 
 def _platforms(context: SessionContext) -> str:
-    others = [str(platform) for platform in context.connected_platforms if platform is not Platform.LOCAL]
+    others = [str(platform) for platform in context.connected_platforms if platform is not TERMINAL]
     return f"**Connected platforms:** {', '.join([*_local(context), *others])}"
 
 
@@ -126,7 +125,7 @@ def _local(context: SessionContext) -> list[str]:
     """Scheduled output can always go to files; without any, it is the terminal that is connected or not."""
     if context.schedules:
         return ["local (files on this machine)"]
-    return ["local (the terminal)"] if Platform.LOCAL in context.connected_platforms else []
+    return ["local (the terminal)"] if TERMINAL in context.connected_platforms else []
 
 
 def _homes(context: SessionContext, redaction: Redaction) -> str | None:
@@ -144,7 +143,7 @@ def _home(platform: Platform, home: HomeChannel, redaction: Redaction) -> str:
 def _remote_homes(context: SessionContext) -> dict[Platform, HomeChannel]:
     """``local`` always means files, whatever home channel it has."""
     homes = context.home_channels.items()
-    return {platform: home for platform, home in homes if platform is not Platform.LOCAL}
+    return {platform: home for platform, home in homes if platform is not TERMINAL}
 
 
 def _delivery(context: SessionContext, redaction: Redaction) -> str | None:

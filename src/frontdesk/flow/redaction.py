@@ -19,8 +19,8 @@ class Redaction(msgspec.Struct, frozen=True):
     wanted: bool
 
     def covers(self, platform: Platform) -> bool:
-        """Whether ids of the platform are hashed. Never Discord's: people are mentioned by id there."""
-        return self.wanted and platform.pii_safe and platform is not Platform.DISCORD
+        """Whether ids of the platform are hashed."""
+        return self.wanted and platform.pii_safe
 
     def user_id(self, platform: Platform, user_id: str) -> str:
         return hash_user(user_id) if self.covers(platform) else user_id
@@ -72,7 +72,7 @@ def _digest(text: str) -> str:
 
 def _bare(platform: Platform, text: str) -> str:
     """An id or name without what differs between two spellings of one phone number."""
-    if platform is Platform.WHATSAPP:
+    if platform is whatsapp.PLATFORM:
         return whatsapp.normalize_whatsapp_identifier(text)
     return text.strip().removeprefix("+")
 

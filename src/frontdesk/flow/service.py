@@ -14,7 +14,6 @@ from frontdesk.logs import get_logger
 from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
-from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
 
 log = get_logger(__name__)
@@ -158,7 +157,7 @@ class Service:
 
 async def aliases_of(store: Store, source: SessionSource) -> Mapping[str, str]:
     """Who somebody is, for keys, permissions and votes alike: the learned names that matter for a source."""
-    if source.platform is not Platform.WHATSAPP:
+    if source.platform is not whatsapp.PLATFORM:
         return {}
     names = {whatsapp.normalize_whatsapp_identifier(name) for name in (source.chat_id, source.participant)}
     return await store.aliases.canonical(sorted(names - {""}))
@@ -168,6 +167,6 @@ def peer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, st
     """Who and where, to recognise a conversation by whose key is not known."""
     person = "" if where.shared else keys.participant_id(source, aliases) or ""
     parts = (source.platform, source.chat_type, source.chat_id, source.thread_id or "", person)
-    if source.platform is Platform.WHATSAPP:
+    if source.platform is whatsapp.PLATFORM:
         parts = (*parts[:2], where.key, *parts[3:])
     return ":".join(keys.encode_part(str(part)) for part in parts)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from frontdesk.logs import get_logger
 
-SLACK = timedelta(minutes=10)
+TOLERANCE = timedelta(minutes=10)
 """So far may the clock be put right."""
 FIRST_SECONDS = 3600.0
 """So long it is watched before it is trusted: a machine may start with a wrong clock."""
@@ -39,7 +39,7 @@ class Steadiness:
         origin = now - timedelta(seconds=elapsed)
         if self._origin is None:
             self._origin, self._trusted_at = origin, elapsed + FIRST_SECONDS
-        elif abs(origin - self._origin) > SLACK:
+        elif abs(origin - self._origin) > TOLERANCE:
             by = round((origin - self._origin).total_seconds())
             log.warning("clock_jumped", seconds=by, nothing_forgotten_for=round(AFTER_JUMP_SECONDS))
             self._origin, self._trusted_at = origin, elapsed + AFTER_JUMP_SECONDS

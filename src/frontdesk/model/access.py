@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from frontdesk import errors
 from frontdesk.model import keys, whatsapp
 from frontdesk.model.people import Principal
-from frontdesk.model.platforms import Platform
+from frontdesk.model.platforms import TERMINAL, Platform
 from frontdesk.model.sources import ChatType, SessionSource, readable
 
 EVERYBODY = "*"
@@ -215,7 +215,7 @@ def decide(
 
 def is_local(source: SessionSource) -> bool:
     """Whether this is the owner's own terminal."""
-    return source.platform is Platform.LOCAL and not source.delivered_via_upstream_relay
+    return source.platform is TERMINAL and not source.delivered_via_upstream_relay
 
 
 def _by_name(who: Subject, access: Access, grants: Collection[Grant]) -> Iterator[tuple[AccessRule, Role]]:
@@ -270,7 +270,7 @@ def _subject(
     chat, _ = keys.identities(source, aliases)
     chats = {chat, source.chat_id_alt, source.parent_chat_id}
     names = {principal.user_id} if principal else set()
-    if source.platform is Platform.WHATSAPP:
+    if source.platform is whatsapp.PLATFORM:
         names |= {name for name, person in (aliases or {}).items() if person in names}
     else:
         names |= {source.user_id or "", source.user_id_alt or ""}
@@ -301,7 +301,7 @@ def _listed(platform: str, entries: tuple[str, ...]) -> AccessList:
 
 def _read_name(platform: str, text: str, *, encoded: bool) -> str:
     name = _read_id(text, encoded=encoded)
-    return whatsapp.normalize_whatsapp_identifier(name) if platform == Platform.WHATSAPP else name
+    return whatsapp.normalize_whatsapp_identifier(name) if platform == whatsapp.PLATFORM else name
 
 
 def _read_id(text: str, *, encoded: bool) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.model import whatsapp
-from frontdesk.model.platforms import Platform
+from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.sources import ChatType, SessionSource
 
 DEFAULT_NAMESPACE = "main"
@@ -105,7 +105,7 @@ def participant_id(source: SessionSource, aliases: Mapping[str, str] | None = No
 
 def identities(source: SessionSource, aliases: Mapping[str, str] | None) -> tuple[str, str | None]:
     """The chat's and the person's id as keys and permissions use them."""
-    if source.platform is not Platform.WHATSAPP:
+    if source.platform is not whatsapp.PLATFORM:
         return source.chat_id, source.participant
     participant = whatsapp.canonical_whatsapp_identifier(source.participant or "", aliases) or None
     if source.chat_type is ChatType.DM:
@@ -176,7 +176,7 @@ def _percent(text: str) -> str:
 
 def check_routable(source: SessionSource, where: Address) -> None:
     """Refuse an event that has no conversation, or none that can be kept."""
-    if where.rule is KeyRule.BARE and source.platform is not Platform.LOCAL:
+    if where.rule is KeyRule.BARE and source.platform is not TERMINAL:
         raise errors.Unroutable(key=where.key)
     check_key(where.key)
 

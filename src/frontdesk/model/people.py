@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from frontdesk.model import keys
+from frontdesk.model import keys, whatsapp
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource
@@ -26,7 +26,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, source: SessionSource, aliases: Mapping[str, str] | None = None) -> "Principal | None":
         """The person behind a message; a WhatsApp direct chat is named after them."""
         chat, person = keys.identities(source, aliases)
-        if not person and source.chat_type is ChatType.DM and source.platform is Platform.WHATSAPP:
+        if not person and source.chat_type is ChatType.DM and source.platform is whatsapp.PLATFORM:
             person = chat
         if not person:
             return None

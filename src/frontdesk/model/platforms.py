@@ -1,14 +1,33 @@
 """The chat platforms: an open set of names."""
 
 import re
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from frontdesk import errors
+from frontdesk import errors, plugins
+
+if TYPE_CHECKING:
+    from frontdesk.model.contexts import SessionContext
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class PlatformFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is true of a platform: the module ``facts`` in its folder has it as ``FACTS``."""
+
+    pii_safe: bool = False
+    """Its ids may be redacted: they are not needed to mention people."""
+    mentions_by_id: bool = False
+    """People are mentioned by id: these are never redacted, whatever else is said."""
+    distinct_ids: bool = False
+    """An id of a thread, a person and a chat never coincide."""
+    telling_rank: int = 100
+    """Of several platforms with a home channel, the one with the lowest rank is told first."""
+    notes: Callable[["SessionContext"], str] | None = None
+    """What the agent must know about the platform it talks on."""
 
 
 class Platform(str):
@@ -16,8 +35,7 @@ class Platform(str):
 
     __slots__ = ()
     _known: ClassVar[dict[str, "Platform"]] = {}
-    _redactable: ClassVar[set[str]] = set()
-    _distinct: ClassVar[set[str]] = set()
+    _facts: ClassVar[dict[str, PlatformFacts]] = {}
 
     LOCAL: ClassVar["Platform"]
     TELEGRAM: ClassVar["Platform"]
@@ -51,11 +69,12 @@ class Platform(str):
             )
         if name not in cls._known:
             cls._known[name] = str.__new__(cls, name)
+        platform = cls._known[name]
         if pii_safe:
-            cls._redactable.add(name)
+            cls._facts[name] = replace(platform.facts, pii_safe=True)
         if distinct_ids:
-            cls._distinct.add(name)
-        return cls._known[name]
+            cls._facts[name] = replace(platform.facts, distinct_ids=True)
+        return platform
 
     @classmethod
     def parse(cls, name: object) -> "Platform | None":
@@ -68,14 +87,21 @@ class Platform(str):
         return tuple(cls._known.values())
 
     @property
+    def facts(self) -> PlatformFacts:
+        """What its folder says of it, read when somebody asks for the first time."""
+        if self not in self._facts:
+            self._facts[self] = plugins.load_facts(self) or PlatformFacts()
+        return self._facts[self]
+
+    @property
     def pii_safe(self) -> bool:
         """Whether ids of this platform may be redacted: they are not needed to mention people."""
-        return str(self) in self._redactable
+        return self.facts.pii_safe and not self.facts.mentions_by_id
 
     @property
     def free_text_ids(self) -> bool:
         """Whether anything may be an id here, so that one of a thread can be the same as one of a person."""
-        return str(self) not in self._distinct
+        return not self.facts.distinct_ids
 
     @property
     def value(self) -> str:
@@ -102,13 +128,12 @@ _BUILT_IN = (
     "yuanbao",
     "web",
 )
-_PII_SAFE = {"telegram", "whatsapp", "signal", "bluebubbles"}
-_FREE_TEXT_IDS = {"webhook", "api_server", "web"}
 for _name in _BUILT_IN:
-    _platform = Platform.register(
-        _name, pii_safe=_name in _PII_SAFE, distinct_ids=_name not in _FREE_TEXT_IDS
-    )
-    setattr(Platform, _name.upper(), _platform)
+    setattr(Platform, _name.upper(), Platform.register(_name))
+TERMINAL = Platform.LOCAL
+"""Where the owner of this machine talks."""
+READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))
+"""Nobody reads there that a session was reset."""
 
 
 class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +175,7 @@ class PlatformConfig(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = False
     home_channel: HomeChannel | None = None
     tools: bool = False
-    """Whether the agent has this platform's own tools (Discord: bot token and toolset enabled)."""
+    """Whether the agent has this platform's own tools (a bot token and its toolset are enabled)."""
 
     def __post_init__(self) -> None:
         for name in ("enabled", "tools"):

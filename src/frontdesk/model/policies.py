@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from frontdesk import errors
 from frontdesk.model import boundaries
+from frontdesk.model.platforms import READ_BY_PROGRAMS
 
 
 class ResetMode(StrEnum):
@@ -81,7 +82,7 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """This share of errors among the last ``spiral_window`` tool results is a spiral."""
     spiral_window: int = 10
     notify: bool = True
-    notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
+    notify_exclude_platforms: tuple[str, ...] = READ_BY_PROGRAMS
     timezone: str | None = None
 
     def __post_init__(self) -> None:

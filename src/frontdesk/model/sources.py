@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from frontdesk import errors
-from frontdesk.model.platforms import Platform
+from frontdesk.model.platforms import TERMINAL, Platform
 
 
 class ChatType(StrEnum):
@@ -90,7 +90,7 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def local_cli(cls) -> "SessionSource":
-        return cls(platform=Platform.LOCAL, chat_id="cli", chat_name="CLI terminal")
+        return cls(platform=TERMINAL, chat_id="cli", chat_name="CLI terminal")
 
     @property
     def participant(self) -> str | None:
@@ -105,7 +105,7 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def description(self) -> str:
         """A short text for people: where this is."""
-        if self.platform is Platform.LOCAL:
+        if self.platform is TERMINAL:
             return "CLI terminal"
         place = self.chat_name or self.chat_id
         if self.chat_type is ChatType.DM:

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 
 from frontdesk import errors
+from frontdesk.model.platforms import Platform
+
+PLATFORM = Platform.WHATSAPP
 
 _EDGES = re.compile(r"\A[+\s]+|\s+\Z")
 

@@ -7,7 +7,6 @@ from functools import partial
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Readdress, Rename
 from frontdesk.model import lanes, whatsapp
-from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
 from frontdesk.model.turns import Turn, TurnKind, TurnState
@@ -83,7 +82,7 @@ def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, n
 
 def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]:
     """What waits or runs under another name of the person goes on in the one conversation."""
-    waiting = yield from _turns("open_turns_of", platform=str(Platform.WHATSAPP))
+    waiting = yield from _turns("open_turns_of", platform=str(whatsapp.PLATFORM))
     moving = [turn for turn in waiting if readdress(turn.source, table) not in (None, turn.session_key)]
     for lane in sorted({_lane(turn, turn.session_key) for turn in moving}):
         # The lane is locked first: whoever claims a turn of it has done so, or will find it moved.

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionSource, errors
 from frontdesk.contracts.channels import Capabilities
-from frontdesk.flow.confirmations import forms, telling
+from frontdesk.flow.confirmations import forms
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
 from frontdesk.flow.delivery import Sender
 from frontdesk.flow.parts import Parts
@@ -18,6 +18,7 @@ from frontdesk.formats import actions, canonical
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, Settlement
 from frontdesk.model.lanes import Lease
+from frontdesk.model.platforms import PlatformFacts
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Turn
 from frontdesk.testing.clock import SettableClock
@@ -205,7 +206,7 @@ def test_home_that_collects_is_told_once() -> None:
 
 
 def test_home_that_collects_hands_on_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "FIRST", ("matrix", "telegram"))
+    monkeypatch.setitem(Platform._facts, "matrix", PlatformFacts(telling_rank=0))
     homes = teller(OFFICE, SHOP, collects=True)
     (first,) = homes(confirmation())
     assert [each.to.chat_id for each in homes.after(first, confirmation())] == ["shop"]

@@ -1,6 +1,17 @@
 """The api_server channel: frontdesk as a chat-completions endpoint."""
 
-from frontdesk.channels.api_server.channel import Channel
-from frontdesk.channels.api_server.options import Options
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frontdesk.channels.api_server.channel import Channel as Channel
+    from frontdesk.channels.api_server.options import Options as Options
 
 __all__ = ["Channel", "Options"]
+
+
+def __getattr__(name: str) -> Any:
+    """The channel is loaded when it is used: whoever asks for the platform's facts does not need it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{name.lower()}"), name)

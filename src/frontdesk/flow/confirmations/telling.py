@@ -16,8 +16,6 @@ from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 
-FIRST = ("telegram", "discord")
-"""Platforms that are tried before any other."""
 LONGEST_CHARACTERS = 4_000
 MOST_RENDERED_BYTES = 16 * 1024
 """What is longer fits into no message: it is not even tried."""
@@ -53,10 +51,6 @@ MakeLink = Callable[[Confirmation], str]
 Form = tuple[str, str]
 """What stands before the agent's words, and after them."""
 Channels = Mapping[tuple[str, str | None], Channel]
-
-
-def _rank(platform: str) -> int:
-    return FIRST.index(platform) if platform in FIRST else len(FIRST)
 
 
 def _first_within(room: int, forms: Iterable[Form]) -> Form:
@@ -135,13 +129,13 @@ class Telling:
 
     def _homes(self) -> list[SessionSource]:
         """In the order in which they are tried."""
-        ranked = sorted(self._channels, key=lambda each: (_rank(each[0]), each[0], each[1] or ""))
-        homes = [(account, self._config.get_home_channel(platform)) for platform, account in ranked]
-        return [
+        named = [(self._config.get_home_channel(name), account) for name, account in self._channels]
+        homes = [
             SessionSource(platform=home.platform, chat_id=home.chat_id, account=account)
-            for account, home in homes
+            for home, account in named
             if home
         ]
+        return sorted(homes, key=lambda at: (at.platform.facts.telling_rank, at.platform, at.account or ""))
 
     def in_chat(self, turn: Turn, asked: Confirmation) -> Sequence[Delivery]:
         """What the chat is told whose turn asks, where people read more than answers. Without any home it

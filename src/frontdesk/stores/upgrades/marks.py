@@ -113,7 +113,8 @@ def _with_marks(key: str, origin: Mapping[str, Any]) -> str | None:
     """What the origin makes of the key. Its platform may be one that is not registered any more: any whose
     ids are free text stands in for it."""
     parts = key.split(":")
-    source = SessionSource.from_dict({**origin, "platform": str(Platform.WEBHOOK)})
+    free = next(platform for platform in Platform.known() if platform.free_text_ids)
+    source = SessionSource.from_dict({**origin, "platform": str(free)})
     profile = None if parts[1] == keys.DEFAULT_NAMESPACE else keys.decode_part(parts[1])
     for per_user in (True, False):
         made = keys.build_session_key(source, per_user, per_user, profile).split(":")

@@ -1,0 +1,1 @@
+"""Discord: what is known about the platform; there is no channel yet."""

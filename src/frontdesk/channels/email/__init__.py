@@ -1,0 +1,1 @@
+"""E-mail: what is known about the platform; there is no channel yet."""

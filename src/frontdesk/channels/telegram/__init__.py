@@ -1,0 +1,1 @@
+"""Telegram: what is known about the platform; there is no channel yet."""

@@ -1,0 +1,1 @@
+"""The web: what is known about the platform; there is no channel yet."""

@@ -1,0 +1,5 @@
+"""The web, as the gateway has to know it."""
+
+from frontdesk.model.platforms import PlatformFacts
+
+FACTS = PlatformFacts()

@@ -1,0 +1,1 @@
+"""Weixin: what is known about the platform; there is no channel yet."""
