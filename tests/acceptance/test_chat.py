@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk import errors
-from frontdesk.app import reach
+from frontdesk.cli import asking
 from tests import counts
 from tests.acceptance.program import (
     FRONTDESK,
@@ -55,7 +55,7 @@ def wait_for_gateway(home: Path, process: subprocess.Popen[bytes]) -> None:
     while time.monotonic() < deadline:
         assert process.poll() is None, (home / "run.log").read_text()
         try:
-            asyncio.run(reach.reach_terminal(home / ".frontdesk"))
+            asyncio.run(asking.reach_terminal(home / ".frontdesk"))
         except errors.GatewayUnreachable:
             time.sleep(POLL_SECONDS)
         else:
@@ -166,7 +166,7 @@ def test_commands_are_answered(home: Path) -> None:
 
 def test_answers_that_came_while_nobody_looked_are_shown_first(home: Path) -> None:
     async def leave_word() -> None:
-        terminal = await reach.reach_terminal(home / ".frontdesk")
+        terminal = await asking.reach_terminal(home / ".frontdesk")
         receipt = await terminal.accept("hello", "away")
         async for _ in terminal.follow(receipt["turn_id"]):
             pass

@@ -85,7 +85,8 @@ async def test_what_is_not_there_is_named(service: SessionStore, clock: Settable
 
 
 async def test_status_of_a_store_without_a_gateway(open_session_store: OpenSessionStore) -> None:
-    status = await Office.of_sessions(await open_session_store(LASTING)).status()
+    sessions = await open_session_store(LASTING)
+    status = await Office(sessions.store, sessions).status()
     assert not status["running"]
     assert (status["turns"], status["deliveries"], status["channels"]) == ({}, {}, [])
 

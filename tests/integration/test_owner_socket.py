@@ -24,13 +24,14 @@ from frontdesk.agents import scripted
 from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
-from frontdesk.app.reach import FarOffice, FarTerminal, Line, reach, reach_terminal
+from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.channels import local
+from frontdesk.cli.asking import reach_office, reach_terminal
 from frontdesk.contracts.channels import Channel, Incoming
 from frontdesk.model import deliveries
 from frontdesk.model.running import Running
-from frontdesk.web import server
+from frontdesk.web import owner, server
 from tests.flow.harness import Notebook, poll
 
 NOBODY = 65_534
@@ -129,9 +130,9 @@ async def test_socket_that_a_dead_gateway_left_is_replaced(settings: config.Conf
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     with pytest.raises(errors.NoGateway):
-        await Line(path).call("GET", "/")
+        await SocketClient(path).call("GET", "/")
     async with running(settings):
-        assert await Line(path).call("GET", "/") == {"program": "frontdesk"}
+        assert await SocketClient(path).call("GET", "/") == {"program": "frontdesk"}
 
 
 async def test_socket_of_a_living_gateway_is_not_taken(settings: config.Config) -> None:
@@ -139,7 +140,7 @@ async def test_socket_of_a_living_gateway_is_not_taken(settings: config.Config) 
     async with running(settings) as (gateway, _):
         with pytest.raises(errors.GatewayRunning, match=f"process {os.getpid()}"):
             await server.serve(gateway, port=0, socket=path)
-        assert await Line(path).call("GET", "/") == {"program": "frontdesk"}
+        assert await SocketClient(path).call("GET", "/") == {"program": "frontdesk"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -153,8 +154,8 @@ def test_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 async def test_longer_path_than_the_kernel_takes_works(tmp_path: Path) -> None:
     settings = loaded(tmp_path / ("long" * 30))
-    async with running(settings), reach(settings) as office:
-        assert isinstance(office, FarOffice)
+    async with running(settings), reach_office(settings) as office:
+        assert type(office) is not Office
         assert (await office.status())["ready"]
 
 
@@ -221,7 +222,7 @@ async def test_chats_are_conversations_of_their_own(settings: config.Config) -> 
         for chat in ("cli", "work"):
             await everything(terminal.say(f"in {chat}", chat, follow=True))
         assert [each["text"] for each in await terminal.uncollected("work")] == ["echo: in work"]
-        async with reach(settings) as office:
+        async with reach_office(settings) as office:
             keys = {session["key"] for session in await office.list_sessions()}
     assert len(keys) == 2
 
@@ -261,8 +262,8 @@ async def test_name_that_is_none_is_refused(settings: config.Config, chat: str) 
 
 async def test_errors_are_raised_on_the_other_side_as_they_are(settings: config.Config) -> None:
     async with running(settings):
-        line = Line(sockets.socket_of(settings.home))
-        terminal = FarTerminal(line)
+        line = SocketClient(sockets.socket_of(settings.home))
+        terminal = owner.far(Terminal, owner.TERMINAL, line)
         with pytest.raises(errors.UnknownTurn, match="t_1"):
             await everything(terminal.follow("t_1"))
         with pytest.raises(errors.InvalidMessage):
@@ -292,7 +293,7 @@ async def test_without_a_gateway_there_is_nobody_to_talk_to(settings: config.Con
 
 
 async def test_question_makes_no_database(settings: config.Config) -> None:
-    async with reach(settings) as office:
+    async with reach_office(settings) as office:
         assert await office.list_sessions() == []
     assert not settings.home.exists()
 
@@ -300,22 +301,23 @@ async def test_question_makes_no_database(settings: config.Config) -> None:
 async def test_store_that_somebody_else_has_is_named(settings: config.Config) -> None:
     async with await SessionStore.open(settings.store_url):
         with pytest.raises(errors.StoreLocked):
-            async with reach(settings):
+            async with reach_office(settings):
                 pass
 
 
-def test_far_office_and_terminal_have_every_method_of_the_near_ones() -> None:
-    for near, far in ((Office, FarOffice), (Terminal, FarTerminal)):
-        for name, method in vars(near).items():
-            if inspect.isfunction(method) and not name.startswith("_") and name != "accept":
-                assert inspect.signature(vars(far)[name]) == inspect.signature(method)
+def test_every_question_of_the_office_is_asked_on_the_other_side() -> None:
+    questions = {name for name, method in vars(Office).items() if inspect.isfunction(method)}
+    far = owner.far(Office, owner.OFFICE, SocketClient(Path("nowhere")))
+    assert vars(type(far)).keys() >= {name for name in questions if not name.startswith("_")}
+    for name in vars(type(far)).keys() & questions - {"__init__"}:
+        assert inspect.signature(getattr(type(far), name)) == inspect.signature(getattr(Office, name))
 
 
 @asynccontextmanager
 async def through_the_socket(settings: config.Config) -> AsyncIterator[tuple[Office, Gateway]]:
-    async with running(settings) as (gateway, notebook), reach(settings) as office:
+    async with running(settings) as (gateway, notebook), reach_office(settings) as office:
         await happen(gateway, notebook)
-        assert isinstance(office, FarOffice)
+        assert type(office) is not Office
         yield office, gateway
 
 
@@ -323,8 +325,8 @@ async def through_the_socket(settings: config.Config) -> AsyncIterator[tuple[Off
 async def over_the_store(settings: config.Config) -> AsyncIterator[tuple[Office, Gateway]]:
     async with running(settings) as (gateway, notebook):
         await happen(gateway, notebook)
-    async with reach(settings) as office:
-        assert not isinstance(office, FarOffice)
+    async with reach_office(settings) as office:
+        assert type(office) is Office
         yield office, gateway
 
 
@@ -442,7 +444,7 @@ async def test_refused_messages_are_counted_by_reason_where_the_owner_sees_them(
     settings: config.Config,
 ) -> None:
     nobody = SessionSource(platform=Platform("matrix"), chat_id="", user_id=None)
-    async with running(settings) as (gateway, _), reach(settings) as office:
+    async with running(settings) as (gateway, _), reach_office(settings) as office:
         stranger = SessionSource(platform=Platform.TELEGRAM, chat_id="7", user_id="7")
         for incoming in (
             Incoming(source=stranger, text="let me in"),
@@ -471,7 +473,7 @@ async def test_message_is_explained(settings: config.Config, road: Road) -> None
 
 async def test_explanation_says_whether_the_sender_is_let_in_and_why(settings: config.Config) -> None:
     stranger = SessionSource(platform=Platform.TELEGRAM, chat_id="7", user_id="7")
-    async with running(settings) as (gateway, _), reach(settings) as office:
+    async with running(settings) as (gateway, _), reach_office(settings) as office:
         known = (await office.explain(ANN.to_dict()))["access"]
         unknown = (await office.explain(stranger.to_dict()))["access"]
         owner = (await office.explain(SessionSource.local_cli().to_dict()))["access"]
@@ -538,7 +540,7 @@ async def test_sessions_of_one_person_can_be_told_apart(settings: config.Config)
     async with await SessionStore.open(settings.store_url) as sessions:
         for source in SEVERAL.values():
             await sessions.get_or_create_session(source)
-        listed = await Office.of_sessions(sessions).list_sessions()
+        listed = await Office(sessions.store, sessions).list_sessions()
     assert {each["where"] for each in listed} == {
         "DM with ann (ann/work)",
         "DM with ann (ann/home)",
@@ -552,7 +554,7 @@ async def test_sessions_of_one_person_can_be_told_apart(settings: config.Config)
 
 
 async def test_work_in_the_background_is_told_through_the_socket(settings: config.Config) -> None:
-    async with running(settings) as (gateway, _), reach(settings) as office:
+    async with running(settings) as (gateway, _), reach_office(settings) as office:
         entry = await gateway.parts.conversations.get_or_create_session(SessionSource.local_cli())
         begun = await office.begin_background(entry.session_id, "build", 60)
         assert begun["session_key"] == entry.session_key

@@ -5,8 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 from frontdesk import errors
-from frontdesk.app.opening import open_store
-from frontdesk.app.reach import without_creating
+from frontdesk.app.opening import open_store, without_creating
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.contracts.store import Store

@@ -14,7 +14,6 @@ from frontdesk import errors, plugins, processes
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
-from frontdesk.app.workplace import Workplace
 from frontdesk.config import Config
 from frontdesk.config import options as records
 from frontdesk.config.settings import Value
@@ -225,10 +224,9 @@ def _is_option(name: str, options: set[str]) -> bool:
     return not options.isdisjoint({name, stem, f"{stem}s"})
 
 
-def workplace(config: Config) -> Workplace | None:
-    """The checkpoints that a gateway of this configuration would have."""
-    snapshots, directory = _snapshots(config), _running(config).working_dir
-    return Workplace(snapshots, directory) if snapshots and directory else None
+def workplace(config: Config) -> tuple[CheckpointManager | None, str | None]:
+    """The checkpoints that a gateway of this configuration would have, and of which directory."""
+    return _snapshots(config), _running(config).working_dir
 
 
 def _snapshots(config: Config) -> CheckpointManager | None:

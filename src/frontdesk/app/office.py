@@ -11,16 +11,16 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app.health import find_troubles
-from frontdesk.app.sessions import SessionStore
-from frontdesk.app.workplace import Workplace
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import exports
-from frontdesk.model import access, background, inputs
+from frontdesk.model import access, background, checkpoints, inputs
+from frontdesk.model.checkpoints import Checkpoint
 from frontdesk.model.deliveries import Delivery, DeliveryState
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
@@ -37,14 +37,17 @@ MINUTE = timedelta(minutes=1)
 
 Plain = dict[str, Any]
 Channels = Callable[[], Awaitable[Sequence[Channel]]]
+Workplace = Callable[[], tuple[Snapshots | None, str | None]]
+"""The checkpoints that are made, and of which directory."""
 
 
-async def _none() -> Sequence[Channel]:
+async def _no_channels() -> Sequence[Channel]:
     return ()
 
 
 class Office:
-    """Whoever can read the database is its administrator, so that everything is seen here."""
+    """Whoever can read the database is its administrator, so that everything is seen here. Each public method
+    is a question that commands ask, here or through the owner's socket."""
 
     def __init__(
         self,
@@ -53,15 +56,15 @@ class Office:
         gateway: "Gateway | None" = None,
         *,
         clock: Clock | None = None,
-        channels: "Channels | None" = None,
-        workplace: Workplace | None = None,
+        channels: Channels = _no_channels,
+        workplace: Workplace = lambda: (None, None),
     ) -> None:
-        """Without a gateway, ``channels`` gives those that one would have, and ``workplace`` is its."""
-        self._own_workplace = workplace
-        self._channels = channels or _none
+        """Without a gateway, ``channels`` gives those that one would have, ``workplace`` its checkpoints."""
         self._store = store
         self._conversations = conversations
         self._gateway = gateway
+        self._channels = channels
+        self._workplace = workplace
         self._clock = clock or SystemClock()
         self._people = Authorization(store, conversations.config, clock=self._clock)
         self._viewer = Viewer.everything()
@@ -70,16 +73,13 @@ class Office:
     @classmethod
     def of_gateway(cls, gateway: "Gateway") -> Self:
         parts = gateway.parts
-        return cls(parts.store, parts.conversations, gateway, clock=parts.clock)
-
-    @classmethod
-    def of_sessions(
-        cls,
-        sessions: SessionStore,
-        channels: "Channels | None" = None,
-        workplace: Workplace | None = None,
-    ) -> Self:
-        return cls(sessions.store, sessions, channels=channels, workplace=workplace)
+        return cls(
+            parts.store,
+            parts.conversations,
+            gateway,
+            clock=parts.clock,
+            workplace=lambda: (parts.snapshots, parts.running.working_dir),
+        )
 
     async def status(self) -> Plain:
         """What runs, and how much waits."""
@@ -246,31 +246,40 @@ class Office:
 
     async def list_checkpoints(self) -> list[Plain]:
         """The checkpoints of the agent's working directory, newest first."""
-        return await self._workplace().list()
+        snapshots, directory = self._checkpoints()
+        return [_plain(each) for each in await snapshots.list_checkpoints(directory)]
 
     async def show_checkpoint(self, checkpoint: str) -> Plain:
         """The checkpoint with this number or id."""
-        return await self._workplace().show(checkpoint)
+        return _plain(await self._checkpoint(checkpoint))
 
     async def diff_checkpoint(self, checkpoint: str) -> Plain:
         """What has changed since."""
-        return await self._workplace().diff(checkpoint)
+        snapshots, directory = self._checkpoints()
+        return _plain(await snapshots.diff(directory, (await self._checkpoint(checkpoint)).id))
 
     async def restore_checkpoint(self, checkpoint: str, path: str | None = None) -> Plain:
         """Make the working directory, or one path in it, what it was."""
-        return await self._workplace().restore(checkpoint, path)
+        snapshots, directory = self._checkpoints()
+        return _plain(await snapshots.restore(directory, (await self._checkpoint(checkpoint)).id, path))
 
     async def prune_checkpoints(self) -> int:
         """Drop the oldest past the maximum and free their room; how many were dropped."""
-        return await self._workplace().prune()
+        snapshots, directory = self._checkpoints()
+        return await snapshots.prune(directory)
 
-    def _workplace(self) -> Workplace:
-        if self._own_workplace:
-            return self._own_workplace
-        parts = self._gateway.parts if self._gateway else None
-        if parts is None or parts.snapshots is None or parts.running.working_dir is None:
+    async def _checkpoint(self, name: str) -> Checkpoint:
+        snapshots, directory = self._checkpoints()
+        found = checkpoints.find_named(await snapshots.list_checkpoints(directory), name)
+        if found is None:
+            raise errors.UnknownCheckpoint(checkpoint_id=name, directory=directory)
+        return found
+
+    def _checkpoints(self) -> tuple[Snapshots, str]:
+        snapshots, directory = self._workplace()
+        if snapshots is None or directory is None:
             raise errors.CheckpointsOff()
-        return Workplace(parts.snapshots, parts.running.working_dir)
+        return snapshots, directory
 
 
 def _format(name: str) -> exports.Format:

@@ -2,9 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.store import Store
+
+SQLITE = "sqlite:///"
+IN_MEMORY = "sqlite:///:memory:"
 
 
 async def open_store(url: str, *, upgrade: bool = True) -> Store:
@@ -23,3 +28,17 @@ def beginning() -> Iterator[None]:
         if isinstance(error, errors.NoRoomForCopy):
             raise
         raise errors.NoRoomToOpen(path=vars(error)["path"]) from error
+
+
+def without_creating(url: str) -> str:
+    """An empty store in memory when there is no file yet: a question makes none."""
+    path = file_of(url)
+    is_there = path is None or path.exists() or path.with_name(f"{path.name}-wal").exists()
+    return url if is_there else IN_MEMORY
+
+
+def file_of(url: str) -> Path | None:
+    """The file that a store is in, if it is in one."""
+    if not url.startswith(SQLITE) or url == IN_MEMORY:
+        return None
+    return Path(unquote(url.removeprefix(SQLITE).partition("?")[0])).expanduser()

@@ -1,14 +1,18 @@
-"""The owner's socket: where it is, who may have it, and that nobody else gets through it."""
+"""The owner's socket: where it is, who may have it, that nobody else gets through it, and its client."""
 
+import asyncio
 import contextlib
 import fcntl
 import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from frontdesk import errors
 
@@ -16,6 +20,10 @@ FOLDER, NAME, LOCK = "run", "gateway.sock", "gateway.lock"
 MAX_ADDRESS_BYTES = 100
 MAX_HOLDER_BYTES = 100
 BACKLOG = 64
+CONNECT_SECONDS = 5.0
+CALL_SECONDS = 60.0
+MAX_LINE_BYTES = 16 * 1024 * 1024
+OK = range(200, 300)
 CREDENTIALS = struct.Struct("3i")
 """Process, user and group of the other side, as the kernel gives them."""
 
@@ -100,3 +108,113 @@ def is_own(sock: socket.socket) -> bool:
     found = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
     _, user, _ = CREDENTIALS.unpack(found)
     return bool(user == os.geteuid())
+
+
+class SocketClient:
+    """Requests to a gateway over its socket, each on a connection of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def call(self, method: str, target: str, arguments: Any = None) -> Any:
+        """The answer, read whole; the errors of the other side are raised here."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return self.read(b"".join([piece async for piece in self.stream(method, target, arguments)]))
+        except TimeoutError:
+            raise errors.GatewayGone(path=self._path, why=f"no answer in {CALL_SECONDS:.0f} s") from None
+
+    def read(self, body: bytes) -> Any:
+        try:
+            return msgspec.json.decode(body)
+        except msgspec.DecodeError as error:
+            raise errors.GatewayUnreachable(
+                path=self._path, why=f"its answer is no JSON ({error})"
+            ) from error
+
+    async def stream(self, method: str, target: str, arguments: Any = None) -> AsyncGenerator[bytes, None]:
+        """The answer as it comes."""
+        reader, writer = await self._connect()
+        try:
+            body = b"" if arguments is None else msgspec.json.encode(arguments)
+            writer.write(_head(method, target, body) + body)
+            with self._watched():
+                status, headers = await _read_head(reader)
+                pieces = _read_body(reader, headers)
+                if status not in OK:
+                    raise self._error(status, b"".join([piece async for piece in pieces]))
+                async for piece in pieces:
+                    yield piece
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                with address_of(self._path) as address:
+                    return await asyncio.open_unix_connection(address, limit=MAX_LINE_BYTES)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+            raise errors.NoGateway(path=self._path) from error
+        except TimeoutError:
+            raise errors.GatewayGone(path=self._path, why="it takes no connection") from None
+        except OSError as error:
+            raise errors.GatewayUnreachable(path=self._path, why=error.strerror or str(error)) from error
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, EOFError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise errors.GatewayGone(path=self._path, why="it closed the connection") from error
+        except ValueError as error:
+            if isinstance(error, errors.FrontdeskError):
+                raise
+            raise errors.GatewayUnreachable(path=self._path, why="its answer is no HTTP") from error
+
+    def _error(self, status: int, body: bytes) -> errors.FrontdeskError:
+        """The error that the other side met, as it would have been raised here."""
+        try:
+            told = msgspec.json.decode(body, type=ToldError)
+        except msgspec.MsgspecError:
+            return errors.GatewayUnreachable(path=self._path, why=f"it answered {status}")
+        kind = getattr(errors, told.error, None)
+        if isinstance(kind, type) and issubclass(kind, errors.FrontdeskError):
+            with contextlib.suppress(KeyError):
+                return kind(**told.fields)
+        return errors.GatewayUnreachable(path=self._path, why=told.detail or f"it answered {status}")
+
+
+class ToldError(msgspec.Struct, frozen=True):
+    """An error of ours in a problem document."""
+
+    detail: str = ""
+    error: str = ""
+    fields: dict[str, Any] = {}
+
+
+def _head(method: str, target: str, body: bytes) -> bytes:
+    lines = [
+        f"{method} {target} HTTP/1.1",
+        "host: localhost",
+        "connection: close",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    fields = (line.partition(":") for line in lines[1:] if line)
+    return int(lines[0].split()[1]), {name.lower(): value.strip() for name, _, value in fields}
+
+
+async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncGenerator[bytes, None]:
+    if headers.get("transfer-encoding") != "chunked":
+        yield await reader.readexactly(int(headers.get("content-length", "0")))
+        return
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        yield await reader.readexactly(size)
+        await reader.readexactly(2)

@@ -1,16 +1,25 @@
-"""Asking the office: the running gateway's, or one of our own over the store."""
+"""Asking what the owner can ask: the running gateway, or the store itself where none runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from frontdesk import config
+from frontdesk import SessionStore, config, errors
+from frontdesk.app import sockets
 from frontdesk.app.office import Office
-from frontdesk.app.reach import reach
+from frontdesk.app.opening import without_creating
+from frontdesk.app.sockets import SocketClient
+from frontdesk.app.terminal import Terminal
+from frontdesk.cli import one_line, output
 from frontdesk.config import Config
+from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.web import owner
 
 T = TypeVar("T")
 
@@ -19,12 +28,60 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 def ask(config_file: Path | None, question: Callable[[Office], Awaitable[T]]) -> T:
     """The answer to a question; errors are as the office raises them."""
-    return asyncio.run(_ask(config.load(config_file), question))
+
+    async def answer(loaded: Config) -> T:
+        async with reach_office(loaded) as office:
+            return await question(office)
+
+    return asyncio.run(answer(config.load(config_file)))
 
 
-async def _ask(loaded: Config, question: Callable[[Office], Awaitable[T]]) -> T:
-    async with reach(loaded) as office:
-        return await question(office)
+@asynccontextmanager
+async def reach_office(loaded: Config, store_url: str | None = None) -> AsyncIterator[Office]:
+    """The running gateway's office; without a gateway, or for another store than its own, one of our own."""
+    try:
+        gateway = None if store_url else await reach_gateway(loaded.home)
+    except errors.NoGateway:
+        gateway = None
+    if gateway:
+        yield owner.far(Office, owner.OFFICE, gateway)
+        return
+    url = without_creating(store_url or loaded.store_url)
+    async with await SessionStore.open(url, loaded.gateway, upgrade=False) as sessions:
+        channels, workplace = partial(_channels, loaded), partial(_workplace, loaded)
+        yield Office(sessions.store, sessions, channels=channels, workplace=workplace)
+
+
+async def reach_terminal(home: Path) -> Terminal:
+    """The running gateway's terminal; NoGateway when none runs."""
+    return owner.far(Terminal, owner.TERMINAL, await reach_gateway(home))
+
+
+async def reach_gateway(home: Path) -> SocketClient:
+    """The running gateway, which has answered. NoGateway when none runs."""
+    client = SocketClient(sockets.socket_of(home))
+    await client.call("GET", "/")
+    return client
+
+
+async def _channels(loaded: Config) -> list[Channel]:
+    """The channels that a gateway would have; none where they cannot be made."""
+    from frontdesk.app import build  # noqa: PLC0415 - takes long to load, and few questions need it
+
+    try:
+        channels = build.make_channels(loaded)
+    except errors.FrontdeskError as error:
+        output.note(one_line(error))
+        return []
+    for channel in channels:
+        await channel.close()
+    return channels
+
+
+def _workplace(loaded: Config) -> tuple[Snapshots | None, str | None]:
+    from frontdesk.app import build  # noqa: PLC0415 - the same
+
+    return build.workplace(loaded)
 
 
 def limit_option(default: int) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -1,21 +1,14 @@
 """``frontdesk checkpoints``: states of the agent's working directory, seen, compared and restored."""
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from frontdesk import config
-from frontdesk.app import build
-from frontdesk.app.office import Office
-from frontdesk.app.reach import reach
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON
-from frontdesk.config import Config
+from frontdesk.cli.asking import JSON, ask
 from frontdesk.model.checkpoints import ChangeKind, FileChange, changes_within
 
 COLUMN = 12
@@ -43,7 +36,7 @@ def command() -> None:
 @click.pass_obj
 def list_checkpoints(config_file: Path | None, as_json: bool) -> None:
     """List the checkpoints, the newest first."""
-    found = _ask(config_file, lambda office: office.list_checkpoints())
+    found = ask(config_file, lambda office: office.list_checkpoints())
     if as_json:
         output.show_json(found)
     elif found:
@@ -64,7 +57,7 @@ def _row(kept: Plain) -> tuple[object, ...]:
 @click.pass_obj
 def show(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     """Show a checkpoint, by its number or id, and what it leaves out."""
-    found = _ask(config_file, lambda office: office.show_checkpoint(checkpoint))
+    found = ask(config_file, lambda office: office.show_checkpoint(checkpoint))
     if as_json:
         output.show_json(found)
         return
@@ -93,7 +86,7 @@ def _facts(kept: Plain) -> dict[str, str]:
 @click.pass_obj
 def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     """Show what has changed since a checkpoint. The exit code is 1 when something has."""
-    found = _ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
+    found = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
     if as_json:
         output.show_json(found)
     else:
@@ -123,14 +116,14 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
 
     What that changes is shown first. The present state is kept in a checkpoint of its own, which undoes it.
     """
-    before = _ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
+    before = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
     if not as_json:
         _preview(before, path)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody can be asked here: see what changes, and give --yes.")
         click.confirm("Restore it?", abort=True)
-    done = _ask(config_file, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
+    done = ask(config_file, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
     if as_json:
         output.show_json(done)
         return
@@ -156,17 +149,8 @@ def _preview(before: Plain, path: str | None) -> None:
 @click.pass_obj
 def prune(config_file: Path | None, as_json: bool) -> None:
     """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
-    dropped = _ask(config_file, lambda office: office.prune_checkpoints())
+    dropped = ask(config_file, lambda office: office.prune_checkpoints())
     if as_json:
         output.show_json({"dropped": dropped})
     else:
         output.show(f"Checkpoints dropped: {dropped}.")
-
-
-def _ask(config_file: Path | None, question: Callable[[Office], Awaitable[T]]) -> T:
-    return asyncio.run(_answered(config.load(config_file), question))
-
-
-async def _answered(loaded: Config, question: Callable[[Office], Awaitable[T]]) -> T:
-    async with reach(loaded, workplace=build.workplace(loaded)) as office:
-        return await question(office)

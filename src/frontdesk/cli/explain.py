@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ import click
 import msgspec
 
 from frontdesk import config, errors
-from frontdesk.app import SessionStore, build, reach
-from frontdesk.app.office import Office
-from frontdesk.cli import one_line, output
-from frontdesk.contracts.channels import Channel
+from frontdesk.cli import output
+from frontdesk.cli.asking import reach_office
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -71,25 +68,8 @@ def _decoded(text: bytes) -> dict[str, Any]:
 
 async def _explain(loaded: config.Config, store_url: str | None, source: SessionSource) -> dict[str, Any]:
     """The gateway's word where one runs; another store than its own is opened here."""
-    channels = partial(_channels, loaded)
-    if store_url is None:
-        async with reach.reach(loaded, channels) as office:
-            return await office.explain(source.to_dict())
-    url = reach.without_creating(store_url)
-    async with await SessionStore.open(url, loaded.gateway, upgrade=False) as store:
-        return await Office.of_sessions(store, channels).explain(source.to_dict())
-
-
-async def _channels(loaded: config.Config) -> list[Channel]:
-    """The channels that a gateway would have; none where they cannot be made."""
-    try:
-        channels = build.make_channels(loaded)
-    except errors.FrontdeskError as error:
-        output.note(one_line(error))
-        return []
-    for channel in channels:
-        await channel.close()
-    return channels
+    async with reach_office(loaded, store_url) as office:
+        return await office.explain(source.to_dict())
 
 
 def describe(explanation: dict[str, Any]) -> list[str]:

@@ -10,9 +10,8 @@ import click
 
 from frontdesk import config
 from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT
-from frontdesk.app.reach import reach
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask, limit_option
+from frontdesk.cli.asking import JSON, ask, limit_option, reach_office
 from frontdesk.config import Config
 from frontdesk.formats.exports import Format
 from frontdesk.model import calls, messages
@@ -140,7 +139,7 @@ def export(config_file: Path | None, session_id: str, form: str, ancestors: bool
 
 async def _export(loaded: Config, session_id: str, form: str, ancestors: bool, to: TextIO) -> None:
     async with (
-        reach(loaded) as office,
+        reach_office(loaded) as office,
         aclosing(office.export_session(session_id, form, ancestors)) as pieces,
     ):
         async for piece in pieces:

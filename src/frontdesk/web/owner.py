@@ -1,49 +1,40 @@
-"""The owner's socket: every question that our own user can ask the running gateway, as a row made of the
-method that answers it."""
+"""What the owner can ask a running gateway: each question is a row, made of the method that answers it. From
+another process it is asked as if it were answered there."""
 
-import asyncio
+import codecs
 import inspect
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, get_args, get_origin, get_type_hints
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from functools import wraps
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import quote, urlencode
 
 import msgspec
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from frontdesk.app import sockets
-from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
+from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
-from frontdesk.logs import get_logger
-from frontdesk.web import endpoints
-from frontdesk.web.endpoints import HttpCall, Served
-from frontdesk.web.operations import BrowserOrigin, Form, Table, Who
+from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 
-log = get_logger(__name__)
+if TYPE_CHECKING:
+    from frontdesk.web.endpoints import HttpCall
 
 COLUMNS = {"who": Who.OWNER, "origin": BrowserOrigin.ANYWHERE, "max_body_bytes": 8 * 1024 * 1024}
 GREETING, TERMINAL, OFFICE = Table(**COLUMNS), Table(**COLUMNS), Table(**COLUMNS)
 
-
-class OwnerProtocol(HttpToolsProtocol):
-    """HTTP for processes of our own user; others are cut off before they say anything."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if not sockets.is_own(transport.get_extra_info("socket")):
-            log.warning("owner_socket_refused")
-            transport.abort()
+Near = TypeVar("Near")
 
 
 @GREETING.add("GET", "/", dict[str, str])
-async def greet(_: None, call: HttpCall) -> dict[str, str]:  # noqa: ARG001
+async def greet(_: None, call: "HttpCall") -> dict[str, str]:  # noqa: ARG001
     """Say who answers here."""
     return {"program": "frontdesk"}
 
 
-def ask(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
-    """Add a row for a method. What its arguments are called is in the path, else after a question mark or in
-    the body; what it returns is the answer, or the answer as it comes."""
+def add_question(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
+    """Add a row for a method. Its arguments are in the path where that names them, else after a question mark
+    or in the body; what it returns is the answer, or the answer as it comes."""
     hints = get_type_hints(method)
     gives = hints.pop("return")
     _, *parameters = inspect.signature(method).parameters.values()
@@ -52,11 +43,10 @@ def ask(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
         for each in parameters
         if f"{{{each.name}}}" not in path
     ]
-    arguments = msgspec.defstruct(
-        method.__name__.title().replace("_", ""), fields, forbid_unknown_fields=True, kw_only=True
-    )
+    title = method.__name__.title().replace("_", "")
+    arguments = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
 
-    async def handle(answering: Any, call: HttpCall) -> Any:
+    async def handle(answering: Any, call: "HttpCall") -> Any:
         given = call.query if verb == "GET" else call.read(arguments)
         result = method(answering, **call.params, **msgspec.structs.asdict(given))
         return await result if inspect.isawaitable(result) else result
@@ -68,17 +58,60 @@ def ask(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
     table.add(verb, path, gives, form=form, **{"query" if verb == "GET" else "body": arguments})(handle)
 
 
-ask(TERMINAL, "POST", "/messages", Terminal.say)
-ask(TERMINAL, "GET", "/turns/{turn_id}/events", Terminal.follow)
-ask(TERMINAL, "GET", "/uncollected", Terminal.uncollected)
-ask(TERMINAL, "POST", "/collected", Terminal.collected)
-ask(TERMINAL, "GET", "/titles", Terminal.titles)
+add_question(TERMINAL, "POST", "/messages", Terminal.say)
+add_question(TERMINAL, "GET", "/turns/{turn_id}/events", Terminal.follow)
+add_question(TERMINAL, "GET", "/uncollected", Terminal.uncollected)
+add_question(TERMINAL, "POST", "/collected", Terminal.collected)
+add_question(TERMINAL, "GET", "/titles", Terminal.titles)
 for _name, _method in vars(Office).items():
     if inspect.isfunction(_method) and not _name.startswith("_"):
-        ask(OFFICE, "POST", f"/office/{_name}", _method)
+        add_question(OFFICE, "POST", f"/office/{_name}", _method)
 
 
-def make_app(gateway: Gateway) -> ASGIApp:
-    terminal, office = Terminal.of_gateway(gateway), Office.of_gateway(gateway)
-    served = [Served(GREETING, None), Served(TERMINAL, terminal), Served(OFFICE, office)]
-    return endpoints.make_app(served, None)
+def far(near: type[Near], table: Table, client: SocketClient) -> Near:
+    """One whose questions the process on the other side of the socket answers. Whatever is no row is
+    inherited: it may ask questions, and must use nothing else."""
+    asking = {row.name: _asking(row, getattr(near, row.name), client) for row in table}
+    made: Near = type(f"Far{near.__name__}", (near,), asking | {"__init__": lambda _: None})()
+    return made
+
+
+def _asking(row: Operation, method: Callable[..., Any], client: SocketClient) -> Callable[..., Any]:
+    bind = inspect.signature(method).bind
+
+    @wraps(method)
+    async def ask(*given: Any, **named: Any) -> Any:
+        answer = await client.call(row.method, *_sent(row, bind(*given, **named).arguments))
+        return answer if (NoneType,) not in row.answers.values() else None
+
+    @wraps(method)
+    async def follow(*given: Any, **named: Any) -> AsyncGenerator[Any, None]:
+        pieces = client.stream(row.method, *_sent(row, bind(*given, **named).arguments))
+        read = _texts if row.form is Form.TEXT else _lines
+        async with aclosing(pieces), aclosing(read(pieces)) as happening:
+            async for happened in happening:
+                yield happened
+
+    return ask if row.form is Form.JSON else follow
+
+
+def _sent(row: Operation, given: Mapping[str, Any]) -> tuple[str, Any]:
+    """The address and the body that ask with these arguments; the first of them is who would answer."""
+    _, *named = given
+    path = row.path.format_map({name: quote(given[name], safe="") for name in row.params})
+    arguments = {name: given[name] for name in named if name not in row.params}
+    return (path, arguments) if row.method == "POST" else (f"{path}?{urlencode(arguments)}", None)
+
+
+async def _lines(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[Any, None]:
+    unread = b""
+    async for piece in pieces:
+        *lines, unread = (unread + piece).split(b"\n")
+        for line in lines:
+            yield msgspec.json.decode(line)
+
+
+async def _texts(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    async for piece in pieces:
+        yield decoder.decode(piece)

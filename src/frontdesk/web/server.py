@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
+from frontdesk.app.office import Office
+from frontdesk.app.terminal import Terminal
 from frontdesk.logs import get_logger
-from frontdesk.web import owner, ports
+from frontdesk.web import endpoints, owner, ports
 from frontdesk.web import public as public_port
 from frontdesk.web.endpoints import Served
 
@@ -31,6 +34,23 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     socket: Path | None = None
+
+
+class OwnerProtocol(HttpToolsProtocol):
+    """HTTP for processes of our own user; others are cut off before they say anything."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not sockets.is_own(transport.get_extra_info("socket")):
+            log.warning("owner_socket_refused")
+            transport.abort()
+
+
+def owner_app(gateway: Gateway) -> ASGIApp:
+    """Everything that is served on the owner's socket."""
+    terminal, office = Terminal.of_gateway(gateway), Office.of_gateway(gateway)
+    served = Served(owner.GREETING, None), Served(owner.TERMINAL, terminal), Served(owner.OFFICE, office)
+    return endpoints.make_app(served, None)
 
 
 async def serve(
@@ -67,8 +87,8 @@ async def serving(
     async with AsyncExitStack() as opened:
         if socket is not None:
             listening = opened.enter_context(sockets.listening(socket))
-            app = owner.make_app(gateway)
-            config = _config(app, grace_seconds, http=owner.OwnerProtocol)
+            app = owner_app(gateway)
+            config = _config(app, grace_seconds, http=OwnerProtocol)
             await opened.enter_async_context(_running(config, listening))
         public = opened.enter_context(ports.listening(host, port))
         config = _config(public_port.make_app(gateway, host, names, pages), grace_seconds)
@@ -92,7 +112,7 @@ async def serving_app(
 async def serving_owner(app: ASGIApp, path: Path) -> AsyncIterator[None]:
     """Any application for processes of our own user alone."""
     with sockets.listening(path) as listening:
-        async with serving_app(app, listening, http=owner.OwnerProtocol):
+        async with serving_app(app, listening, http=OwnerProtocol):
             yield
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from frontdesk import config, errors
-from frontdesk.app import reach
 from frontdesk.app.terminal import CLI, Terminal, source_of
 from frontdesk.cli import INTERRUPTED, homes, output
+from frontdesk.cli.asking import reach_terminal
 from frontdesk.cli.chat import conversation
 from frontdesk.cli.chat.conversation import Conversation
 from frontdesk.cli.chat.lines import Lines
@@ -85,7 +85,7 @@ def _back(chat: str, start: bool) -> str:
 @asynccontextmanager
 async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
     try:
-        terminal: Terminal = await reach.reach_terminal(loaded.home)
+        terminal = await reach_terminal(loaded.home)
     except errors.NoGateway:
         if not start:
             raise

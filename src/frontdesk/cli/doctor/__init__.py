@@ -12,12 +12,14 @@ import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors
-from frontdesk.app import build, reach, sockets
+from frontdesk.app import build, opening
+from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
+from frontdesk.cli.asking import reach_gateway
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Verdict
 from frontdesk.config import Config
-from frontdesk.web import ports
+from frontdesk.web import owner, ports
 
 LEAST_FREE_MIB = 500
 IN_USE = "in use by the running gateway"
@@ -93,7 +95,7 @@ def _existing(folder: Path) -> Path:
 
 
 def _folder_of_store(loaded: Config) -> list[Path]:
-    file = reach.file_of(loaded.store_url)
+    file = opening.file_of(loaded.store_url)
     return [file.absolute().parent] if file else []
 
 
@@ -138,11 +140,15 @@ def _gateway(loaded: Config) -> Iterator[Finding]:
 
 
 async def _ask_gateway(loaded: Config) -> dict[str, Any]:
-    return await reach.FarOffice(reach.Line(sockets.socket_of(loaded.home))).status()
+    return await owner.far(Office, owner.OFFICE, await reach_gateway(loaded.home)).status()
 
 
 def _gateway_runs(loaded: Config) -> bool:
-    return asyncio.run(reach.is_running(loaded.home))
+    try:
+        asyncio.run(reach_gateway(loaded.home))
+    except errors.GatewayUnreachable:
+        return False
+    return True
 
 
 async def _open(loaded: Config) -> None:

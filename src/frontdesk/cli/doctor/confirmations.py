@@ -8,9 +8,10 @@ import httpx
 import msgspec
 
 from frontdesk import errors
-from frontdesk.app import audits, build, reach, sockets
+from frontdesk.app import audits, build, sockets
 from frontdesk.app.confirmations import socket_of
 from frontdesk.cli import anchors, audit, one_line
+from frontdesk.cli.asking import reach_office
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.doctor.findings import Finding, Verdict
 from frontdesk.config import Config
@@ -167,6 +168,6 @@ def _callbacks(loaded: Config) -> Finding:
 
 
 async def _owed(loaded: Config) -> dict[str, int]:
-    async with reach.reach(loaded) as office:
+    async with reach_office(loaded) as office:
         callbacks: dict[str, int] = (await office.status())["callbacks"]
         return callbacks
