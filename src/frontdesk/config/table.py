@@ -13,7 +13,7 @@ from frontdesk.model import confirmations
 from frontdesk.model.access import Access, Strangers
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import Platform, PlatformConfig
-from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.policies import LIMITS, SessionResetPolicy
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Busy
 
@@ -123,22 +123,13 @@ POLICY_FIELDS: dict[str, tuple[SettingKind, str]] = {
         _of_policy("idle_minutes", settings.parse_whole),
         "How long nothing must have been said for an idle reset.",
     ),
-    "max_messages": (
-        _of_policy("max_messages", settings.parse_whole),
-        "How many messages a session holds before the next one starts, in every mode. 0 means no limit.",
-    ),
-    "max_tokens": (
-        _of_policy("max_tokens", settings.parse_whole),
-        "How many tokens, read and written, a session may use. 0 means no limit.",
-    ),
-    "max_cost_usd": (
-        _of_policy("max_cost_usd", settings.parse_number),
-        "How many US dollars a session may cost, as far as its agent tells the cost. 0 means no limit.",
-    ),
-    "max_session_minutes": (
-        _of_policy("max_session_minutes", settings.parse_whole),
-        "How long a session may last from its beginning, whatever happens in it. 0 means no limit.",
-    ),
+    **{
+        limit.setting: (
+            _of_policy(limit.setting, settings.parse_number if limit.fractions else settings.parse_whole),
+            limit.help,
+        )
+        for limit in LIMITS
+    },
     "spiral_repeats": (
         _of_policy("spiral_repeats", settings.parse_whole),
         "So many equal tool calls in a row within a turn are a spiral: the agent is warned, then the session"

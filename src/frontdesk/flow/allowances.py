@@ -11,7 +11,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import events, spirals
 from frontdesk.model.messages import Plain
-from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Turn
 
@@ -74,7 +74,7 @@ class Allowance:
 
     def reason(self) -> EndReason | None:
         """Why the session is over once the turn is."""
-        return self._reason(self.policy)
+        return self._reason()
 
     async def overrun_after(self, event: events.Event) -> EndReason | None:
         """Why the turn may not go on after an event of its agent. Only between two steps, and, where their
@@ -95,16 +95,17 @@ class Allowance:
         """Why the turn may not go on, unless background work holds that back. What cannot be told does not
         stop it."""
         try:
-            reason = self._reason(replace(self.policy, max_messages=0))
+            reason = self._reason(within_turn=True)
             busy = reason is not None and await self._parts.conversations.is_busy(self._turn.session_key)
         except Exception:
             log.exception("overrun_unknown", turn=self._turn.id)
             return None
         return None if busy else reason
 
-    def _reason(self, policy: SessionResetPolicy) -> EndReason | None:
-        spiral = spirals.look(self._rows, policy)
-        return limits.rotation_reason(self._limited, policy, spiral, now=self._parts.clock.now())
+    def _reason(self, *, within_turn: bool = False) -> EndReason | None:
+        spiral = spirals.look(self._rows, self.policy)
+        now = self._parts.clock.now()
+        return limits.rotation_reason(self._limited, self.policy, spiral, now=now, within_turn=within_turn)
 
     @property
     def _rows(self) -> list[Plain]:

@@ -1,32 +1,16 @@
 """What the agent is told, for one turn only, when an allowance runs out, and when a session is over."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from frontdesk.flow.notices import format_cost, format_duration
 from frontdesk.formats import quoting
 from frontdesk.model import limits
 from frontdesk.model.limits import Gauge
-from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.policies import MESSAGES, TURN_MESSAGES, EndReason, SessionResetPolicy
 from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.spirals import Spiral, SpiralKind, Stage
 
-TURN_MESSAGES = limits.TURN_MESSAGES
-
-USED: Mapping[EndReason, str] = {
-    EndReason.MESSAGE_LIMIT: "{used} of at most {limit} messages of this session are used, {left} left.",
-    EndReason.TOKEN_LIMIT: "{used} of at most {limit} tokens of this session are used, {left} left.",
-    EndReason.COST_LIMIT: "An estimated {used} of at most {limit} is spent in this session, {left} left.",
-    EndReason.TIME_LIMIT: "{used} of at most {limit} of this session have passed, {left} left.",
-}
-AMOUNTS: Mapping[EndReason, Callable[[Any], str]] = {
-    EndReason.MESSAGE_LIMIT: str,
-    EndReason.TOKEN_LIMIT: "{:,}".format,
-    EndReason.COST_LIMIT: format_cost,
-    EndReason.TIME_LIMIT: format_duration,
-}
-"""How the amounts of each limit are written."""
 HEAD = "**Session limit:** {used} {order}"
 WRAP_UP = "Wrap up: finish what is open, begin nothing new, and save your state."
 FINAL = (
@@ -53,14 +37,9 @@ def limit_warning(info: Mapping[str, Any]) -> str | None:
 
     ``info`` is what ``get_message_limit_info`` gives once the incoming message is counted.
     """
-    if info["max_messages"] <= 0:
-        return None
-    used = USED[EndReason.MESSAGE_LIMIT].format(
-        used=info["message_count"], limit=info["max_messages"], left=info["remaining"]
-    )
-    if info["message_count"] + TURN_MESSAGES >= info["max_messages"]:
-        return HEAD.format(used=used, order=FINAL)
-    return HEAD.format(used=used, order=WRAP_UP) if info["near_limit"] else None
+    count, most = info["message_count"], info["max_messages"]
+    gauge = Gauge(kind=MESSAGES, used=count, limit=most, turn=TURN_MESSAGES)
+    return _limits_text([gauge]) if most > 0 else None
 
 
 def turn_warnings(
@@ -80,15 +59,20 @@ def reaches_limit(entry: SessionEntry, policy: SessionResetPolicy, *, now: datet
 
 
 def rotation_reason(
-    entry: SessionEntry, policy: SessionResetPolicy, spiral: Spiral | None = None, *, now: datetime
+    entry: SessionEntry,
+    policy: SessionResetPolicy,
+    spiral: Spiral | None = None,
+    *,
+    now: datetime,
+    within_turn: bool = False,
 ) -> EndReason | None:
     """Why a session is over after a turn, or None: the first limit that is reached, else a spiral.
 
     ``entry`` counts all that the turn has used; ``spiral`` is what the transcript after it ends in.
+    ``within_turn`` asks whether a turn may not even go on.
     """
-    reached = (gauge.reason for gauge in limits.gauges(entry, policy, now) if gauge.reached)
     spun = EndReason.SPIRAL if spiral and spiral.stage is Stage.ROTATE else None
-    return next(reached, spun)
+    return policy.limit_reason(entry, now, within_turn=within_turn) or spun
 
 
 def ephemeral_prompt(context: str, extra: str | None, warning: str | None) -> str:
@@ -102,14 +86,7 @@ def _limits_text(gauges: Sequence[Gauge]) -> str | None:
     if not close:
         return None
     order = FINAL if any(gauge.final for gauge in close) else WRAP_UP
-    return HEAD.format(used=" ".join(map(_used, close)), order=order)
-
-
-def _used(gauge: Gauge) -> str:
-    shown = AMOUNTS[gauge.reason]
-    return USED[gauge.reason].format(
-        used=shown(gauge.used), limit=shown(gauge.limit), left=shown(gauge.remaining)
-    )
+    return HEAD.format(used=" ".join(map(str, close)), order=order)
 
 
 def _spiral_text(spiral: Spiral | None) -> str | None:

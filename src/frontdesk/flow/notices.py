@@ -2,34 +2,27 @@
 
 from collections.abc import Mapping
 
-from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model import amounts
+from frontdesk.model.policies import LIMITS, EndReason, Limit, SessionResetPolicy
 from frontdesk.model.sessions import SessionEntry
-
-MINUTES_PER_HOUR = 60
 
 ENDINGS: Mapping[EndReason, str] = {
     EndReason.IDLE: "had been inactive for more than {idle}",
     EndReason.DAILY: "ended with the daily reset at {hour}",
-    EndReason.MESSAGE_LIMIT: "reached its {message} limit",
-    EndReason.TOKEN_LIMIT: "reached its {token} limit",
-    EndReason.COST_LIMIT: "reached its {cost} limit",
-    EndReason.TIME_LIMIT: "reached its {time} limit",
     EndReason.SPIRAL: "was ended because its tool calls kept failing or repeating",
     EndReason.SUSPENDED: "was suspended",
     EndReason.RESUME_PENDING_EXPIRED: "was interrupted and not continued in time",
+    **{limit.reason: "reached its {limit} limit" for limit in LIMITS},
 }
 """How the previous session came to its end, for the agent."""
 
 REASONS: Mapping[EndReason, str] = {
     EndReason.IDLE: "inactive for {idle}",
     EndReason.DAILY: "daily schedule at {hour}",
-    EndReason.MESSAGE_LIMIT: "reached {message} limit",
-    EndReason.TOKEN_LIMIT: "reached {token} limit",
-    EndReason.COST_LIMIT: "reached {cost} limit",
-    EndReason.TIME_LIMIT: "reached {time} limit",
     EndReason.SPIRAL: "tool calls kept failing or repeating",
     EndReason.SUSPENDED: "the previous session was suspended",
     EndReason.RESUME_PENDING_EXPIRED: "interrupted and not continued in time",
+    **{limit.reason: "reached {limit} limit" for limit in LIMITS},
 }
 """Why there is a new session, for people."""
 
@@ -96,21 +89,7 @@ def reset_notice(
 
 def cut_short(reason: EndReason, policy: SessionResetPolicy) -> str:
     """What people are told of a turn that a limit has stopped."""
-    return CUT_SHORT.format(ending=_filled(ENDINGS[reason], policy))
-
-
-def format_duration(minutes: int) -> str:
-    """Whole hours and the minutes beyond them: ``24h``, ``1h 30m``, ``45m``."""
-    hours, rest = divmod(minutes, MINUTES_PER_HOUR)
-    if not hours:
-        return f"{rest}m"
-    return f"{hours}h {rest}m" if rest else f"{hours}h"
-
-
-def format_cost(dollars: float) -> str:
-    """Dollars and cents, with the fractions of a cent that there are: ``$5.00``, ``$0.0025``."""
-    whole, _, fraction = f"{dollars:,.6f}".partition(".")
-    return f"${whole}.{fraction.rstrip('0'):0<2}"
+    return CUT_SHORT.format(ending=_filled(reason, policy, ENDINGS))
 
 
 def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str | None:
@@ -118,25 +97,23 @@ def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[En
     reason = entry.auto_reset_reason
     if not entry.was_auto_reset or reason is None or reason not in texts:
         return None
-    return _filled(texts[reason], policy)
+    return _filled(reason, policy, texts)
 
 
-def _filled(text: str, policy: SessionResetPolicy) -> str:
+def _filled(reason: EndReason, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str:
     """Only settings are filled in, nothing that people chose."""
-    return text.format(
-        idle=format_duration(policy.idle_minutes), hour=f"{policy.at_hour}:00", **_limit_names(policy)
+    limit = next((limit for limit in LIMITS if limit.reason is reason), None)
+    return texts[reason].format(
+        idle=amounts.duration(policy.idle_minutes),
+        hour=f"{policy.at_hour}:00",
+        limit=limit and _limit_name(limit, policy),
     )
 
 
-def _limit_names(policy: SessionResetPolicy) -> dict[str, str]:
-    """What each limit is called: with its number, unless the policy was changed and has none any more."""
-    numbers = {
-        "message": policy.max_messages and str(policy.max_messages),
-        "token": policy.max_tokens and f"{policy.max_tokens:,}",
-        "cost": policy.max_cost_usd and format_cost(policy.max_cost_usd),
-        "time": policy.max_session_minutes and format_duration(policy.max_session_minutes),
-    }
-    return {name: f"{number} {name}" if number else name for name, number in numbers.items()}
+def _limit_name(limit: Limit, policy: SessionResetPolicy) -> str:
+    """What it is called: with its number, unless the policy was changed and has none any more."""
+    number = getattr(policy, limit.setting)
+    return f"{limit.shown(number)} {limit.name}" if number else limit.name
 
 
 def _is_told(entry: SessionEntry, policy: SessionResetPolicy) -> bool:

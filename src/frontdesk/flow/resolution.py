@@ -42,16 +42,8 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
     def policy_reason(self, session: Session) -> EndReason | None:
         """The policy's verdict alone."""
-        entry = session.as_limited()
-        return self.policy.stale_reason(
-            last_activity=entry.updated_at,
-            message_count=entry.message_count,
-            now=self.now,
-            machine_zone=self.machine_zone,
-            served=session.served,
-            tokens=entry.total_tokens,
-            cost=entry.estimated_cost_usd,
-            created_at=entry.created_at,
+        return self.policy.due_reason(
+            session.as_limited(), now=self.now, machine_zone=self.machine_zone, served=session.served
         )
 
     def _fresh_reason(self, session: Session) -> EndReason | None:

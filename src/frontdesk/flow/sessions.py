@@ -130,15 +130,8 @@ class Sessions(Service):
         self, entry: SessionEntry, served: tuple[datetime, ...], source: SessionSource | None = None
     ) -> EndReason | None:
         """``entry`` is what the limits see."""
-        reason = self.policy_for(entry, source).stale_reason(
-            last_activity=entry.updated_at,
-            message_count=entry.message_count,
-            now=self._clock.now(),
-            machine_zone=self._machine_zone,
-            served=served,
-            tokens=entry.total_tokens,
-            cost=entry.estimated_cost_usd,
-            created_at=entry.created_at,
+        reason = self.policy_for(entry, source).due_reason(
+            entry, now=self._clock.now(), machine_zone=self._machine_zone, served=served
         )
         return None if reason is None or await self.is_busy(entry.session_key) else reason
 

@@ -1,17 +1,23 @@
 """When a conversation starts afresh: reset policies and the reasons a session ends."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from frontdesk import errors
-from frontdesk.model import boundaries
+from frontdesk.model import amounts, boundaries
 from frontdesk.model.platforms import READ_BY_PROGRAMS
+
+if TYPE_CHECKING:
+    from frontdesk.model.sessions import SessionEntry
+
+MINUTE = timedelta(minutes=1)
 
 
 class ResetMode(StrEnum):
@@ -42,26 +48,110 @@ class EndReason(StrEnum):
     FORGOTTEN = "forgotten"
 
 
+MAX_IDLE_MINUTES = 10 * 366 * 24 * 60
+TURN_MESSAGES = 2
+"""The message and its answer."""
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of limit on what a session may use, with everything that is said of it."""
+
+    reason: EndReason
+    setting: str
+    """The field of the policy; 0 there means that there is no such limit."""
+    counter: str
+    """The field of a session's entry that counts against it. Of a time, the minutes since then count."""
+    most: int
+    """The highest limit that can be set."""
+    fractions: bool = False
+    """Whether it is more than a whole number."""
+    turn: Callable[["SessionEntry"], float]
+    """How much a turn is taken to use."""
+    stops_turn: bool = True
+    """Whether a turn is stopped when it is reached; otherwise the session is over with the answer."""
+    name: str
+    shown: Callable[[Any], str]
+    """An amount of it for people."""
+    used: str
+    """What the agent and people are told of it."""
+    help: str
+    """What the settings say of it."""
+
+    def measure(self, entry: Any, now: datetime) -> float:
+        """How much of it an entry has used."""
+        counted = getattr(entry, self.counter, None) or 0
+        return max(0, (now - counted) // MINUTE) if isinstance(counted, datetime) else counted
+
+
+def _turn_cost(entry: "SessionEntry") -> float:
+    """A turn is taken to read once more what the last call to the model read, at the average price."""
+    price = entry.estimated_cost_usd / entry.total_tokens if entry.total_tokens else 0.0
+    return entry.last_prompt_tokens * price
+
+
+MESSAGES = Limit(
+    reason=EndReason.MESSAGE_LIMIT,
+    setting="max_messages",
+    counter="message_count",
+    most=1_000_000_000,
+    turn=lambda _: TURN_MESSAGES,
+    stops_turn=False,
+    name="message",
+    shown=str,
+    used="{used} of at most {limit} messages of this session are used, {left} left.",
+    help="How many messages a session holds before the next one starts, in every mode. 0 means no limit.",
+)
+LIMITS = (
+    MESSAGES,
+    Limit(
+        reason=EndReason.TOKEN_LIMIT,
+        setting="max_tokens",
+        counter="total_tokens",
+        most=1_000_000_000_000,
+        turn=lambda entry: entry.last_prompt_tokens,
+        name="token",
+        shown="{:,}".format,
+        used="{used} of at most {limit} tokens of this session are used, {left} left.",
+        help="How many tokens, read and written, a session may use. 0 means no limit.",
+    ),
+    Limit(
+        reason=EndReason.COST_LIMIT,
+        setting="max_cost_usd",
+        counter="estimated_cost_usd",
+        most=1_000_000_000,
+        fractions=True,
+        turn=_turn_cost,
+        name="cost",
+        shown=amounts.dollars,
+        used="An estimated {used} of at most {limit} is spent in this session, {left} left.",
+        help="How many US dollars a session may cost, as far as its agent tells the cost. 0 means no limit.",
+    ),
+    Limit(
+        reason=EndReason.TIME_LIMIT,
+        setting="max_session_minutes",
+        counter="created_at",
+        most=MAX_IDLE_MINUTES,
+        turn=lambda _: 1,
+        name="time",
+        shown=amounts.duration,
+        used="{used} of at most {limit} of this session have passed, {left} left.",
+        help="How long a session may last from its beginning, whatever happens in it. 0 means no limit.",
+    ),
+)
+"""In the order in which they are checked."""
+
 AUTOMATIC = frozenset(
     {
         EndReason.IDLE,
         EndReason.DAILY,
-        EndReason.MESSAGE_LIMIT,
-        EndReason.TOKEN_LIMIT,
-        EndReason.COST_LIMIT,
-        EndReason.TIME_LIMIT,
         EndReason.SPIRAL,
         EndReason.SUSPENDED,
         EndReason.RESUME_PENDING_EXPIRED,
+        *(limit.reason for limit in LIMITS),
     }
 )
 """Reasons that the gateway decides; only these set the flags of an automatic reset."""
 
-MAX_IDLE_MINUTES = 10 * 366 * 24 * 60
-MAX_SESSION_MINUTES = MAX_IDLE_MINUTES
-MAX_MESSAGES = 1_000_000_000
-MAX_TOKENS = 1_000_000_000_000
-MAX_COST_USD = 1_000_000_000
 MIN_SPIRAL, MAX_SPIRAL = 2, 1000
 """How many tool calls or results a spiral is made of: one alone is none."""
 
@@ -89,10 +179,12 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
         force_setattr(self, "mode", _mode(self.mode))
         _check_range("at_hour", self.at_hour, 0, 23)
         _check_range("idle_minutes", self.idle_minutes, 1, MAX_IDLE_MINUTES)
-        _check_range("max_messages", self.max_messages, 0, MAX_MESSAGES)
-        _check_range("max_tokens", self.max_tokens, 0, MAX_TOKENS)
-        force_setattr(self, "max_cost_usd", _number("max_cost_usd", self.max_cost_usd, MAX_COST_USD))
-        _check_range("max_session_minutes", self.max_session_minutes, 0, MAX_SESSION_MINUTES)
+        for limit in LIMITS:
+            value = getattr(self, limit.setting)
+            if limit.fractions:
+                force_setattr(self, limit.setting, _number(limit.setting, value, limit.most))
+            else:
+                _check_range(limit.setting, value, 0, limit.most)
         if self.spiral_repeats or type(self.spiral_repeats) is not int:
             _check_range("spiral_repeats", self.spiral_repeats, MIN_SPIRAL, MAX_SPIRAL, or_else="0 or ")
         force_setattr(self, "spiral_errors", _number("spiral_errors", self.spiral_errors, 1))
@@ -138,11 +230,25 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
         cost: float = 0.0,
         created_at: datetime | None = None,
     ) -> EndReason | None:
+        """What `due_reason` says of a session with these counters."""
+        entry: Any = SimpleNamespace(
+            updated_at=last_activity,
+            message_count=message_count,
+            total_tokens=tokens,
+            estimated_cost_usd=cost,
+            created_at=created_at,
+        )
+        return self.due_reason(entry, now=now, machine_zone=machine_zone, served=served)
+
+    def due_reason(
+        self, entry: "SessionEntry", *, now: datetime, machine_zone: tzinfo, served: tuple[datetime, ...] = ()
+    ) -> EndReason | None:
         """Why a session is stale, or None: idle, daily, then the first limit that it has reached.
 
         ``served`` holds daily boundaries already reset for. Asked before a turn spends anything, a budget is
         overshot by one turn at most.
         """
+        last_activity = entry.updated_at
         mode = self.mode
         if (mode is ResetMode.BOTH or mode is ResetMode.IDLE) and now - last_activity > self.idle_time:
             return EndReason.IDLE
@@ -150,21 +256,16 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
             boundary = boundaries.latest_passing(now, self.at_hour, self.zone(machine_zone))
             if last_activity < boundary and boundary not in served:
                 return EndReason.DAILY
-        age = now - created_at if created_at else timedelta()
-        return self.limit_reason(message_count=message_count, tokens=tokens, cost=cost, age=age)
+        return self.limit_reason(entry, now)
 
     def limit_reason(
-        self, *, message_count: int, tokens: int, cost: float, age: timedelta
+        self, entry: "SessionEntry", now: datetime, *, within_turn: bool = False
     ) -> EndReason | None:
-        """The first limit that is reached, in the order of messages, tokens, cost and time."""
-        if 0 < self.max_messages <= message_count:
-            return EndReason.MESSAGE_LIMIT
-        if 0 < self.max_tokens <= tokens:
-            return EndReason.TOKEN_LIMIT
-        if 0 < self.max_cost_usd <= cost:
-            return EndReason.COST_LIMIT
-        if self.max_session_minutes and age >= timedelta(minutes=self.max_session_minutes):
-            return EndReason.TIME_LIMIT
+        """The first limit that is reached; within a turn, of those that stop one."""
+        for limit in LIMITS:
+            most = getattr(self, limit.setting)
+            if most and (limit.stops_turn or not within_turn) and limit.measure(entry, now) >= most:
+                return limit.reason
         return None
 
     @property

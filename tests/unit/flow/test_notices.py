@@ -17,6 +17,7 @@ from frontdesk import (
     reset_notice,
 )
 from frontdesk.flow import notices
+from frontdesk.model import amounts
 from frontdesk.model.policies import AUTOMATIC
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -217,7 +218,7 @@ def test_people_are_told_when_the_platform_is_not_known() -> None:
     [(1440, "24h"), (90, "1h 30m"), (45, "45m"), (60, "1h"), (61, "1h 1m"), (1, "1m"), (0, "0m")],
 )
 def test_duration_is_hours_and_minutes_without_zeros(minutes: int, text: str) -> None:
-    assert notices.format_duration(minutes) == text
+    assert amounts.duration(minutes) == text
 
 
 # amounts
@@ -235,4 +236,4 @@ def test_duration_is_hours_and_minutes_without_zeros(minutes: int, text: str) ->
     ],
 )
 def test_cost_has_cents_and_what_there_is_below(dollars: float, text: str) -> None:
-    assert notices.format_cost(dollars) == text
+    assert amounts.dollars(dollars) == text

@@ -4,15 +4,15 @@ import asyncio
 from functools import partial
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.flow import limits, notices
+from frontdesk.flow import notices
 from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
 from frontdesk.flow.listening import CLEANUP_SECONDS
-from frontdesk.flow.notices import format_cost
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.resolution import mark_expired
 from frontdesk.logs import get_logger
+from frontdesk.model import amounts
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.limits import Gauge, gauges
+from frontdesk.model.limits import gauges
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import ChatType
 from frontdesk.model.turns import HELD_BACK, Busy, Ending, Turn, TurnKind, TurnState
@@ -144,7 +144,7 @@ async def _messages(parts: Parts, request: CommandRequest, session: Session) -> 
 def _tokens(entry: SessionEntry) -> str:
     return (
         f"Tokens: {entry.input_tokens:,} in, {entry.output_tokens:,} out;"
-        f" estimated cost: {format_cost(entry.estimated_cost_usd)}"
+        f" estimated cost: {amounts.dollars(entry.estimated_cost_usd)}"
     )
 
 
@@ -187,16 +187,9 @@ async def usage(parts: Parts, request: CommandRequest, session: Session) -> Comm
         _tokens(entry),
         f"Cache: {entry.cache_read_tokens:,} tokens read, {entry.cache_write_tokens:,} written",
         f"Last prompt: {entry.last_prompt_tokens:,} tokens",
-        *(_used(gauge) for gauge in found),
+        *map(str, found),
     ]
     return CommandReply("\n".join((f"Used in conversation {session.id}:", *lines)))
-
-
-def _used(gauge: Gauge) -> str:
-    shown = limits.AMOUNTS[gauge.reason]
-    return limits.USED[gauge.reason].format(
-        used=shown(gauge.used), limit=shown(gauge.limit), left=shown(gauge.remaining)
-    )
 
 
 async def ask_for_text(_: Parts, request: CommandRequest) -> CommandReply:

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from frontdesk import errors
 from frontdesk.flow.commands import CommandReply, CommandRequest, Handler, Rerun
-from frontdesk.flow.notices import format_duration
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
+from frontdesk.model import amounts
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import AUTOMATIC
 from frontdesk.model.sessions import Relation, Reopening, Session, SessionStatus
@@ -107,7 +107,7 @@ def ago(then: datetime, now: datetime) -> str:
     passed = max(now - then, timedelta())
     if passed < MINUTE:
         return "just now"
-    return f"{passed // DAY}d ago" if passed >= DAY else f"{format_duration(passed // MINUTE)} ago"
+    return f"{passed // DAY}d ago" if passed >= DAY else f"{amounts.duration(passed // MINUTE)} ago"
 
 
 def plural(count: int, noun: str) -> str:
