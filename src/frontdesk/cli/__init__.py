@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,22 +32,32 @@ INTERRUPTED = 130
 """The exit code of a command that was stopped with Ctrl-C."""
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """Commands known by name; help about all of them loads none."""
 
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **named: Any) -> None:
+        """``table``: where each command is (``module:name``, below this package), and what it is for."""
+        super().__init__(*arguments, **named)
+        self._table = table
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+        return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._table:
             return None
-        command = import_module(f"frontdesk.cli.{cmd_name}").command
+        module, _, name = self._table[cmd_name][0].partition(":")
+        command = getattr(import_module(f"frontdesk.cli.{module}"), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+class MainGroup(LazyGroup):
+    """The outermost doors of every command."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -58,17 +69,14 @@ class Commands(click.Group):
             ctx.exit(INTERRUPTED)
 
     def main(self, *arguments: Any, **named: Any) -> Any:
-        """The outermost door: what the system refuses is told in one line."""
+        """What the system refuses is told in one line."""
         try:
             return super().main(*arguments, **named)
         except OSError as error:
             _let_go_of_output()
-            raise SystemExit(f"Error: {_refused(error)}") from error
-
-
-def _refused(error: OSError) -> str:
-    why = error.strerror or str(error)
-    return f"{error.filename}: {why}" if error.filename else why
+            why = error.strerror or str(error)
+            where = f"{error.filename}: " if error.filename else ""
+            raise SystemExit(f"Error: {where}{why}") from error
 
 
 def _let_go_of_output() -> None:
@@ -88,7 +96,11 @@ def one_line(error: Exception) -> str:
     return said
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=MainGroup,
+    table={name: (f"{name}:command", text) for name, text in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--config",
     "config_file",

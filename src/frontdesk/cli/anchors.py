@@ -42,7 +42,9 @@ def keep(place: str, newest: Anchor | None, known: Anchor | None) -> None:
     if known and newest.number <= known.number:
         return
     if place.startswith(ADDRESSES):
-        _tell(place, newest.line)
+        answer = _request("POST", place, f"{newest.line}\n")
+        if answer.status_code == HTTPStatus.NOT_FOUND:
+            raise errors.ServiceUnreachable(url=place, why="it does not keep what it is told (404)")
     else:
         _add(Path(place), newest.line)
 
@@ -67,12 +69,6 @@ def _add(file: Path, line: str) -> None:
 def _asked(url: str) -> str:
     answer = _request("GET", url)
     return "" if answer.status_code == HTTPStatus.NOT_FOUND else answer.text
-
-
-def _tell(url: str, line: str) -> None:
-    answer = _request("POST", url, f"{line}\n")
-    if answer.status_code == HTTPStatus.NOT_FOUND:
-        raise errors.ServiceUnreachable(url=url, why="it does not keep what it is told (404)")
 
 
 def _request(method: str, url: str, text: str | None = None) -> httpx.Response:

@@ -35,10 +35,8 @@ def command() -> None:
 def begin(config_file: Path | None, conversation: str, name: str, minutes: float, as_json: bool) -> None:
     """Work runs for a CONVERSATION, which is a session's id or key."""
     work = ask(config_file, lambda office: office.begin_background(conversation, name, minutes * MINUTE))
-    if as_json:
-        output.show_json(work)
-    else:
-        output.show(f"{work['name']} runs until {output.local_time(work['until'])} at the latest.")
+    until = output.local_time(work["until"])
+    output.show_answer(work, as_json, f"{work['name']} runs until {until} at the latest.")
 
 
 @command.command()
@@ -49,10 +47,8 @@ def begin(config_file: Path | None, conversation: str, name: str, minutes: float
 def end(config_file: Path | None, conversation: str, name: str, as_json: bool) -> None:
     """Work of a CONVERSATION has ended. The exit code is 1 when none of that name ran."""
     ended = ask(config_file, lambda office: office.end_background(conversation, name))
-    if as_json:
-        output.show_json({"name": name, "ended": ended})
-    else:
-        output.show(f"{name} has ended." if ended else f"There was no {name}.")
+    text = f"{name} has ended." if ended else f"There was no {name}."
+    output.show_answer({"name": name, "ended": ended}, as_json, text)
     sys.exit(0 if ended else 1)
 
 
@@ -63,12 +59,8 @@ def end(config_file: Path | None, conversation: str, name: str, as_json: bool) -
 def list_work(config_file: Path | None, limit: int, as_json: bool) -> None:
     """List what runs, the latest first."""
     found = ask(config_file, lambda office: office.list_background(limit))
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(("NAME", "BEGUN", "UNTIL", "CONVERSATION"), list(map(_row, found)))
-    else:
-        output.show("Nothing runs in the background.")
+    headings = ("NAME", "BEGUN", "UNTIL", "CONVERSATION")
+    output.show_list(found, as_json, headings, _row, "Nothing runs in the background.")
 
 
 def _row(work: dict[str, Any]) -> tuple[object, ...]:

@@ -37,12 +37,9 @@ def command() -> None:
 def list_checkpoints(config_file: Path | None, as_json: bool) -> None:
     """List the checkpoints, the newest first."""
     found = ask(config_file, lambda office: office.list_checkpoints())
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(("NUMBER", "ID", "MADE", "FILES", "SESSION", "LABEL"), list(map(_row, found)))
-    else:
-        output.show("There are no checkpoints yet: rotations make them, and /checkpoint.")
+    headings = ("NUMBER", "ID", "MADE", "FILES", "SESSION", "LABEL")
+    nothing = "There are no checkpoints yet: rotations make them, and /checkpoint."
+    output.show_list(found, as_json, headings, _row, nothing)
 
 
 def _row(kept: Plain) -> tuple[object, ...]:
@@ -61,8 +58,7 @@ def show(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     if as_json:
         output.show_json(found)
         return
-    for name, fact in _facts(found).items():
-        output.show(f"{name:<{COLUMN}}{fact}")
+    output.show_facts(_facts(found), COLUMN)
     for skip in found["skipped"]:
         output.show(f"  left out  {skip['path']} ({skip['reason']})")
 
@@ -90,19 +86,15 @@ def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     if as_json:
         output.show_json(found)
     else:
-        _show_diff(found)
+        for change in found["changes"]:
+            output.show(f"{change['kind']:<{COLUMN}}{change['path']}")
+        if found["text"]:
+            output.show(f"\n{found['text']}")
+        if found["truncated"]:
+            output.note("There is more than is shown.")
+        if not found["changes"]:
+            output.show(f"Nothing has changed since checkpoint {found['checkpoint']['number']}.")
     sys.exit(1 if found["changes"] else 0)
-
-
-def _show_diff(found: Plain) -> None:
-    for change in found["changes"]:
-        output.show(f"{change['kind']:<{COLUMN}}{change['path']}")
-    if found["text"]:
-        output.show(f"\n{found['text']}")
-    if found["truncated"]:
-        output.note("There is more than is shown.")
-    if not found["changes"]:
-        output.show(f"Nothing has changed since checkpoint {found['checkpoint']['number']}.")
 
 
 @command.command()
@@ -118,30 +110,24 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
     """
     before = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
     if not as_json:
-        _preview(before, path)
+        changes = changes_within([msgspec.convert(each, type=FileChange) for each in before["changes"]], path)
+        for change in changes[:MOST_PREVIEWED]:
+            output.show(f"{change.path} {UNDOING[change.kind]}")
+        if len(changes) > MOST_PREVIEWED or before["truncated"]:
+            output.show("… and more")
+        if not changes:
+            output.show("It is as it was then: nothing changes.")
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody can be asked here: see what changes, and give --yes.")
         click.confirm("Restore it?", abort=True)
     done = ask(config_file, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
-    if as_json:
-        output.show_json(done)
-        return
     changed = len(done["written"]) + len(done["removed"])
-    output.show(
+    text = (
         f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"
         f" frontdesk checkpoints restore {done['safety']['number']}"
     )
-
-
-def _preview(before: Plain, path: str | None) -> None:
-    changes = changes_within([msgspec.convert(each, type=FileChange) for each in before["changes"]], path)
-    for change in changes[:MOST_PREVIEWED]:
-        output.show(f"{change.path} {UNDOING[change.kind]}")
-    if len(changes) > MOST_PREVIEWED or before["truncated"]:
-        output.show("… and more")
-    if not changes:
-        output.show("It is as it was then: nothing changes.")
+    output.show_answer(done, as_json, text)
 
 
 @command.command()
@@ -150,7 +136,4 @@ def _preview(before: Plain, path: str | None) -> None:
 def prune(config_file: Path | None, as_json: bool) -> None:
     """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
     dropped = ask(config_file, lambda office: office.prune_checkpoints())
-    if as_json:
-        output.show_json({"dropped": dropped})
-    else:
-        output.show(f"Checkpoints dropped: {dropped}.")
+    output.show_answer({"dropped": dropped}, as_json, f"Checkpoints dropped: {dropped}.")

@@ -11,6 +11,7 @@ import msgspec
 from frontdesk import config, errors, plugins
 from frontdesk.app import build
 from frontdesk.cli import one_line, output
+from frontdesk.cli.asking import JSON
 from frontdesk.config import reference, settings
 from frontdesk.config.settings import Value
 from frontdesk.config.table import SETTINGS
@@ -24,7 +25,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@JSON
 @click.pass_obj
 def show(config_file: Path | None, as_json: bool) -> None:
     """Print every effective value and where it came from.
@@ -87,11 +88,8 @@ def _about_file(file: Path) -> str:
 def _line(value: Value) -> str:
     if value.shown is None:
         return f"{f'# {value.name} =':<{COMMENT_COLUMN}} # not set"
-    return f"{f'{value.name} = {settings.as_toml(value.shown)}':<{COMMENT_COLUMN}} # {_origin(value)}"
-
-
-def _origin(value: Value) -> str:
-    return f"{value.origin} ({value.where})" if value.where else str(value.origin)
+    origin = f"{value.origin} ({value.where})" if value.where else str(value.origin)
+    return f"{f'{value.name} = {settings.as_toml(value.shown)}':<{COMMENT_COLUMN}} # {origin}"
 
 
 def _as_dict(loaded: config.Config, values: Sequence[Value]) -> dict[str, object]:

@@ -32,12 +32,8 @@ def list_deliveries(config_file: Path | None, limit: int, as_json: bool) -> None
     tried again; and those that wait behind them.
     """
     found = ask(config_file, lambda office: office.list_deliveries(limit))
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(HEADINGS, list(map(_row, found)))
-    else:
-        output.show("Every answer has arrived, or is on its way for the first time.")
+    nothing = "Every answer has arrived, or is on its way for the first time."
+    output.show_list(found, as_json, HEADINGS, _row, nothing)
 
 
 def _next(delivery: dict[str, Any]) -> str:
@@ -73,10 +69,7 @@ def resend(config_file: Path | None, delivery_id: str, as_json: bool) -> None:
     The exit code is 1 when it is not in trouble. Without a running gateway it is sent when one starts.
     """
     delivery = ask(config_file, lambda office: office.resend_delivery(delivery_id))
-    if as_json:
-        output.show_json(delivery)
-    elif delivery["resent"]:
-        output.show(f"{delivery['id']} is sent again.")
-    else:
-        output.show(f"{delivery['id']} is {delivery['state']}: only a dead or unknown one is sent again.")
+    refused = f"is {delivery['state']}: only a dead or unknown one is sent again."
+    happened = "is sent again." if delivery["resent"] else refused
+    output.show_answer(delivery, as_json, f"{delivery['id']} {happened}")
     sys.exit(0 if delivery["resent"] else 1)

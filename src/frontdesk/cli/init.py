@@ -79,7 +79,9 @@ def command(config_file: Path | None, force: bool, only_print: bool, offline: bo
     file = config_file or config.usual_file(environ)
     if file.exists() and not (force or only_print):
         raise click.ClickException(f"{file} is there already. --force replaces it, --print shows a new one.")
-    offers = _offers(environ, offline)
+    found_here = [_offer(each, environ, offline) for each in found.suggestions(environ)]
+    local = Offer(title=LOCAL_TITLE, table=LOCAL)
+    offers = [*found_here, local if offline else _tried(local)]
     best = min(offers, key=_rank)
     text = "\n".join((HEAD, _agents(best, offers), EXAMPLES))
     if only_print:
@@ -98,13 +100,6 @@ def command(config_file: Path | None, force: bool, only_print: bool, offline: bo
 def _rank(offer: Offer) -> int:
     """What works comes first, then what may once its endpoint answers."""
     return (offer.fault is not None) + (not offer.usable)
-
-
-def _offers(environ: Mapping[str, str], offline: bool) -> list[Offer]:
-    """What was found, and at the end the model that needs nothing."""
-    found_here = [_offer(each, environ, offline) for each in found.suggestions(environ)]
-    local = Offer(title=LOCAL_TITLE, table=LOCAL)
-    return [*found_here, local if offline else _tried(local)]
 
 
 def _offer(suggestion: found.Suggestion, environ: Mapping[str, str], offline: bool) -> Offer:

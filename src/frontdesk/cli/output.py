@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,35 @@ def show_json(data: Any) -> None:
 
 def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
+
+
+def show_answer(answer: Any, as_json: bool, text: str) -> None:
+    """What was done: all of it for a program, or a sentence for people."""
+    if as_json:
+        show_json(answer)
+    else:
+        show(text)
+
+
+def show_list(
+    found: Sequence[Any],
+    as_json: bool,
+    headings: Sequence[str],
+    row: Callable[[Any], Sequence[object]],
+    nothing: str,
+) -> None:
+    """What was found: all of it for a program, a table for people, or that there is nothing."""
+    if as_json:
+        show_json(found)
+    elif found:
+        show_table(headings, list(map(row, found)))
+    else:
+        show(nothing)
+
+
+def show_facts(facts: Mapping[str, object], column: int) -> None:
+    for name, fact in facts.items():
+        show(f"{name:<{column}}{fact}")
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

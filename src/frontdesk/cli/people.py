@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,22 +22,13 @@ def command() -> None:
 def list_people(config_file: Path | None, as_json: bool) -> None:
     """List everybody who was let in with a code or by an administrator; the settings may let in others."""
     found = ask(config_file, lambda office: office.list_people())
-    if as_json:
-        output.show_json(found)
-    elif found:
-        rows = [
-            (
-                each["principal"],
-                each["role"],
-                output.local_time(each["granted_at"]),
-                each["granted_by"],
-                each["name"],
-            )
-            for each in found
-        ]
-        output.show_table(("WHO", "ROLE", "SINCE", "BY", "NAME"), rows)
-    else:
-        output.show("Nobody was let in yet.")
+    headings = ("WHO", "ROLE", "SINCE", "BY", "NAME")
+    output.show_list(found, as_json, headings, _granted, "Nobody was let in yet.")
+
+
+def _granted(grant: dict[str, Any]) -> tuple[object, ...]:
+    since = output.local_time(grant["granted_at"])
+    return grant["principal"], grant["role"], since, grant["granted_by"], grant["name"]
 
 
 @command.command()
@@ -45,13 +37,11 @@ def list_people(config_file: Path | None, as_json: bool) -> None:
 def pending(config_file: Path | None, as_json: bool) -> None:
     """List who waits to be let in. Their codes are known to them alone."""
     found = ask(config_file, lambda office: office.pending_people())
-    if as_json:
-        output.show_json(found)
-    elif found:
-        rows = [(each["principal"], output.local_time(each["expires_at"]), each["name"]) for each in found]
-        output.show_table(("WHO", "UNTIL", "NAME"), rows)
-    else:
-        output.show("Nobody waits.")
+    output.show_list(found, as_json, ("WHO", "UNTIL", "NAME"), _waiting, "Nobody waits.")
+
+
+def _waiting(person: dict[str, Any]) -> tuple[object, ...]:
+    return person["principal"], output.local_time(person["expires_at"]), person["name"]
 
 
 @command.command()
@@ -62,10 +52,7 @@ def pending(config_file: Path | None, as_json: bool) -> None:
 def approve(config_file: Path | None, code: str, role: str, as_json: bool) -> None:
     """Let in whom CODE was shown to."""
     grant = ask(config_file, lambda office: office.approve_person(code, role))
-    if as_json:
-        output.show_json(grant)
-    else:
-        output.show(f"{grant['principal']} is let in as {grant['role']}.")
+    output.show_answer(grant, as_json, f"{grant['principal']} is let in as {grant['role']}.")
 
 
 @command.command()

@@ -34,19 +34,12 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     SIGTERM, Ctrl-C or closing the terminal lets running turns finish for gateway.drain_seconds; a second
     order does not wait.
     """
-    loaded = _with(config.load(config_file), host, port)
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    loaded = msgspec.structs.replace(config.load(config_file), **given)
     homes.make_home(loaded.home)
     lines.listen(log_level, loaded.home / homes.LOG if chat else None)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
-
-
-def _with(loaded: Config, host: str | None, port: int | None) -> Config:
-    """The configuration with what the command line says instead."""
-    given = {"host": host, "port": port}
-    return msgspec.structs.replace(
-        loaded, **{name: value for name, value in given.items() if value is not None}
-    )
 
 
 async def _run(loaded: Config, chat: bool) -> None:

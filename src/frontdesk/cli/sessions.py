@@ -40,12 +40,8 @@ def list_sessions(
 ) -> None:
     """List the current session of each conversation, the latest activity first."""
     found = ask(config_file, lambda office: office.list_sessions(limit, minutes, ended))
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(("ID", "ACTIVE", "MESSAGES", "STATE", "WHERE", "TITLE"), list(map(_row, found)))
-    else:
-        output.show("There are no sessions.")
+    headings = ("ID", "ACTIVE", "MESSAGES", "STATE", "WHERE", "TITLE")
+    output.show_list(found, as_json, headings, _row, "There are no sessions.")
 
 
 def _row(session: Plain) -> tuple[object, ...]:
@@ -80,8 +76,7 @@ def show(config_file: Path | None, session_id: str, as_json: bool) -> None:
     if as_json:
         output.show_json(session)
         return
-    for name, fact in _facts(session).items():
-        output.show(f"{name:<{COLUMN}}{fact}")
+    output.show_facts(_facts(session), COLUMN)
     for message in session["transcript"]:
         output.show(f"\n{_said(message)}")
 

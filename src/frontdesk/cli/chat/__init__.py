@@ -18,10 +18,8 @@ from frontdesk.cli import INTERRUPTED, homes, output
 from frontdesk.cli.asking import reach_terminal
 from frontdesk.cli.chat import conversation
 from frontdesk.cli.chat.conversation import Conversation
-from frontdesk.cli.chat.lines import Lines
-from frontdesk.cli.chat.pages import PlainPage
 from frontdesk.cli.chat.screen import Screen
-from frontdesk.cli.chat.seats import Seat
+from frontdesk.cli.chat.seats import Lines, PlainPage, Seat
 from frontdesk.config import Config
 
 if TYPE_CHECKING:
@@ -64,7 +62,10 @@ async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, star
         if text is None:
             await Conversation(terminal, _seat(terminal, chat, loaded.home), chat, _back(chat, start)).run()
             return 0
-        return await _ask_once(terminal, chat, text, as_json)
+        page = PlainPage(asides_to_stderr=True)
+        asking = Conversation(terminal, Lines(page), chat, "")
+        ended = await asking.ask_once(text, JsonScreen(page) if as_json else Screen(page))
+        return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
 
 
 def _seat(terminal: Terminal, chat: str, home: Path) -> Seat:
@@ -99,13 +100,6 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
             yield Terminal.of_gateway(gateway)
     else:
         yield terminal
-
-
-async def _ask_once(terminal: Terminal, chat: str, text: str, as_json: bool) -> int:
-    page = PlainPage(asides_to_stderr=True)
-    asking = Conversation(terminal, Lines(page), chat, "")
-    ended = await asking.ask_once(text, JsonScreen(page) if as_json else Screen(page))
-    return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
 
 
 class JsonScreen(Screen):

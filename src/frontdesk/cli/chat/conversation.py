@@ -10,7 +10,7 @@ from frontdesk import errors
 from frontdesk.app.terminal import Plain, Terminal
 from frontdesk.cli import one_line
 from frontdesk.cli.chat.screen import Screen
-from frontdesk.cli.chat.seats import Key, Said, Seat
+from frontdesk.cli.chat.seats import Key, Seat, Written
 from frontdesk.flow.commands import registry
 
 STOP = "/stop"
@@ -79,7 +79,7 @@ class Conversation:
         finally:
             await _end([each for each in (self._stopping, showing, self._showing) if each])
 
-    async def _hear(self, showing: asyncio.Task[None]) -> Said | Key:
+    async def _hear(self, showing: asyncio.Task[None]) -> Written | Key:
         """What comes next; what ended the showing is raised."""
         hearing = asyncio.create_task(self._seat.hear())
         try:
@@ -90,10 +90,10 @@ class Conversation:
         finally:
             await _end({hearing})
 
-    async def _react(self, heard: Said | Key) -> bool:
+    async def _react(self, heard: Written | Key) -> bool:
         """Whether the conversation goes on. A key does one thing."""
         match heard:
-            case Said():
+            case Written():
                 await _completed(self._take(heard))
             case Key.INTERRUPT if self._under_way:
                 self._stop()
@@ -126,7 +126,7 @@ class Conversation:
                 screen.tell(each)
             await self._terminal.collected([each["id"] for each in waiting], self._chat)
 
-    async def _take(self, said: Said) -> None:
+    async def _take(self, said: Written) -> None:
         """Hand in a message. At a question yes and no decide; everything else is for the agent."""
         text = said.text.strip()
         if said.asked and said.asked in self._asked and text.lower() in DECISIONS:

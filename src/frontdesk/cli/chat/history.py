@@ -25,7 +25,10 @@ class KeptHistory(History):
         """The newest first."""
         entries = self._read()
         if len(entries) > 2 * MAX_ENTRIES:
-            self._replace(entries[-MAX_ENTRIES:])
+            fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+            with contextlib.suppress(OSError):
+                _write(fresh, os.O_TRUNC, entries[-MAX_ENTRIES:])
+                fresh.replace(self._file)
         return [text for text in map(_text, reversed(entries[-MAX_ENTRIES:])) if text]
 
     def store_string(self, string: str) -> None:
@@ -40,12 +43,6 @@ class KeptHistory(History):
             return self._file.read_bytes().splitlines()
         except OSError:
             return []
-
-    def _replace(self, entries: list[bytes]) -> None:
-        fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):
-            _write(fresh, os.O_TRUNC, entries)
-            fresh.replace(self._file)
 
 
 def _text(line: bytes) -> str | None:

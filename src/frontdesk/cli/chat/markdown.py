@@ -67,11 +67,12 @@ class Painter:
 
     def paint(self, text: str, width: int) -> str:
         """Markdown, ending with a line end."""
+        shown = output.printable(text.replace("\r\n", "\n").expandtabs(TAB_COLUMNS))
         options = self._console.options.update(width=max(width, 1), height=None)
         # What Markdown writes in other ways than plainly, such as &#x202e;, is only seen now.
         segments = (
             Segment(output.printable(written), style)
-            for written, style, control in self._console.render(_Markdown(_clean(text)), options)
+            for written, style, control in self._console.render(_Markdown(shown), options)
             if not control
         )
         lines = [_trimmed(line) for line in Segment.split_lines(segments)]
@@ -91,10 +92,6 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
 def _between_empty(lines: list[list[Segment]]) -> list[list[Segment]]:
     full = [number for number, line in enumerate(lines) if line]
     return lines[full[0] : full[-1] + 1] if full else []
-
-
-def _clean(text: str) -> str:
-    return output.printable(text.replace("\r\n", "\n").expandtabs(TAB_COLUMNS))
 
 
 def split_finished(text: str) -> tuple[list[str], str]:

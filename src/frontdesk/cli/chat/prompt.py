@@ -22,8 +22,7 @@ from frontdesk.cli import output
 from frontdesk.cli.chat.completion import CommandCompleter, Titles
 from frontdesk.cli.chat.history import FILE, KeptHistory
 from frontdesk.cli.chat.markdown import MAX_BLOCK_CHARACTERS, Painter, split_finished
-from frontdesk.cli.chat.pages import Page, PlainPage
-from frontdesk.cli.chat.seats import Key, Said, signals
+from frontdesk.cli.chat.seats import Key, Page, PlainPage, Written, signals
 
 PROMPT = "> "
 CONTINUATION = "  "
@@ -42,7 +41,7 @@ class Prompt:
 
     def __init__(self, page: Page, writes_on: Output, titles: Titles, home: Path) -> None:
         self.page = page
-        self._heard: asyncio.Queue[Said | Key] = asyncio.Queue()
+        self._heard: asyncio.Queue[Written | Key] = asyncio.Queue()
         self._busy_since: float | None = None
         self._asked: str | None = None
         self._set_aside = ""
@@ -92,7 +91,7 @@ class Prompt:
             if self._busy_since is not None:
                 self._app.invalidate()
 
-    async def hear(self) -> Said | Key:
+    async def hear(self) -> Written | Key:
         return await self._heard.get()
 
     def invite(self, *, busy: bool, asked: str | None = None) -> None:
@@ -106,7 +105,9 @@ class Prompt:
 
     def _ask(self, asked: str | None) -> None:
         """Change what the line is for. Whatever was typed until now is of the line before."""
-        self._take_keys()
+        if self._app.is_running:
+            self._app.key_processor.feed_multiple(self._app.input.read_keys())
+            self._app.key_processor.process_keys()
         if self._asked is None:
             self._set_aside = self._buffer.text
             self._buffer.reset()
@@ -116,11 +117,6 @@ class Prompt:
         else:
             self._buffer.reset()
         self._asked = asked
-
-    def _take_keys(self) -> None:
-        if self._app.is_running:
-            self._app.key_processor.feed_multiple(self._app.input.read_keys())
-            self._app.key_processor.process_keys()
 
     def _draw(self) -> None:
         self._app.invalidate()
@@ -149,7 +145,7 @@ class Prompt:
         text = self._buffer.text
         self._echo(text)
         self._buffer.reset(append_to_history=self._asked is None and bool(text.strip()))
-        self._heard.put_nowait(Said(_speakable(text), self._asked))
+        self._heard.put_nowait(Written(_speakable(text), self._asked))
 
     def _echo(self, text: str) -> None:
         """Leave above the prompt what was written at it."""

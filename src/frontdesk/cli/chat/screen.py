@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from frontdesk.cli.chat.pages import Page
+from frontdesk.cli import output
+from frontdesk.cli.chat.seats import Page
 
 MAX_ASIDE_CHARACTERS = 160
 
@@ -69,9 +70,4 @@ class Screen:
 
     def aside(self, text: str) -> None:
         self._page.end()
-        self._page.aside(_short(text))
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_ASIDE_CHARACTERS else line[: MAX_ASIDE_CHARACTERS - 1] + "…"
+        self._page.aside(output.short(text, MAX_ASIDE_CHARACTERS))

@@ -50,16 +50,9 @@ def list_command(config_file: Path | None, status: str, limit: int, url: str | N
     chosen = "" if status == ALL else f"&status={status}"
     told = reaching.ask(config_file, url, steps.say("GET", f"/confirm?limit={limit}{chosen}"))
     found = told["confirmations"]
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(("ID", "STATUS", "ASKED", "UNTIL", "WHO", "ACTION"), list(map(_row, found)))
-    else:
-        output.show(NOTHING_WAITS if status == Status.PENDING else _none(status))
-
-
-def _none(status: str) -> str:
-    return "There are no requests yet." if status == ALL else f"No request is {status}."
+    nothing = {str(Status.PENDING): NOTHING_WAITS, ALL: "There are no requests yet."}
+    headings = ("ID", "STATUS", "ASKED", "UNTIL", "WHO", "ACTION")
+    output.show_list(found, as_json, headings, _row, nothing.get(status, f"No request is {status}."))
 
 
 def _row(asked: Plain) -> tuple[object, ...]:
@@ -102,19 +95,13 @@ def show_command(
     """
     asked = _find(config_file, url, confirmation_id)
     if reveal:
-        asked |= {"details": _reveal(config_file, url, confirmation_id)["details"]}
+        path = f"{steps.path_of(confirmation_id)}/reveal"
+        told = reaching.ask(config_file, url, steps.say("POST", path, about=confirmation_id))
+        asked |= {"details": told["payload"]["details"]}
     if as_json:
         output.show_json(asked)
     else:
         _show(asked, url, reveal=reveal)
-
-
-def _reveal(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
-    """The action as an approver asked to see it, which is in the log now."""
-    path = f"{steps.path_of(confirmation_id)}/reveal"
-    told: Plain = reaching.ask(config_file, url, steps.say("POST", path, about=confirmation_id))
-    payload: Plain = told["payload"]
-    return payload
 
 
 def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
@@ -204,17 +191,13 @@ def approve_command(
     """
     asked = _find(config_file, url, confirmation_id)
     if not yes and digest is None and asked["status"] == Status.PENDING:
-        _ask_for_yes(asked, url)
+        if not sys.stdin.isatty():
+            raise click.UsageError(TAKES_A_YES)
+        _show(asked, url)
+        output.show("")
+        click.confirm("Approve exactly this?", abort=True)
     said = {"approver": name, "reason": reason, "digest": digest or asked["digest"]}
     _decide(config_file, url, confirmation_id, "approve", said, as_json)
-
-
-def _ask_for_yes(asked: Plain, url: str | None) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError(TAKES_A_YES)
-    _show(asked, url)
-    output.show("")
-    click.confirm("Approve exactly this?", abort=True)
 
 
 @click.command(
@@ -271,7 +254,5 @@ def erase_command(
         click.confirm(f"Forget what {confirmation_id} was about? It cannot be had back", abort=True)
     question = steps.say("POST", f"{steps.path_of(confirmation_id)}/erase", about=confirmation_id)
     erased = reaching.ask(config_file, url, question)
-    if as_json:
-        output.show_json(erased)
-    else:
-        output.show(f"{erased['id']} is erased; its digest {erased['digest']} stays.")
+    text = f"{erased['id']} is erased; its digest {erased['digest']} stays."
+    output.show_answer(erased, as_json, text)

@@ -3,23 +3,53 @@
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import click
+import msgspec
+from msgspec import Meta
 
-from frontdesk import config
+from frontdesk import config, errors
 from frontdesk.app import lines
 from frontdesk.cli import output
 from frontdesk.cli.confirm import reaching
-from frontdesk.cli.confirm.protocol import Server
-from frontdesk.cli.confirm.tools import INSTRUCTIONS, Toolbox
+from frontdesk.cli.confirm.protocol import McpServer, Tell, Tool, ToolOutcome
 from frontdesk.confirm.client import Client
+from frontdesk.confirm.records import Decision, Ticket
+from frontdesk.formats import canonical
+from frontdesk.model.confirmations import GRANT_SECONDS, Status
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MOST_WAITING = 100
 PATIENCE_SECONDS = 5.0
+DEFAULT_WAIT_SECONDS = 45
+"""Shorter than the minute after which many clients give a tool up."""
+TOLD_SECONDS = 10
+
+INSTRUCTIONS = (
+    "Before you do something dangerous, call request_confirmation with everything that it depends on in "
+    "details. A person decides. Then call redeem_confirmation and carry out exactly the details that it "
+    "returns, once, and nothing else. When it is denied or nobody decides in time, do not do it."
+)
+APPROVED = (
+    "Approved. Call redeem_confirmation with this id and digest within {seconds} seconds, and carry out "
+    "exactly what it returns."
+)
+PENDING = (
+    "Nobody has decided yet. Call redeem_confirmation with this id and digest: it waits for the decision."
+)
+AGAIN = (
+    "The approval was not used in time, so that a person is asked once more. Call redeem_confirmation with "
+    "this new id and the same digest: it waits for the decision."
+)
+REDEEMED = "Approved and used up. Carry out exactly this, now and once:\n{payload}"
+
+Call = Callable[[Mapping[str, Any], Tell], Awaitable[ToolOutcome]]
+Wait = Annotated[int, Meta(ge=0, le=3600, description="How many seconds to wait for a decision at most.")]
 
 
 @click.command(
@@ -39,7 +69,7 @@ def mcp_command(config_file: Path | None, url: str | None) -> None:
         reaching.address(loaded, url), reaching.given_token(loaded), patience_seconds=PATIENCE_SECONDS
     )
     with suppress(BrokenPipeError, KeyboardInterrupt):
-        asyncio.run(Server(Toolbox(client).tools, INSTRUCTIONS, _write).serve(_lines()))
+        asyncio.run(McpServer(ConfirmationTools(client).tools, INSTRUCTIONS, _write).serve(_lines()))
 
 
 def _write(line: bytes) -> None:
@@ -66,3 +96,114 @@ async def _lines() -> AsyncIterator[bytes]:
     while line := await coming.get():
         room.release()
         yield line
+
+
+class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    action: Annotated[
+        str, Meta(min_length=1, max_length=200, description="What kind of action it is, such as delete_data.")
+    ]
+    description: Annotated[
+        str, Meta(min_length=1, max_length=10_000, description="What it is for, in your own words.")
+    ]
+    details: Annotated[
+        dict[str, Any], Meta(description="Every argument of the action: the person approves exactly these.")
+    ] = {}
+    timeout_seconds: Annotated[
+        int, Meta(ge=30, le=3600, description="How many seconds people may take to decide.")
+    ] = 300
+    session_key: Annotated[str, Meta(description="The conversation that it belongs to.")] | None = None
+    wait_seconds: Wait = DEFAULT_WAIT_SECONDS
+
+
+class RedeemArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: Annotated[str, Meta(min_length=1, description="As request_confirmation gave it.")]
+    digest: Annotated[str, Meta(min_length=1, description="As request_confirmation gave it.")]
+    wait_seconds: Wait = DEFAULT_WAIT_SECONDS
+
+
+class ConfirmationTools:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def tools(self) -> list[Tool]:
+        return [
+            Tool(
+                name="request_confirmation",
+                title="Ask a person",
+                description="Ask a person to allow a dangerous action before you carry it out.",
+                schema=_schema(AskArguments),
+                call=partial(_guarded, self.request),
+            ),
+            Tool(
+                name="redeem_confirmation",
+                title="Use an approval",
+                description="Wait for the decision, use the approval up, and get the exact action.",
+                schema=_schema(RedeemArguments),
+                call=partial(_guarded, self.redeem),
+            ),
+        ]
+
+    async def request(self, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
+        asking = msgspec.convert(arguments, type=AskArguments)
+        said = msgspec.structs.asdict(asking)
+        del said["wait_seconds"]
+        ticket = await self._client.request(**said)
+        decision = await self._decided(ticket, asking.wait_seconds, tell)
+        facts = _facts(ticket, decision.status)
+        if decision.status is Status.PENDING:
+            return ToolOutcome(text=PENDING, facts=facts)
+        decision.check()
+        return ToolOutcome(text=APPROVED.format(seconds=GRANT_SECONDS), facts=facts)
+
+    async def redeem(self, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
+        redeeming = msgspec.convert(arguments, type=RedeemArguments)
+        ticket = Ticket(id=redeeming.id, action="", digest=redeeming.digest)
+        decision = await self._decided(ticket, redeeming.wait_seconds, tell)
+        if decision.status is Status.PENDING:
+            return ToolOutcome(text=PENDING, facts=_facts(ticket, decision.status))
+        decision.check()
+        try:
+            redeemed = await self._client.redeem(ticket)
+        except errors.GrantUnusable as lapsed:
+            if lapsed.renewal is None:
+                raise
+            renewal = msgspec.structs.replace(ticket, id=lapsed.renewal)
+            return ToolOutcome(text=AGAIN, facts=_facts(renewal, Status.PENDING))
+        payload = redeemed.payload.decode()
+        facts = _facts(ticket, Status.APPROVED) | canonical.read_strict(redeemed.payload)
+        return ToolOutcome(text=REDEEMED.format(payload=payload), facts=facts | {"payload": payload})
+
+    async def _decided(self, ticket: Ticket, seconds: int, tell: Tell) -> Decision:
+        """The decision, or what is known after so long; whoever waits hears that we still do."""
+        while True:
+            decision = await self._client.wait(ticket, min(seconds, TOLD_SECONDS))
+            seconds -= TOLD_SECONDS
+            if seconds <= 0 or decision.status is not Status.PENDING:
+                return decision
+            tell(f"Nobody has decided about {ticket.id} yet.")
+
+
+async def _guarded(call: Call, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
+    """What stands in the way is told to the agent, which must not go on then."""
+    try:
+        return await call(arguments, tell)
+    except errors.NotConfirmed as refusal:
+        status = Status.DENIED if isinstance(refusal, errors.Denied) else Status.EXPIRED
+        return ToolOutcome(text=f"{refusal} Do not do it.", facts={"status": str(status)}, failed=True)
+    except errors.FrontdeskError as error:
+        return ToolOutcome(text=str(error), facts={"status": "error"}, failed=True)
+    except msgspec.ValidationError as error:
+        return ToolOutcome(
+            text=f"The arguments cannot be used: {error}", facts={"status": "error"}, failed=True
+        )
+
+
+def _facts(ticket: Ticket, status: Status) -> dict[str, Any]:
+    return {"id": ticket.id, "digest": ticket.digest, "status": str(status)}
+
+
+def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The arguments as JSON Schema, complete in itself."""
+    _, components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    return dict(components[kind.__name__])

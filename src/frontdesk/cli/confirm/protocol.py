@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 log = get_logger(__name__)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool gives back."""
 
     text: str
@@ -52,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     description: str
     schema: Mapping[str, Any]
-    call: Callable[[Mapping[str, Any], Tell], Awaitable[Outcome]]
+    call: Callable[[Mapping[str, Any], Tell], Awaitable[ToolOutcome]]
 
     @property
     def listed(self) -> Plain:
@@ -72,7 +72,7 @@ class Refused(Exception):
         self.told = {"code": code, "message": message} | ({"data": data} if data else {})
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class McpRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str | int
     method: str
     params: Plain
@@ -83,10 +83,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return VERSION in self.meta
 
 
-class Server:
+class McpServer:
     def __init__(self, tools: Sequence[Tool], instructions: str, write: Callable[[bytes], None]) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._instructions = instructions
+        self._offered = {"capabilities": {"tools": {}}, "instructions": instructions}
         self._write = write
         self._running: dict[str | int, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
@@ -130,7 +130,7 @@ class Server:
         if isinstance(wanted, str | int) and wanted in self._running:
             self._running[wanted].cancel()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: McpRequest) -> None:
         """The outermost door of a request."""
         try:
             async with self._places:
@@ -143,7 +143,7 @@ class Server:
         finally:
             self._running.pop(request.id, None)
 
-    async def _result(self, request: Request) -> Plain:
+    async def _result(self, request: McpRequest) -> Plain:
         if request.stateless:
             _check_version(request)
         match request.method:
@@ -152,7 +152,8 @@ class Server:
             case "ping" if not request.stateless:
                 return {}
             case "server/discover" if request.stateless:
-                return _complete(self._discovered(), cached=True)
+                found = {"supportedVersions": [*STATELESS, *HANDSHAKES], **self._offered}
+                return _complete(found, cached=True)
             case "tools/list":
                 listed = {"tools": [tool.listed for tool in self._tools.values()]}
                 return _complete(listed, cached=True) if request.stateless else listed
@@ -161,23 +162,15 @@ class Server:
                 return _complete(called) if request.stateless else called
         raise Refused(NO_METHOD, f"There is no method {request.method!r}.")
 
-    def _greet(self, request: Request) -> Plain:
+    def _greet(self, request: McpRequest) -> Plain:
         wanted = request.params.get("protocolVersion")
         return {
             "protocolVersion": wanted if wanted in HANDSHAKES else HANDSHAKES[0],
-            "capabilities": {"tools": {}},
             "serverInfo": _identity(),
-            "instructions": self._instructions,
+            **self._offered,
         }
 
-    def _discovered(self) -> Plain:
-        return {
-            "supportedVersions": [*STATELESS, *HANDSHAKES],
-            "capabilities": {"tools": {}},
-            "instructions": self._instructions,
-        }
-
-    async def _call(self, request: Request) -> Plain:
+    async def _call(self, request: McpRequest) -> Plain:
         name, arguments = request.params.get("name"), request.params.get("arguments") or {}
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None or not isinstance(arguments, dict):
@@ -189,7 +182,7 @@ class Server:
             "isError": outcome.failed,
         }
 
-    def _teller(self, request: Request) -> Tell:
+    def _teller(self, request: McpRequest) -> Tell:
         token = request.meta.get("progressToken")
         told = 0
 
@@ -210,7 +203,7 @@ class Server:
         self._write(msgspec.json.encode({"jsonrpc": "2.0"} | message) + b"\n")
 
 
-def _read(message: Any) -> Request | None:
+def _read(message: Any) -> McpRequest | None:
     """The request; None for what wants no answer: notifications, and answers, since we ask nothing."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise Refused(INVALID_REQUEST, "This is no message of JSON-RPC 2.0.")
@@ -222,10 +215,10 @@ def _read(message: Any) -> Request | None:
         raise Refused(INVALID_REQUEST, "A request has a method, and an id that is a text or a whole number.")
     if not isinstance(params, dict) or not isinstance(params.get("_meta") or {}, dict):
         raise Refused(INVALID_PARAMS, "The parameters are no object.")
-    return Request(id=request_id, method=method, params=params, meta=params.get("_meta") or {})
+    return McpRequest(id=request_id, method=method, params=params, meta=params.get("_meta") or {})
 
 
-def _check_version(request: Request) -> None:
+def _check_version(request: McpRequest) -> None:
     wanted = request.meta[VERSION]
     if not isinstance(wanted, str) or not isinstance(request.meta.get(CAPABILITIES), dict):
         raise Refused(INVALID_PARAMS, f"_meta must hold {VERSION} and {CAPABILITIES}.")

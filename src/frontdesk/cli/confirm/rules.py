@@ -32,7 +32,7 @@ _NAME = re.compile(rf"{TERMINAL}|[^\s:]+:\S.*")
 Plain = dict[str, Any]
 
 
-class Rules(click.Group):
+class RulesGroup(click.Group):
     """Without a command, the rules are listed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -40,7 +40,7 @@ class Rules(click.Group):
         return super().parse_args(ctx, ["list", *args] if listed else args)
 
 
-@click.group("rules", cls=Rules, epilog=output.examples("frontdesk confirm rules"))
+@click.group("rules", cls=RulesGroup, epilog=output.examples("frontdesk confirm rules"))
 def rules_command() -> None:
     """Show, add and revoke rules. Without a command: show them."""
 
@@ -52,12 +52,8 @@ def rules_command() -> None:
 def list_rules(config_file: Path | None, url: str | None, as_json: bool) -> None:
     """Show the rules that hold, oldest first."""
     found = reaching.ask(config_file, url, steps.say("GET", "/rules"))["rules"]
-    if as_json:
-        output.show_json(found)
-    elif found:
-        output.show_table(("ID", "EFFECT", "ACTION", "WHERE", "TERMS", "UNTIL", "BY"), list(map(_row, found)))
-    else:
-        output.show("There are no rules: everything is asked.")
+    headings = ("ID", "EFFECT", "ACTION", "WHERE", "TERMS", "UNTIL", "BY")
+    output.show_list(found, as_json, headings, _row, "There are no rules: everything is asked.")
 
 
 def _row(rule: Plain) -> tuple[object, ...]:
@@ -151,11 +147,8 @@ def add_rule(config_file: Path | None, /, url: str | None, as_json: bool, **said
     """
     wanted = _wanted(said)
     rule = reaching.ask(config_file, url, steps.say("POST", "/rules", wanted))
-    if as_json:
-        output.show_json(rule)
-    else:
-        end = output.local_time(rule["expires_at"]) if rule["expires_at"] else "it is revoked"
-        output.show(f"Rule {rule['id']} holds until {end}.")
+    end = output.local_time(rule["expires_at"]) if rule["expires_at"] else "it is revoked"
+    output.show_answer(rule, as_json, f"Rule {rule['id']} holds until {end}.")
     for doubt in (*_doubts(rule), *(() if url else _doubts_about_people(rule, config.load(config_file)))):
         output.note(doubt)
 
@@ -172,21 +165,17 @@ def _wanted(said: Plain) -> Plain:
         raise click.UsageError("A rule that allows needs an end: --expires-in 8h, say.")
     if "escalate_to" in rule and not rule.keys() >= {"approvers", "escalate_after_seconds"}:
         raise click.UsageError("--escalate-to goes with --approver and --escalate-after.")
-    _check_quorum(rule)
+    named = {*rule.get("approvers", ()), *rule.get("escalate_to", ())}
+    if rule.get("approvers") and len(named) < rule.get("quorum", 1):
+        raise click.UsageError(
+            f"--quorum {rule['quorum']} needs as many who may decide; {len(named)} named with --approver."
+        )
     return rule
 
 
 def _options(names: set[str]) -> str:
     options = {"approvers": "approver", "escalate_after_seconds": "escalate-after"}
     return ", ".join(f"--{options.get(name, name).replace('_', '-')}" for name in TERMS if name in names)
-
-
-def _check_quorum(rule: Plain) -> None:
-    named = {*rule.get("approvers", ()), *rule.get("escalate_to", ())}
-    if rule.get("approvers") and len(named) < rule.get("quorum", 1):
-        raise click.UsageError(
-            f"--quorum {rule['quorum']} needs as many who may decide; {len(named)} named with --approver."
-        )
 
 
 def _text(option: str) -> Callable[[str], str]:
@@ -303,7 +292,4 @@ def revoke_rule(config_file: Path | None, rule_id: str, url: str | None, as_json
     if not rule_id:
         raise errors.InvalidInput(what="The id of the rule", why="it is empty")
     reaching.ask(config_file, url, steps.say("DELETE", f"/rules/{quote(rule_id, safe='')}"))
-    if as_json:
-        output.show_json({"id": rule_id, "revoked": True})
-    else:
-        output.show(f"Rule {rule_id} is revoked.")
+    output.show_answer({"id": rule_id, "revoked": True}, as_json, f"Rule {rule_id} is revoked.")

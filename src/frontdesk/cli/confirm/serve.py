@@ -10,12 +10,11 @@ import uvloop
 
 from frontdesk import config
 from frontdesk.app import confirmations, lines
-from frontdesk.app.confirmations import Keys
 from frontdesk.cli import output
 from frontdesk.cli.run import LEVELS
 from frontdesk.config import Config
 from frontdesk.model.confirmations import Mode, Settings
-from frontdesk.web.confirmations.serving import Addresses, serving_alone
+from frontdesk.web.confirmations.serving import serving_alone
 
 LAST_PORT = 65_535
 BOTH = (
@@ -70,7 +69,7 @@ def serve_command(
     which win. Where a gateway runs with the same database, it serves confirmations itself.
     """
     loaded = config.load(config_file)
-    place = Place(
+    place = ServicePlace(
         host=host or loaded.confirm.host,
         port=loaded.confirm.port if port is None else port,
         page_port=page_port,
@@ -80,23 +79,19 @@ def serve_command(
         raise click.UsageError(BOTH.format(port=place.port))
     lines.listen(log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(loaded, place, _settings(loaded, rate_limit, mode)))
+        given = {"rate_limit": rate_limit, "mode": Mode(mode) if mode else None}
+        said = {name: value for name, value in given.items() if value is not None}
+        runner.run(_serve(loaded, place, msgspec.structs.replace(loaded.confirm.service, **said)))
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ServicePlace(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     page_port: int | None
     store: str
 
 
-def _settings(loaded: Config, rate_limit: int | None, mode: str | None) -> Settings:
-    given = {"rate_limit": rate_limit, "mode": Mode(mode) if mode else None}
-    said = {name: value for name, value in given.items() if value is not None}
-    return msgspec.structs.replace(loaded.confirm.service, **said)
-
-
-async def _serve(loaded: Config, place: Place, settings: Settings) -> None:
+async def _serve(loaded: Config, place: ServicePlace, settings: Settings) -> None:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
@@ -112,13 +107,11 @@ async def _serve(loaded: Config, place: Place, settings: Settings) -> None:
             names=loaded.names,
             page_port=place.page_port,
         ) as addresses:
-            _greet(addresses, keys, settings)
+            if keys.made:
+                output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)
+            where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
+            output.show(f"Approvers decide {where}with: frontdesk confirm list")
+            output.show(
+                f"frontdesk takes requests for confirmation at {addresses.url}; the mode is {settings.mode}."
+            )
             await told.wait()
-
-
-def _greet(addresses: Addresses, keys: Keys, settings: Settings) -> None:
-    if keys.made:
-        output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)
-    where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
-    output.show(f"Approvers decide {where}with: frontdesk confirm list")
-    output.show(f"frontdesk takes requests for confirmation at {addresses.url}; the mode is {settings.mode}.")

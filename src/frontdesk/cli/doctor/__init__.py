@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import reach_gateway
+from frontdesk.cli.asking import JSON, reach_gateway
 from frontdesk.cli.doctor import confirmations
-from frontdesk.cli.doctor.findings import Finding, Verdict
+from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
 from frontdesk.web import owner, ports
 
@@ -33,7 +33,7 @@ OLDEST_PYTHON = (3, 11)
 @click.option(
     "--anchor", metavar="FILE|URL", help="Compare the audit log with the last anchor that is kept there."
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@JSON
 @click.pass_obj
 def command(config_file: Path | None, anchor: str | None, as_json: bool) -> None:
     """Check whether everything is there that frontdesk needs.
@@ -46,7 +46,7 @@ def command(config_file: Path | None, anchor: str | None, as_json: bool) -> None
     else:
         for finding in findings:
             output.show(f"{finding.verdict:8} {finding.check:14} {finding.text}")
-    if any(finding.verdict is Verdict.FAILED for finding in findings):
+    if any(finding.verdict is Severity.FAILED for finding in findings):
         sys.exit(1)
 
 
@@ -55,43 +55,33 @@ def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
     try:
         loaded = config.load(config_file)
     except errors.FrontdeskError as error:
-        yield Finding(check="configuration", verdict=Verdict.FAILED, text=one_line(error))
+        yield Finding(check="configuration", verdict=Severity.FAILED, text=one_line(error))
         return
     there = "" if loaded.file.exists() else " (no such file: every setting has its default; frontdesk init)"
     yield Finding(check="configuration", text=f"{loaded.file}{there}")
-    checks: tuple[Callable[[Config], Finding], ...] = (
-        _disk,
-        _store,
-        _agent,
-        _channels,
-        _secrets,
-        _git,
-        _port,
-    )
-    for check in checks:
-        yield check(loaded)
+    for check, look in CHECKS.items():
+        yield examine(check, look, loaded)
     yield from _gateway(loaded)
-    yield from confirmations.examine(loaded, anchor)
+    yield from confirmations.examine_all(loaded, anchor)
 
 
 def _python() -> Finding:
     version = sys.version.split()[0]
     if sys.version_info < OLDEST_PYTHON:
-        return Finding(check="python", verdict=Verdict.FAILED, text=f"{version}; 3.11 or newer is needed")
+        return Finding(check="python", verdict=Severity.FAILED, text=f"{version}; 3.11 or newer is needed")
     return Finding(check="python", text=version)
 
 
 def _disk(loaded: Config) -> Finding:
     """Room in the home folder and where the database is."""
-    places = {_existing(folder) for folder in (loaded.home, *_folder_of_store(loaded))}
+    places = {
+        next(each for each in (folder, *folder.parents) if each.exists())
+        for folder in (loaded.home, *_folder_of_store(loaded))
+    }
     free = {place: shutil.disk_usage(place).free // MIB for place in sorted(places)}
-    verdict = Verdict.WARNING if min(free.values()) < LEAST_FREE_MIB else Verdict.OK
+    verdict = Severity.WARNING if min(free.values()) < LEAST_FREE_MIB else Severity.OK
     text = ", ".join(f"{room} MiB free at {place}" for place, room in free.items())
-    return Finding(check="disk", verdict=verdict, text=text)
-
-
-def _existing(folder: Path) -> Path:
-    return next(each for each in (folder, *folder.parents) if each.exists())
+    return Finding(verdict=verdict, text=text)
 
 
 def _folder_of_store(loaded: Config) -> list[Path]:
@@ -106,20 +96,18 @@ def _store(loaded: Config) -> Finding:
     except errors.StoreLocked as error:
         return _held(loaded, name, error)
     except errors.OlderDatabase as error:
-        return Finding(check="store", verdict=Verdict.WARNING, text=one_line(error))
-    except errors.FrontdeskError as error:
-        return Finding(check="store", verdict=Verdict.FAILED, text=one_line(error))
-    return Finding(check="store", text=name)
+        return warning(one_line(error))
+    return Finding(text=name)
 
 
 def _held(loaded: Config, name: str, error: errors.StoreLocked) -> Finding:
     """A store that something has: what runs for this home, or a stranger to it."""
     if _gateway_runs(loaded):
-        return Finding(check="store", text=f"{name}, {IN_USE}")
+        return Finding(text=f"{name}, {IN_USE}")
     if confirmations.find_own(loaded):
-        return Finding(check="store", text=f"{name}, in use by the running confirmation service")
+        return Finding(text=f"{name}, in use by the running confirmation service")
     text = f"{name} is in use by {error.holder}: nothing else of frontdesk starts until that has ended"
-    return Finding(check="store", verdict=Verdict.WARNING, text=text)
+    return warning(text)
 
 
 def _gateway(loaded: Config) -> Iterator[Finding]:
@@ -129,12 +117,12 @@ def _gateway(loaded: Config) -> Iterator[Finding]:
     except errors.NoGateway:
         return
     except errors.FrontdeskError as error:
-        yield Finding(check="gateway", verdict=Verdict.FAILED, text=one_line(error))
+        yield Finding(check="gateway", verdict=Severity.FAILED, text=one_line(error))
         return
     for trouble in told["troubles"]:
-        yield Finding(check="gateway", verdict=Verdict.FAILED, text=" ".join(trouble.split()))
-    for warning in told["warnings"]:
-        yield Finding(check="gateway", verdict=Verdict.WARNING, text=" ".join(warning.split()))
+        yield Finding(check="gateway", verdict=Severity.FAILED, text=" ".join(trouble.split()))
+    for doubt in told["warnings"]:
+        yield Finding(check="gateway", verdict=Severity.WARNING, text=" ".join(doubt.split()))
     if told["ready"]:
         yield Finding(check="gateway", text=f"process {told['process']} is ready")
 
@@ -165,15 +153,15 @@ def _agent(loaded: Config) -> Finding:
         asyncio.run(_make_agent(loaded))
         if program := _missing_program(loaded):
             text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
-            return Finding(check="agent", verdict=Verdict.FAILED, text=text)
+            return failed(text)
         doubt = asyncio.run(build.try_agent(loaded))
-    except errors.MissingSecret as error:  # the check of the secrets says so, too
-        return Finding(check="agent", verdict=Verdict.FAILED, text=one_line(error))
+    except errors.MissingSecret:  # the check of the secrets says so, too
+        raise
     except errors.FrontdeskError as error:
-        return Finding(check="agent", verdict=Verdict.FAILED, text=f"{loaded.driver}: {one_line(error)}")
+        return failed(f"{loaded.driver}: {one_line(error)}")
     if doubt:
-        return Finding(check="agent", verdict=Verdict.WARNING, text=f"{loaded.driver}: {doubt}")
-    return Finding(check="agent", text=loaded.driver)
+        return warning(f"{loaded.driver}: {doubt}")
+    return Finding(text=loaded.driver)
 
 
 def _missing_program(loaded: Config) -> str | None:
@@ -193,11 +181,7 @@ async def _make_agent(loaded: Config) -> None:
 
 def _channels(loaded: Config) -> Finding:
     """The channels can be made."""
-    try:
-        names = asyncio.run(_make_channels(loaded))
-    except errors.FrontdeskError as error:
-        return Finding(check="channels", verdict=Verdict.FAILED, text=one_line(error))
-    return Finding(check="channels", text=", ".join(names))
+    return Finding(text=", ".join(asyncio.run(_make_channels(loaded))))
 
 
 async def _make_channels(loaded: Config) -> list[str]:
@@ -214,27 +198,38 @@ def _secrets(loaded: Config) -> Finding:
         missing = build.missing_secrets(loaded)
     except errors.FrontdeskError:
         text = "not looked for: the settings above are to be corrected first"
-        return Finding(check="secrets", verdict=Verdict.WARNING, text=text)
+        return warning(text)
     if missing:
-        return Finding(check="secrets", verdict=Verdict.FAILED, text=" ".join(map(one_line, missing)))
-    return Finding(check="secrets", text="all there")
+        return failed(" ".join(map(one_line, missing)))
+    return Finding(text="all there")
 
 
 def _git(loaded: Config) -> Finding:
     if not loaded.running.checkpoints:
-        return Finding(check="checkpoints", text="off")
+        return Finding(text="off")
     if shutil.which("git"):
-        return Finding(check="checkpoints", text="on")
+        return Finding(text="on")
     text = "on, but there is no git: install it, or set checkpoints.enabled = false"
-    return Finding(check="checkpoints", verdict=Verdict.FAILED, text=text)
+    return failed(text)
 
 
 def _port(loaded: Config) -> Finding:
     where = f"{loaded.host}:{loaded.port}"
     try:
         with ports.listening(loaded.host, loaded.port):
-            return Finding(check="address", text=f"{where} is free")
+            return Finding(text=f"{where} is free")
     except errors.CannotListen as error:
         if isinstance(error, errors.AddressInUse) and _gateway_runs(loaded):
-            return Finding(check="address", text=f"{where}, {IN_USE}")
-        return Finding(check="address", verdict=Verdict.WARNING, text=one_line(error))
+            return Finding(text=f"{where}, {IN_USE}")
+        return warning(one_line(error))
+
+
+CHECKS = {
+    "disk": _disk,
+    "store": _store,
+    "agent": _agent,
+    "channels": _channels,
+    "secrets": _secrets,
+    "checkpoints": _git,
+    "address": _port,
+}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,7 +14,7 @@ from frontdesk.app.confirmations import socket_of
 from frontdesk.cli import anchors, audit, one_line
 from frontdesk.cli.asking import reach_office
 from frontdesk.cli.confirm import reaching
-from frontdesk.cli.doctor.findings import Finding, Verdict
+from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
 from frontdesk.web import ports
@@ -31,11 +32,11 @@ NOT_KNOWN = (
 )
 
 
-def examine(loaded: Config, anchor: str | None) -> Iterator[Finding]:
-    yield _approvers(loaded)
-    yield _service(loaded)
-    yield _log(loaded, anchor)
-    yield _callbacks(loaded)
+def examine_all(loaded: Config, anchor: str | None) -> Iterator[Finding]:
+    yield examine("approvers", _approvers, loaded)
+    yield examine("confirmations", _service, loaded)
+    yield examine("audit log", partial(_log, anchor), loaded)
+    yield examine("callbacks", _callbacks, loaded)
 
 
 def _approvers(loaded: Config) -> Finding:
@@ -43,12 +44,12 @@ def _approvers(loaded: Config) -> Finding:
     missing = list(_without_token(loaded))
     if missing:
         text = f"no token for {', '.join(missing)}: they cannot decide"
-        return Finding(check="approvers", verdict=Verdict.WARNING, text=text)
+        return warning(text)
     homes = _homes(loaded)
     if not homes:
-        return Finding(check="approvers", verdict=Verdict.WARNING, text=NOBODY)
+        return warning(NOBODY)
     named = ", ".join([OWNER, *sorted(loaded.confirm.people.approvers)])
-    return Finding(check="approvers", text=f"{named}; told in {', '.join(homes)}")
+    return Finding(text=f"{named}; told in {', '.join(homes)}")
 
 
 def _without_token(loaded: Config) -> Iterator[str]:
@@ -110,15 +111,15 @@ def find_own(loaded: Config) -> Own | None:
 def _service(loaded: Config) -> Finding:
     confirm = loaded.confirm
     if not confirm.enabled:
-        return Finding(check="confirmations", text="not served on a port: confirm.enabled is false")
+        return Finding(text="not served on a port: confirm.enabled is false")
     own, where = find_own(loaded), f"{confirm.host}:{confirm.port}"
     try:
         with ports.listening(confirm.host, confirm.port):
-            return Finding(check="confirmations", text=_free(own, where))
+            return Finding(text=_free(own, where))
     except errors.AddressInUse:
         return _taken(own, where, confirm.port)
     except errors.CannotListen as error:
-        return Finding(check="confirmations", verdict=Verdict.WARNING, text=one_line(error))
+        return warning(one_line(error))
 
 
 def _free(own: Own | None, where: str) -> str:
@@ -130,27 +131,27 @@ def _free(own: Own | None, where: str) -> str:
 def _taken(own: Own | None, where: str, port: int) -> Finding:
     """Whether it is the service of this home that has the port."""
     if own and own.has(port):
-        return Finding(check="confirmations", text=f"served at {where}, {own.waiting} waiting")
+        return Finding(text=f"served at {where}, {own.waiting} waiting")
     place = own.served_at or "no port" if own else None
     yours = f"your service is at {place}" if place else "no service of yours runs"
     text = f"{where} is taken by another program ({yours}): stop that one, or choose another confirm.port"
-    return Finding(check="confirmations", verdict=Verdict.WARNING, text=text)
+    return warning(text)
 
 
-def _log(loaded: Config, anchor: str | None) -> Finding:
+def _log(anchor: str | None, loaded: Config) -> Finding:
     """The end of the log, quickly: audit verify looks at all of it."""
     try:
         known = anchors.read(anchor) if anchor else None
         newest, fault = audit.ask_log(loaded, None, None, lambda log: audits.glance(log, known))
-    except (errors.FrontdeskError, OSError) as error:
-        return Finding(check="audit log", verdict=Verdict.FAILED, text=one_line(error))
+    except OSError as error:
+        return failed(one_line(error))
     if fault:
         text = f"row {fault.number} is {fault.change}: {fault.why}. See frontdesk audit verify"
-        return Finding(check="audit log", verdict=Verdict.FAILED, text=text)
+        return failed(text)
     if newest == 0:
-        return Finding(check="audit log", text="empty")
+        return Finding(text="empty")
     beyond = f", and the anchor's row {known.number}" if known else "; no anchor was given to compare it with"
-    return Finding(check="audit log", text=f"row {newest}, the newest, holds{beyond}")
+    return Finding(text=f"row {newest}, the newest, holds{beyond}")
 
 
 def _callbacks(loaded: Config) -> Finding:
@@ -158,13 +159,13 @@ def _callbacks(loaded: Config) -> Finding:
     try:
         told = asyncio.run(_owed(loaded))
     except errors.StoreLocked:
-        return Finding(check="callbacks", verdict=Verdict.NOTE, text=NOT_KNOWN)
+        return Finding(verdict=Severity.NOTE, text=NOT_KNOWN)
     except errors.FrontdeskError as error:
-        return Finding(check="callbacks", verdict=Verdict.WARNING, text=one_line(error))
+        return warning(one_line(error))
     if told["overdue"]:
         text = f"{told['overdue']} of {told['owed']} are overdue: is a service running, with its secret?"
-        return Finding(check="callbacks", verdict=Verdict.WARNING, text=text)
-    return Finding(check="callbacks", text=f"{told['owed']} waiting" if told["owed"] else "none waiting")
+        return warning(text)
+    return Finding(text=f"{told['owed']} waiting" if told["owed"] else "none waiting")
 
 
 async def _owed(loaded: Config) -> dict[str, int]:

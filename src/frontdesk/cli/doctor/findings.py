@@ -1,11 +1,16 @@
 """What the doctor finds."""
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
 
+from frontdesk import errors
+from frontdesk.cli import one_line
+from frontdesk.config import Config
 
-class Verdict(StrEnum):
+
+class Severity(StrEnum):
     OK = "ok"
     NOTE = "note"
     """Nothing is wrong, but something is not known."""
@@ -14,6 +19,23 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    check: str
-    verdict: Verdict = Verdict.OK
+    check: str = ""
+    verdict: Severity = Severity.OK
     text: str
+
+
+def warning(text: str) -> Finding:
+    return Finding(verdict=Severity.WARNING, text=text)
+
+
+def failed(text: str) -> Finding:
+    return Finding(verdict=Severity.FAILED, text=text)
+
+
+def examine(check: str, look: Callable[[Config], Finding], loaded: Config) -> Finding:
+    """What a check finds; what stands in its way is a finding, too."""
+    try:
+        found = look(loaded)
+    except errors.FrontdeskError as error:
+        found = failed(one_line(error))
+    return msgspec.structs.replace(found, check=check)

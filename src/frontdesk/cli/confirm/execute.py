@@ -88,7 +88,7 @@ def run_command(
         here = programs.Here()
         given = programs.read_input() if with_input else None
         program = programs.describe(argv, here.path, config.environment(), variables, given)
-        asking = Asking(loaded, url)
+        asking = ApprovedCommand(loaded, url)
         approved = asking.obtain(
             action,
             description or f"Run {program.shown}"[:MAX_TEXT_CHARACTERS],
@@ -98,7 +98,7 @@ def run_command(
         programs.execute(programs.read_program(approved.details), here, given)
 
 
-class Asking:
+class ApprovedCommand:
     """A request, and what its user hears of it: which service is asked, too, since that one is believed."""
 
     def __init__(self, loaded: Config, url: str | None) -> None:
