@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import asyncpg
 
 from benchmarks.raw import REPLY, USER
+from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import RING, Row, Statement, Work
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.transactions import adapt, drive
 from frontdesk.stores.sql import load_queries
-from frontdesk.stores.store import SqlStore
-from frontdesk.stores.work import DURABLE, Row, Statement, Work, rows
+from frontdesk.stores.store import Store
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ class BareEngine:
     glanced_rows = 0
 
     def __init__(self, pool: asyncpg.Pool) -> None:
+        self.bells = Bells()
         self._pool = pool
         self._queries = load_queries("postgres", adapt)
 
@@ -44,8 +46,8 @@ class BareEngine:
         async with self._pool.acquire() as link:
             return await drive(start(), partial(self._ask, link))
 
-    async def glance(self, name: str, **values: Any) -> list[Row]:
-        return await self.read(partial(rows, name, **values))
+    async def glance(self, start: Callable[[], Work[T]]) -> T:
+        return await self.read(start)
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
         del mark
@@ -62,20 +64,20 @@ class BareEngine:
         await self._pool.close()
 
     async def _ask(self, link: Any, statement: Statement) -> list[Row]:
-        if statement is DURABLE:
-            return []
         name, values = statement
+        if name == RING:
+            return []
         query = self._queries[name]
         records = await link.fetch(query.sql, *query.arguments(values))
         numbered = "AS xid" in query.sql
         return [tuple(record)[:-1] if numbered else tuple(record) for record in records]
 
 
-async def open_bare(url: str) -> SqlStore:
+async def open_bare(url: str) -> Store:
     address = parse_url(url)
     settings = {"search_path": f'"{address.schema}"', "jit": "off"}
     pool = await asyncpg.create_pool(address.dsn, min_size=POOL, max_size=POOL, server_settings=settings)
-    return SqlStore(BareEngine(pool))
+    return Store(BareEngine(pool))
 
 
 async def bare_rate(url: str, nodes: int) -> float:
@@ -110,7 +112,7 @@ async def work_off(url: str, node: int) -> None:
     await store.close()
 
 
-async def _turn(store: SqlStore, claim: turns.TurnClaim) -> None:
+async def _turn(store: Store, claim: turns.TurnClaim) -> None:
     turn, session_id = claim.turn, f"s-{claim.turn.id}"
     now = _now()
     await store.sessions.settle(

@@ -12,11 +12,11 @@ import asyncpg
 
 from benchmarks.table import Result
 from frontdesk import plugins
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model import audit
 from frontdesk.model.confirmations import MOST_PENDING, Caller, CallerKind, Settings
+from frontdesk.stores.store import Store
 from frontdesk.testing import postgres
 
 AGENT = Caller(id="token:agent", kind=CallerKind.AGENT)

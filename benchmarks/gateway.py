@@ -31,8 +31,8 @@ from frontdesk.agents import scripted
 from frontdesk.app import heap
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.channels import Incoming
-from frontdesk.contracts.store import Store
 from frontdesk.model import turns
+from frontdesk.stores.store import Store
 from frontdesk.testing import postgres
 
 TOKEN = "a token for benchmarks"

@@ -24,9 +24,10 @@ from frontdesk.app.build import make_agent, make_channels
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Abilities, Agent, Line
-from frontdesk.contracts.store import Store, Turns
 from frontdesk.model import events
 from frontdesk.model.turns import Turn, TurnClaim
+from frontdesk.stores.store import Store
+from frontdesk.stores.turns import Turns
 from frontdesk.testing import crashes
 from frontdesk.testing.crashes import When
 from frontdesk.web import server

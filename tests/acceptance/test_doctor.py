@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk import plugins
 from frontdesk.confirm import SyncClient
-from frontdesk.contracts.store import Store
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.acceptance import program
 from tests.acceptance.test_confirm import serving, tamper

@@ -8,11 +8,11 @@ from typing import Any
 
 from frontdesk import Platform, SessionSource
 from frontdesk.contracts.confirmations import Redemption
-from frontdesk.contracts.store import Store
 from frontdesk.model import audit, lanes
 from frontdesk.model.confirmations import Confirmation, Settings, Submission, Submitted, Terms, Vote
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.rules import Effect, Rule, Ruling
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 
 AGENT, ANN, BOB = "token:agent", "token:ann", "token:bob"

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk import Platform, SessionSource, errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.model import lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.turns import Accepted, Admission, Ending, Turn, TurnKind, TurnState
-from frontdesk.stores import arrivals
+from frontdesk.stores import arrivals, turns
+from frontdesk.stores.store import Store
 from tests import counts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -212,14 +212,14 @@ async def test_refused_message_refuses_no_other(store: Store) -> None:
 async def short_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of turns that were taken in together, as is done on SQLite."""
     together: list[str] = []
-    accept_together = arrivals._accept_together
+    accept_together = arrivals.accept_together
 
     def spy(crowd: Sequence[arrivals.Arrival]) -> Any:
         done = yield from accept_together(crowd)
         together.extend(outcome.turn.id for outcome in done if outcome)
         return done
 
-    monkeypatch.setattr(arrivals, "_accept_together", spy)
+    monkeypatch.setattr(turns, "accept_together", spy)
     return together
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from frontdesk import errors, plugins
 from frontdesk.app.audits import FarLog
 from frontdesk.confirm.client import Client
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Change, Verified
 from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, Settings
 from frontdesk.model.rules import Effect
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import counts, schemas
 from tests.contracts.asking import AGENT, ANN, BOB, Asker, anybody, on_terms, request, ruling

@@ -8,9 +8,9 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Backlog
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import CLAIM, MOST_ATTEMPTS, DecisionCallbacks
 from frontdesk.model.confirmations import DEFAULT_TIMEOUT_SECONDS, GRANT_SECONDS, MOST_CALLBACKS
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import Asker, request
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Store
 from frontdesk.model.confirmations import (
     AT_ONCE_SECONDS,
     GRANT_SECONDS,
@@ -24,6 +23,7 @@ from frontdesk.model.confirmations import (
     Status,
 )
 from frontdesk.model.rules import Condition, Effect, Rule, Ruling
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, ANN, ASK, BOB, Asker, on_terms, request, ruling
 from tests.contracts.conftest import EditStore, stored

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from frontdesk import errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_KEYS, Settings
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, Asker, request
 

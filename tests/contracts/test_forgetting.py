@@ -7,7 +7,6 @@ from hashlib import sha256
 import pytest
 
 from frontdesk import errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits, steadiness
 from frontdesk.flow.confirmations import tidying
 from frontdesk.flow.confirmations.service import ConfirmationService
@@ -18,6 +17,7 @@ from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
 from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
 from frontdesk.model.rules import Effect
 from frontdesk.stores.rows import to_micros
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling
 from tests.contracts.conftest import stored

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from frontdesk import GatewayConfig, Platform, Principal, SessionSource, SessionStore, errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import ANSWER, FULL, Authorization, owner_of_terminal
 from frontdesk.model import codes
 from frontdesk.model.access import Access, AccessRule, AccessVerdict, Grant, Role, Strangers
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import schemas
 from tests.contracts.conftest import EditStore

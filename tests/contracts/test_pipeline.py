@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from frontdesk import Platform, SessionSource, errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.model.deliveries import Delivery, Settlement
+from frontdesk.stores.store import Store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = SessionSource(platform=Platform.WEBHOOK, chat_id="c1", user_id="u1", account="shop")

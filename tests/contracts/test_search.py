@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from frontdesk import Platform, SessionSource, SessionStore, Viewer, errors
-from frontdesk.contracts.store import Store
 from frontdesk.formats import words
 from frontdesk.model.searches import Hit, Search
 from frontdesk.plugins import load_store
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import LASTING, Message, agent_says, direct, in_group, user_says

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import Platform, SessionSource, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.model import lanes, messages, moves, policies, sessions, turns
 from frontdesk.model.deliveries import Delivery
+from frontdesk.stores.store import Store
 from tests.contracts.conftest import EditStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Redemption
-from frontdesk.contracts.store import Store
 from frontdesk.model import audit, lanes, turns
 from frontdesk.model.confirmations import Confirmation, Settings, Status
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import AGENT, CHAT, Asker, request
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from frontdesk import Platform, SessionSource, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.model import lanes, turns
+from frontdesk.stores.store import Store
 from tests.flow.harness import House, open_house, poll
 
 

@@ -10,10 +10,10 @@ import pytest
 from frontdesk import SessionStore
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.contracts.store import Store
 from frontdesk.model import deliveries, events
 from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.running import Running
+from frontdesk.stores.store import Store
 from tests.flow.harness import PATIENCE_SECONDS, House, Notebook
 
 
@@ -71,8 +71,6 @@ class Room:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if not asyncio.iscoroutinefunction(found):
-            return found
 
         async def take(*arguments: Any, **named: Any) -> Any:
             return await self._still.take(f"{self._name}.{name}", found, *arguments, **named)

@@ -12,10 +12,10 @@ import msgspec
 from frontdesk import plugins
 from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
+from frontdesk.stores.store import Store
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, make_app, make_page_app
 

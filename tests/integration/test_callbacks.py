@@ -16,11 +16,11 @@ from frontdesk import ConfirmationServer, errors, plugins
 from frontdesk.app import callbacks
 from frontdesk.app.confirmations import open_confirmations
 from frontdesk.contracts import channels
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, DecisionCallbacks
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import Caller, CallerKind, Settings
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import loopback
 from tests.flow.harness import PATIENCE_SECONDS, poll

@@ -15,7 +15,6 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.contracts.confirmations import Redemption
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
@@ -26,8 +25,8 @@ from frontdesk.model.confirmations import (
     Submitted,
 )
 from frontdesk.model.rules import Effect
-from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
+from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import counts
 from tests.contracts.asking import ANN, BOB, Asker, on_terms, request, ruling
@@ -357,7 +356,7 @@ async def test_what_is_old_is_forgotten_once_while_others_still_use_it(
 async def test_cut_connection_doubles_nothing(postgres_url: str, cut: Cut, clock: SettableClock) -> None:
     url = f"{postgres_url}?schema=test_{uuid4().hex}"
     async with proxied(url) as (proxy, through), opened(f"{through}&pool=1") as engine:
-        store: Any = SimpleNamespace(confirmations=Confirmations(engine, Bells()))
+        store: Any = SimpleNamespace(confirmations=Confirmations(engine))
         asker = Asker(store, clock)
         assert await asker.kept.count_pending(asker.clock.now()) == 0  # it is connected now
         proxy.plan_once(cut)

@@ -11,9 +11,10 @@ import asyncpg
 import pytest
 
 from frontdesk import errors
+from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 from frontdesk.testing import postgres
 from tests.integration.engines import opened
 

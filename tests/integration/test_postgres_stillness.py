@@ -11,10 +11,11 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres import links, open_store, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 from tests.integration.engines import opened
 from tests.integration.proxy import Proxy, proxied
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from frontdesk import errors
+from frontdesk.contracts.store import Row, Work
 from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Place
 from frontdesk.stores.sqlite.posts import KEPT_SECONDS
-from frontdesk.stores.work import Row, Work, rows
 
 
 @pytest.fixture
@@ -33,6 +33,10 @@ def note_lane() -> Work[None]:
     yield "line_up", {"lane": "turn:here", "kind": "turn", "due_at": 0}
 
 
+def next_due(kind: str) -> Work[list[Row]]:
+    return (yield "next_due", {"kind": kind})
+
+
 async def held_up(engine: SqliteEngine, door: threading.Event) -> "asyncio.Task[None]":
     """The writer at work until the door opens."""
     slow = asyncio.create_task(engine.write(partial(wait_for, door)))
@@ -41,7 +45,7 @@ async def held_up(engine: SqliteEngine, door: threading.Event) -> "asyncio.Task[
 
 
 async def lanes_seen(engine: SqliteEngine) -> list[Row]:
-    return await engine.read(partial(rows, "next_due", kind="turn"))
+    return await engine.read(partial(next_due, "turn"))
 
 
 async def test_reader_sees_what_was_posted_and_waits_for_the_writer(engine: SqliteEngine) -> None:
@@ -75,7 +79,7 @@ async def test_reader_sees_what_another_write_took_along(engine: SqliteEngine) -
     door = threading.Event()
     slow = await held_up(engine, door)
     await engine.post("here", note_lane)
-    other = asyncio.create_task(engine.write(partial(rows, "next_due", kind="control")))
+    other = asyncio.create_task(engine.write(partial(next_due, "control")))
     await asyncio.sleep(0)
     reading = asyncio.create_task(lanes_seen(engine))
     await asyncio.sleep(KEPT_SECONDS)

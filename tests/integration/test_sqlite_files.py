@@ -19,9 +19,9 @@ import apsw
 import pytest
 
 from frontdesk import SessionStore, Viewer, errors, plugins
-from frontdesk.contracts.store import Store
 from frontdesk.model.moves import Move, Situation, Stay
 from frontdesk.stores.sqlite.files import filesystem_of
+from frontdesk.stores.store import Store
 from tests import powerless
 from tests.contracts.samples import LASTING, direct
 

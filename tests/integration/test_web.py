@@ -19,9 +19,9 @@ from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
 from frontdesk.channels import api_server, webhook
 from frontdesk.contracts import channels
-from frontdesk.contracts.store import Store
 from frontdesk.formats import webhooks
 from frontdesk.model.running import Running
+from frontdesk.stores.store import Store
 from frontdesk.web import ports, server
 from frontdesk.web.doors import Hosts
 from tests import loopback

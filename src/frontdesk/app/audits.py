@@ -8,12 +8,12 @@ from frontdesk import errors
 from frontdesk.app.opening import open_store, without_creating
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
-from frontdesk.contracts.store import Store
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Fault
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
+from frontdesk.stores.store import Store
 
 
 class Log(Protocol):

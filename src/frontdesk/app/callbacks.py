@@ -10,10 +10,10 @@ from frontdesk import errors
 from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.callbacks import DecisionCallbacks
 from frontdesk.formats import webhooks
 from frontdesk.logs import get_logger
+from frontdesk.stores.store import Store
 
 CALL_SECONDS = 10.0
 """For all of a call, however slowly the other side answers."""

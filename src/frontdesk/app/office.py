@@ -14,7 +14,6 @@ from frontdesk.app.health import find_troubles
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.refusals import Refusals
@@ -25,6 +24,7 @@ from frontdesk.model.deliveries import Delivery, DeliveryState
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource
+from frontdesk.stores.store import Store
 
 if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from frontdesk import errors, plugins
-from frontdesk.contracts.store import Store
+from frontdesk.stores.store import Store
 
 SQLITE = "sqlite:///"
 IN_MEMORY = "sqlite:///:memory:"

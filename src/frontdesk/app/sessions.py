@@ -7,10 +7,10 @@ from typing import Self
 
 from frontdesk.app.opening import open_store
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.store import Store
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.service import HasActiveProcesses
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.stores.store import Store
 from frontdesk.zones import machine_zone
 
 

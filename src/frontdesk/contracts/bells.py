@@ -1,7 +1,8 @@
 """Bells: a hint that there is something to do. Nobody relies on hearing one."""
 
+import asyncio
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
 
 
 class Topic(StrEnum):
@@ -13,21 +14,55 @@ class Topic(StrEnum):
     CONFIRMATIONS = "confirmations"
 
 
-class Bell(Protocol):
+class Bell:
+    """Rings for one who listens."""
+
+    def __init__(self, silence: Callable[["Bell"], None]) -> None:
+        self._rung = asyncio.Event()
+        self._silence = silence
+
+    def ring(self) -> None:
+        self._rung.set()
+
     async def wait(self, seconds: float) -> bool:
         """Wait until it rings, no longer than so many seconds; whether it did, now or since the last wait."""
-        ...
-
-    def ring(self) -> None: ...
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            return False
+        self._rung.clear()
+        return True
 
     def silence(self) -> None:
         """Listen no more."""
-        ...
+        self._silence(self)
 
 
-class Bells(Protocol):
-    def listen(self, *topics: Topic) -> Bell: ...
+class Bells:
+    """The bells of one process; a store for many nodes carries the ringing further."""
+
+    def __init__(self) -> None:
+        self._hung: dict[Topic, set[Bell]] = {topic: set() for topic in Topic}
+        self.carry: Callable[[Topic], None] | None = None
+        """Takes the ringing to other nodes, where there are any."""
+
+    def listen(self, *topics: Topic) -> Bell:
+        bell = Bell(self._silence)
+        for topic in topics:
+            self._hung[topic].add(bell)
+        return bell
 
     def ring(self, topic: Topic, *, far: bool = True) -> None:
         """Ring here, and on the other nodes too unless they need not know."""
-        ...
+        self.ring_here(topic)
+        if far and self.carry:
+            self.carry(topic)
+
+    def ring_here(self, topic: Topic) -> None:
+        for bell in self._hung[topic]:
+            bell.ring()
+
+    def _silence(self, bell: Bell) -> None:
+        for bells in self._hung.values():
+            bells.discard(bell)

@@ -9,8 +9,8 @@ from typing import Self
 import msgspec
 
 from frontdesk import errors
-from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.model.audit import GENESIS, Row, chain_hash
+from frontdesk.stores.confirmations import Confirmations
 
 ROWS_AT_ONCE = 2_000
 LINE = re.compile(r"(?P<number>0|[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)

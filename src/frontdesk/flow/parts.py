@@ -11,7 +11,6 @@ from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.contracts.store import Store
 from frontdesk.flow.authorization import Authorization
 from frontdesk.flow.confirmations.gate import Gate
 from frontdesk.flow.confirmations.service import ConfirmationService
@@ -27,6 +26,7 @@ from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn, TurnKind
+from frontdesk.stores.store import Store
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()

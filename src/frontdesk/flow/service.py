@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.store import Store
 from frontdesk.logs import get_logger
 from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.sources import SessionSource
+from frontdesk.stores.store import Store
 
 log = get_logger(__name__)
 

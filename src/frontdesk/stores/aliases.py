@@ -2,21 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Readdress, Rename
+from frontdesk.contracts.store import Readdress, Rename, Work, ring
 from frontdesk.model import lanes, whatsapp
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
 from frontdesk.model.turns import Turn, TurnKind, TurnState
 from frontdesk.stores import people, search
-from frontdesk.stores.bells import Bells
-from frontdesk.stores.lanes import fence, line_up, tell_turn, unlined
-from frontdesk.stores.mail import read_turn
+from frontdesk.stores.feed import tell_turn
+from frontdesk.stores.lanes import fence, line_up, unlined
+from frontdesk.stores.mail import find_turns
 from frontdesk.stores.rows import to_micros
 from frontdesk.stores.sessions import leave, many, one, point, route_of
-from frontdesk.stores.work import Engine, Work
+from frontdesk.stores.work import Noun, glances, reads, writes
 
 PAUSE = timedelta(seconds=3)
 """Before a turn that ran under the old name goes on: by then whoever ran it has let go of it."""
@@ -26,25 +25,30 @@ MOST_TURNS = 2**62
 Table = Mapping[str, str]
 
 
-class Aliases:
-    def __init__(self, engine: Engine, bells: Bells) -> None:
-        self._engine = engine
-        self._bells = bells
+class Aliases(Noun):
+    @reads
+    def canonical(self, identifiers: Sequence[str]) -> Work[dict[str, str]]:
+        """The canonical identifier of each one that has another."""
+        return _canonical(identifiers)
 
-    async def canonical(self, identifiers: Sequence[str]) -> dict[str, str]:
-        return await self._engine.read(partial(_canonical, identifiers))
+    @glances
+    def names_of(self, person: str) -> Work[list[str]]:
+        """The other identifiers of a person, who is given by the canonical one."""
+        return [name for (name,) in (yield "names_of", {"canonical": person})]
 
-    async def names_of(self, person: str) -> list[str]:
-        found = await self._engine.glance("names_of", canonical=person)
-        return [identifier for (identifier,) in found]
-
-    async def learn(
+    @writes
+    def learn(
         self, identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime
-    ) -> bool:
-        learned = await self._engine.write(partial(_learn, identifier, person, rename, readdress, now))
+    ) -> Work[bool]:
+        """From now on ``identifier`` is another name of ``person``; False when that was known.
+
+        What the person had under the old name, and all its other names, is found under the new one, in the
+        same transaction. Messages that wait are moved; a turn that runs is taken from its holder and goes on.
+        """
+        learned = yield from _learn(identifier, person, rename, readdress, now)
         if learned:
             for topic in (Topic.TURNS, Topic.CONTROL, Topic.SIGNALS):
-                self._bells.ring(topic)
+                yield ring(topic)
         return learned
 
 
@@ -82,21 +86,16 @@ def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, n
 
 def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]:
     """What waits or runs under another name of the person goes on in the one conversation."""
-    waiting = yield from _turns("open_turns_of", platform=str(whatsapp.PLATFORM))
+    waiting = yield from find_turns("open_turns_of", platform=str(whatsapp.PLATFORM))
     moving = [turn for turn in waiting if readdress(turn.source, table) not in (None, turn.session_key)]
     for lane in sorted({_lane(turn, turn.session_key) for turn in moving}):
         # The lane is locked first: whoever claims a turn of it has done so, or will find it moved.
         yield "lock_lane", {"lane": lane}
-        for turn in (yield from _turns("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
+        for turn in (yield from find_turns("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
             key = readdress(turn.source, table)
             if key is not None:
                 yield from _move_turn(turn, key, now)
         yield from fence(lane)
-
-
-def _turns(query: str, **values: object) -> Work[list[Turn]]:
-    turns = map(read_turn, (yield query, values))
-    return [turn for turn in turns if turn is not None]
 
 
 def _lane(turn: Turn, key: str) -> str:

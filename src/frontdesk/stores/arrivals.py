@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.contracts.store import Admit
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.turns import Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import deliveries
-from frontdesk.stores.lanes import line_up, tell_turn, unlined
+from frontdesk.stores.feed import tell_turn
+from frontdesk.stores.lanes import line_up, unlined
 from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
-from frontdesk.stores.work import Mergeable, Work, first
+from frontdesk.stores.work import first
 
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
@@ -21,16 +23,13 @@ Arrival = tuple[Turn, str, Admit]
 AT_REST = Admission()
 
 
-def arrival(turn: Turn, admit: Admit) -> Mergeable[Accepted]:
-    return Mergeable((turn, lane_of(turn), admit), alone=_accept, together=_accept_together)
-
-
 def lane_of(turn: Turn) -> str:
     control = turn.kind is TurnKind.CONTROL
     return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
 
 
-def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
+def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
+    """Take one message in."""
     values = turn_row(turn, lane)
     held = yield from line_up(lane, turn.received_at)
     ((queued, known),) = yield "before_turn", values
@@ -46,6 +45,12 @@ def _accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
+    yield ring(Topic.CONTROL if turn.kind is TurnKind.CONTROL else Topic.TURNS, far=False)
+    yield ring(Topic.FEED)
+    if waiting:
+        yield ring(Topic.SIGNALS)
+    if admission.notices:
+        yield ring(Topic.DELIVERIES, far=False)
     return Accepted(turn=_numbered(turn, inserted[0]), waiting=waiting, told=bool(admission.notices))
 
 
@@ -59,7 +64,7 @@ def _numbered(turn: Turn, number: int) -> Turn:
     return msgspec.structs.replace(turn, number=number)
 
 
-def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
+def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     """Take in new messages of conversations that are at rest, which most are when many come at once.
 
     The database does this in few long steps. While it does, the event loop has the interpreter.
@@ -72,6 +77,8 @@ def _accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]
     yield "add_turns", {"turns": _json(fitting.values()), "bodies": bodies, "last": last}
     yield "line_up_turns", {"last": last, "kind": str(lanes.LaneKind.TURN)}
     yield "tell_turns", {"last": last, "kind": str(feed.FeedKind.TURN)}
+    yield ring(Topic.TURNS, far=False)
+    yield ring(Topic.FEED)
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
         accepted[place] = Accepted(turn=_numbered(arrivals[place][0], number))

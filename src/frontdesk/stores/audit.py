@@ -1,11 +1,9 @@
 """The audit log: rows are added behind the newest one, and never changed."""
 
 from collections.abc import Sequence
-from functools import partial
 
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, Row, chained
-from frontdesk.stores import work
-from frontdesk.stores.work import Engine, Work, first
 
 LOCK = "audit"
 
@@ -19,25 +17,16 @@ def append(*entries: AuditEntry) -> Work[None]:
     if not entries:
         return
     yield "lock_key", {"key": LOCK}
-    found = first((yield "audit_newest", {"limit": 1}))
-    last = read_row(found) if found else None
+    newest = yield from read("audit_newest", limit=1)
+    last = newest[0] if newest else None
     for entry in entries:
         last = chained(entry, last)
-        yield (
-            "append_audit",
-            {
-                "number": last.number,
-                "body": last.body,
-                "previous": bytes.fromhex(last.previous),
-                "hash": bytes.fromhex(last.hash),
-            },
-        )
+        hashes = {"previous": bytes.fromhex(last.previous), "hash": bytes.fromhex(last.hash)}
+        yield "append_audit", {"number": last.number, "body": last.body, **hashes}
 
 
-def read_row(found: work.Row) -> Row:
-    number, body, previous, own = found
-    return Row(number=number, body=body, previous=previous.hex(), hash=own.hex())
-
-
-async def read(engine: Engine, query: str, **values: int) -> Sequence[Row]:
-    return [read_row(found) for found in await engine.read(partial(work.rows, query, **values))]
+def read(query: str, **values: int) -> Work[Sequence[Row]]:
+    return [
+        Row(number=number, body=body, previous=previous.hex(), hash=own.hex())
+        for number, body, previous, own in (yield query, values)
+    ]

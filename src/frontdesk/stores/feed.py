@@ -1,34 +1,54 @@
-"""The feed, read from a place on."""
+"""The feed: written with what it tells of, read from a place on."""
 
 from datetime import datetime
-from functools import partial
 
+from frontdesk.contracts.store import Row, Work
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
+from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, first, rows, run
+from frontdesk.stores.work import Noun, first, reads, writes_lazily
 
 
-class Feed:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+class Feed(Noun):
+    @reads
+    def end(self) -> Work[FeedPosition]:
+        found = first((yield "feed_end", {}))
+        return FeedPosition(*found) if found else FeedPosition()
 
-    async def end(self) -> FeedPosition:
-        return await self._engine.read(_end)
+    @reads
+    def since(self, place: FeedPosition, limit: int) -> Work[list[FeedEvent]]:
+        found = yield "feed_since", {"xid": place.xid, "number": place.number, "limit": limit}
+        return [_event(each) for each in found]
 
-    async def since(self, place: FeedPosition, limit: int) -> list[FeedEvent]:
-        values = {"xid": place.xid, "number": place.number, "limit": limit}
-        return [_change(found) for found in await self._engine.read(partial(rows, "feed_since", **values))]
-
-    async def prune(self, before: datetime) -> None:
-        await self._engine.write(partial(run, "prune_feed", before=to_micros(before)), lazy=True)
-
-
-def _end() -> Work[FeedPosition]:
-    found = first((yield "feed_end", {}))
-    return FeedPosition(*found) if found else FeedPosition()
+    @writes_lazily
+    def prune(self, before: datetime) -> Work[None]:
+        """Forget what happened before that time."""
+        yield "prune_feed", {"before": to_micros(before)}
 
 
-def _change(found: Row) -> FeedEvent:
+def tell(
+    kind: FeedKind,
+    at: datetime,
+    *,
+    session_key: str | None = None,
+    session_id: str | None = None,
+    turn_id: str | None = None,
+    delivery_id: str | None = None,
+    state: str | None = None,
+) -> Work[None]:
+    """Write into the feed, in the same transaction as what it tells of."""
+    values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
+    told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
+    yield "tell_feed", {**values, **told}
+
+
+def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:
+    """Write into the feed that a turn is in another state."""
+    values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
+    yield from tell(FeedKind.TURN, at, turn_id=turn.id, state=str(state), **values)
+
+
+def _event(found: Row) -> FeedEvent:
     xid, number, at, kind, session_key, session_id, turn_id, delivery_id, state = found
     return FeedEvent(
         place=FeedPosition(xid, number),

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from frontdesk import errors
-from frontdesk.model import feed, lanes
-from frontdesk.model.turns import Turn, TurnState
+from frontdesk.contracts.store import Work
+from frontdesk.model import lanes
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 
 NEXT = {
     lanes.LaneKind.TURN: "next_queued",
@@ -29,7 +29,7 @@ def unlined(lane: str) -> Work[None]:
     yield "move_due", {"lane": lane, "due_at": due_at}
 
 
-def claim(
+def claim_lanes(
     kind: lanes.LaneKind, node: int, limit: int, now: datetime, lease_seconds: float
 ) -> Work[list[lanes.Lease]]:
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
@@ -74,25 +74,3 @@ def fence(lane: str) -> Work[None]:
 def next_due(lane: str) -> Work[int | None]:
     found = first((yield NEXT[lanes.kind_of(lane)], {"lane": lane}))
     return found[0] if found else None
-
-
-def tell(
-    kind: feed.FeedKind,
-    at: datetime,
-    *,
-    session_key: str | None = None,
-    session_id: str | None = None,
-    turn_id: str | None = None,
-    delivery_id: str | None = None,
-    state: str | None = None,
-) -> Work[None]:
-    """Write into the feed, in the same transaction as what it tells of."""
-    values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
-    told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
-    yield "tell_feed", {**values, **told}
-
-
-def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:
-    """Write into the feed that a turn is in another state."""
-    values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
-    yield from tell(feed.FeedKind.TURN, at, turn_id=turn.id, state=str(state), **values)

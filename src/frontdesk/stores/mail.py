@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, keys, turns
 from frontdesk.model.deliveries import Delivery
@@ -12,7 +13,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores.bodies import UNREADABLE
 from frontdesk.stores.rows import from_micros, maybe_time, to_micros
-from frontdesk.stores.work import Row, Work, first
+from frontdesk.stores.work import first
 
 UNREADABLE_ROW = "its row cannot be read"
 SENSELESS = (*UNREADABLE, ValueError, TypeError, OverflowError)
@@ -75,6 +76,11 @@ def turn_facts(turn: Turn, lane: str) -> dict[str, Any]:
 def find_turn(query: str, **values: Any) -> Work[Turn | None]:
     found = first((yield query, values))
     return read_turn(found) if found else None
+
+
+def find_turns(query: str, **values: Any) -> Work[list[Turn]]:
+    turns = map(read_turn, (yield query, values))
+    return [turn for turn in turns if turn is not None]
 
 
 def read_turn(found: Row) -> Turn | None:

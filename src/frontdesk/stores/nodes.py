@@ -1,11 +1,11 @@
 """Nodes: who takes part, and who is gone and left lanes behind."""
 
 from datetime import datetime
-from functools import partial
 from typing import Protocol
 
+from frontdesk.contracts.store import Engine, Row, Work
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Engine, row, rows
+from frontdesk.stores.work import Noun, reads, writes
 
 
 class Presence(Protocol):
@@ -21,7 +21,7 @@ class Presence(Protocol):
 
     @property
     def standing(self) -> int | None:
-        """As in the contract."""
+        """As `Nodes` says."""
         ...
 
     async def close(self) -> None: ...
@@ -47,33 +47,42 @@ class Alone:
         pass
 
 
-class Nodes:
+class Nodes(Noun):
     def __init__(self, engine: Engine, presence: Presence) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._presence = presence
 
     async def join(self, name: str, now: datetime) -> int:
-        found = await self._engine.write(partial(row, "join_node", name=name, now=to_micros(now)))
-        assert found is not None
-        number = int(found[0])
+        """Take part; the node's number, under which it holds lanes."""
+        number = await self._join(name, now)
         await self._presence.appear(number)
         return number
 
+    @writes
+    def _join(self, name: str, now: datetime) -> Work[int]:
+        ((number,),) = yield "join_node", {"name": name, "now": to_micros(now)}
+        return int(number)
+
     @property
     def standing(self) -> int | None:
+        """Another number each time that the others may have taken this node for gone; None while they may."""
         return self._presence.standing
 
-    async def announce_stop(self, node: int, now: datetime) -> None:
-        await self._engine.write(partial(row, "announce_stop", node=node, now=to_micros(now)))
+    @writes
+    def announce_stop(self, node: int, now: datetime) -> Work[None]:
+        """It was told to stop: what it may leave behind is no turn's fault, and no attempt of its counts."""
+        yield "announce_stop", {"node": node, "now": to_micros(now)}
 
     async def gone(self, node: int) -> list[int]:
-        """The other nodes that hold lanes and are gone."""
+        """The other nodes that hold lanes and are certainly gone."""
         await self._presence.relieve()
-        holders = await self._engine.read(partial(rows, "holders"))
-        others = [number for number, _ in holders if number != node]
+        others = [number for number, _ in await self._holders() if number != node]
         return [number for number in others if await self._presence.is_gone(number)]
 
     async def overdue(self) -> list[int]:
-        """The nodes that hold lanes and have not renewed all their leases."""
-        holders = await self._engine.read(partial(rows, "holders"))
-        return [number for number, late in holders if late]
+        """The nodes that hold lanes and have not renewed all their leases in time."""
+        return [number for number, late in await self._holders() if late]
+
+    @reads
+    def _holders(self) -> Work[list[Row]]:
+        return (yield "holders", {})

@@ -1,36 +1,46 @@
 """People: who was let in, which codes wait, whom we answered, and who is the same person."""
 
 from datetime import datetime
-from functools import partial
 from typing import Any
 
+from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
 from frontdesk.stores.rows import from_micros, maybe_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, first
+from frontdesk.stores.work import Noun, first, glances, reads, writes
 
 log = get_logger(__name__)
 
 ROLES = {str(role): role for role in Role}
 
 
-class People:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+class People(Noun):
+    """Who was let in, which codes wait, whom we answered, and who is the same person."""
 
-    async def grant_of(self, principal: str) -> Grant | None:
-        found = await self._engine.glance("grant_of", principal=principal)
-        return _read_grant(found[0]) if found else None
+    @glances
+    def grant_of(self, principal: str) -> Work[Grant | None]:
+        return _grant_of(principal)
 
-    async def grant(self, grant: Grant) -> None:
-        await self._engine.write(partial(_grant, grant))
+    @writes
+    def grant(self, grant: Grant) -> Work[None]:
+        """Let somebody in, or change what they may do; codes that they were shown count no more."""
+        yield from _put_grant(grant)
+        yield "drop_pairings_of", {"principal": grant.principal}
 
-    async def revoke(self, principal: str) -> bool:
-        return await self._engine.write(partial(_revoke, principal))
+    @writes
+    def revoke(self, principal: str) -> Work[bool]:
+        """Take back what somebody was granted, with their links and codes; False when there was no grant."""
+        yield from _unlink(principal)
+        found = first((yield "drop_grant", {"principal": principal}))
+        yield "drop_pairings_of", {"principal": principal}
+        return found is not None
 
-    async def list_grants(self, limit: int) -> list[Grant]:
-        return await self._engine.read(partial(_list_grants, limit))
+    @reads
+    def list_grants(self, limit: int) -> Work[list[Grant]]:
+        """Everybody who was let in, the latest first."""
+        found = yield "list_grants", {"limit": limit}
+        return [grant for grant in map(_read_grant, found) if grant]
 
     async def answer_stranger(
         self,
@@ -39,30 +49,94 @@ class People:
         now: datetime,
         offer: tuple[codes.Pairing, codes.Seal] | None = None,
     ) -> codes.Meeting:
-        since = to_micros(now - codes.ANSWER_EVERY)
-        if await self._engine.glance("stranger", principal=principal, since=since):
+        """Note that a stranger is answered, at most once a day, and keep the offered code.
+
+        Silent when they were answered lately or too many others were; answered without the code when too
+        many people of the platform wait to be let in.
+        """
+        if await self._was_answered(principal, now):
             return codes.Meeting.SILENT
-        return await self._engine.write(partial(_answer_stranger, principal, platform, now, offer))
+        return await self._answer_stranger(principal, platform, now, offer)
 
-    async def begin_pairing(self, pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> bool:
-        return await self._engine.write(partial(_begin_pairing, pairing, seal, now))
+    @glances
+    def _was_answered(self, principal: str, now: datetime) -> Work[bool]:
+        since = to_micros(now - codes.ANSWER_EVERY)
+        return bool((yield "stranger", {"principal": principal, "since": since}))
 
-    async def pending_pairings(self, now: datetime) -> list[codes.Pairing]:
-        return await self._engine.read(partial(_pending_pairings, now))
+    @writes
+    def _answer_stranger(
+        self,
+        principal: str,
+        platform: str,
+        now: datetime,
+        offer: tuple[codes.Pairing, codes.Seal] | None,
+    ) -> Work[codes.Meeting]:
+        yield "lock_key", {"key": f"people:{platform}"}
+        since = to_micros(now - codes.ANSWER_EVERY)
+        yield "forget_strangers", {"platform": platform, "since": since}
+        if (yield "stranger", {"principal": principal, "since": since}):
+            return codes.Meeting.SILENT
+        if (yield from _count("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
+            return codes.Meeting.SILENT
+        yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
+        if offer and (yield from _put_pairing(*offer, now)):
+            return codes.Meeting.OFFERED
+        return codes.Meeting.ANSWERED
 
-    async def approve_pairing(
+    @writes
+    def begin_pairing(self, pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
+        """Keep a code in place of the person's last one; False when too many wait to be let in."""
+        yield "lock_key", {"key": f"people:{pairing.platform}"}
+        return (yield from _put_pairing(pairing, seal, now))
+
+    @reads
+    def pending_pairings(self, now: datetime) -> Work[list[codes.Pairing]]:
+        """Who waits to be let in, the longest waiting first."""
+        found = yield "pending_pairings", {"kind": str(codes.CodeKind.PAIR), "now": to_micros(now)}
+        return [_read_pairing(each) for each in found]
+
+    @writes
+    def approve_pairing(
         self, code: str, role: Role, *, place: str, by: str, now: datetime
-    ) -> codes.Trial:
-        return await self._engine.write(partial(_approve, code, role, place, by, now))
+    ) -> Work[codes.Trial]:
+        """Let in whom the code was shown to; of several who type it, one does.
 
-    async def link(self, code: str, principal: str, *, person: str, now: datetime) -> codes.Trial:
-        return await self._engine.write(partial(_link, code, principal, person, now))
+        Wrong codes are counted for the place where they are typed; after too many it is locked.
+        """
+        trial = yield from _try_code(codes.CodeKind.PAIR, code, place, now)
+        if trial.pairing is None:
+            return trial
+        grant = Grant(
+            principal=trial.pairing.principal,
+            platform=trial.pairing.platform,
+            role=role,
+            granted_at=now,
+            granted_by=by,
+            name=trial.pairing.name,
+        )
+        yield from _put_grant(grant)
+        return codes.Trial(pairing=trial.pairing, grant=grant)
 
-    async def unlink(self, principal: str) -> bool:
-        return await self._engine.write(partial(_unlink, principal))
+    @writes
+    def link(self, code: str, principal: str, *, person: str, now: datetime) -> Work[codes.Trial]:
+        """Whoever types the code and whom it was shown to are the same person: a known one, else a new one.
 
-    async def linked(self, principal: str) -> frozenset[str]:
-        found = await self._engine.glance("linked_principals", principal=principal)
+        Wrong codes are counted for whoever types them.
+        """
+        yield "lock_key", {"key": "links"}
+        trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
+        if trial.pairing:
+            yield from _make_one(trial.pairing.principal, principal, person)
+        return trial
+
+    @writes
+    def unlink(self, principal: str) -> Work[bool]:
+        return _unlink(principal)
+
+    @glances
+    def linked(self, principal: str) -> Work[frozenset[str]]:
+        """Everybody who is the same person, the one asked about included."""
+        found = yield "linked_principals", {"principal": principal}
         return frozenset({principal, *(other for (other,) in found)})
 
 
@@ -87,17 +161,6 @@ def _grant_of(principal: str) -> Work[Grant | None]:
     return _read_grant(found) if found else None
 
 
-def _list_grants(limit: int) -> Work[list[Grant]]:
-    found = yield "list_grants", {"limit": limit}
-    return [grant for grant in map(_read_grant, found) if grant]
-
-
-def _grant(grant: Grant) -> Work[None]:
-    """Let somebody in; a code they were shown cannot change that any more."""
-    yield from _put_grant(grant)
-    yield "drop_pairings_of", {"principal": grant.principal}
-
-
 def _put_grant(grant: Grant) -> Work[None]:
     yield (
         "put_grant",
@@ -110,35 +173,6 @@ def _put_grant(grant: Grant) -> Work[None]:
             "name": grant.name,
         },
     )
-
-
-def _revoke(principal: str) -> Work[bool]:
-    """Nothing is left for whoever has this id next."""
-    yield from _unlink(principal)
-    found = first((yield "drop_grant", {"principal": principal}))
-    yield "drop_pairings_of", {"principal": principal}
-    return found is not None
-
-
-def _answer_stranger(
-    principal: str, platform: str, now: datetime, offer: tuple[codes.Pairing, codes.Seal] | None
-) -> Work[codes.Meeting]:
-    yield "lock_key", {"key": f"people:{platform}"}
-    since = to_micros(now - codes.ANSWER_EVERY)
-    yield "forget_strangers", {"platform": platform, "since": since}
-    if (yield "stranger", {"principal": principal, "since": since}):
-        return codes.Meeting.SILENT
-    if (yield from _count("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
-        return codes.Meeting.SILENT
-    yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
-    if offer and (yield from _put_pairing(*offer, now)):
-        return codes.Meeting.OFFERED
-    return codes.Meeting.ANSWERED
-
-
-def _begin_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
-    yield "lock_key", {"key": f"people:{pairing.platform}"}
-    return (yield from _put_pairing(pairing, seal, now))
 
 
 def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
@@ -171,11 +205,6 @@ def _count(query: str, **values: Any) -> Work[int]:
     return int(found[0][0])
 
 
-def _pending_pairings(now: datetime) -> Work[list[codes.Pairing]]:
-    found = yield "pending_pairings", {"kind": str(codes.CodeKind.PAIR), "now": to_micros(now)}
-    return [_read_pairing(each) for each in found]
-
-
 def _read_pairing(found: Row) -> codes.Pairing:
     kind, principal, platform, created_at, expires_at, name = found[:6]
     return codes.Pairing(
@@ -186,22 +215,6 @@ def _read_pairing(found: Row) -> codes.Pairing:
         expires_at=from_micros(expires_at),
         name=name,
     )
-
-
-def _approve(code: str, role: Role, place: str, by: str, now: datetime) -> Work[codes.Trial]:
-    trial = yield from _try_code(codes.CodeKind.PAIR, code, place, now)
-    if trial.pairing is None:
-        return trial
-    grant = Grant(
-        principal=trial.pairing.principal,
-        platform=trial.pairing.platform,
-        role=role,
-        granted_at=now,
-        granted_by=by,
-        name=trial.pairing.name,
-    )
-    yield from _put_grant(grant)
-    return codes.Trial(pairing=trial.pairing, grant=grant)
 
 
 def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
@@ -247,14 +260,6 @@ def _put_lockout(place: str, lockout: codes.Lockout) -> Work[None]:
             "locked_until": maybe_micros(lockout.locked_until),
         },
     )
-
-
-def _link(code: str, principal: str, person: str, now: datetime) -> Work[codes.Trial]:
-    yield "lock_key", {"key": "links"}
-    trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
-    if trial.pairing:
-        yield from _make_one(trial.pairing.principal, principal, person)
-    return trial
 
 
 def _make_one(one: str, other: str, person: str) -> Work[None]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.contracts.store import Row
 from frontdesk.logs import get_logger
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
@@ -20,7 +21,6 @@ from frontdesk.model.sessions import (
     read_reason,
 )
 from frontdesk.model.sources import OLD_CHAT_TYPES, ChatType, SessionSource
-from frontdesk.stores.work import Row
 
 log = get_logger(__name__)
 

@@ -1,13 +1,13 @@
 """Full-text search: an index that follows the transcripts, and questions to it."""
 
 import math
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
+from frontdesk.contracts.store import Row, Work
 from frontdesk.formats.snippets import snippet
 from frontdesk.logs import get_logger
 from frontdesk.model.keys import is_safe_session_id
@@ -17,7 +17,7 @@ from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.stores.bodies import read_bodies, read_body
 from frontdesk.stores.dialects import DIALECTS, Dialect
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Engine, Row, Work, first
+from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
 
 log = get_logger(__name__)
 
@@ -38,40 +38,6 @@ LEAST_SHARE = 0.1
 SPARE_CANDIDATES = 2
 
 
-class Index:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    async def search(self, viewer: Viewer, search: Search) -> list[Hit]:
-        if not search.terms:
-            raise errors.InvalidQuery(query="", why="there is no word in it")
-        goal: int | None = None
-        while True:
-            found = await self._engine.read(partial(_search, viewer, search, goal))
-            if not isinstance(found, Behind):
-                return found
-            goal = found.goal
-            try:
-                await self._follow(goal)
-            except errors.StoreFull as error:
-                log.warning("search_without_the_newest", why=str(error))
-                goal = BEGINNING
-
-    async def catch_up(self, limit: int) -> int:
-        return (await self._engine.write(partial(_catch_up, EVER, max(1, limit)), lazy=True)).rows
-
-    async def rebuild(self) -> None:
-        await self._engine.write(_clear)
-        await self._follow(EVER)
-
-    async def _follow(self, goal: int) -> None:
-        """Index everything up to the goal, in small transactions: others want to write, too."""
-        complete = False
-        while not complete:
-            done = await self._engine.write(partial(_catch_up, goal, BATCH_ROWS), lazy=True)
-            complete = done.complete
-
-
 class Behind(msgspec.Struct, frozen=True):
     """The index lacks messages up to this goal."""
 
@@ -83,6 +49,71 @@ class Batch(msgspec.Struct, frozen=True):
 
     rows: int
     complete: bool
+
+
+class Index(Noun):
+    async def search(self, viewer: Viewer, search: Search) -> list[Hit]:
+        """The best matches among everything committed before the call."""
+        if not search.terms:
+            raise errors.InvalidQuery(query="", why="there is no word in it")
+        goal: int | None = None
+        while True:
+            found = await self._search(viewer, search, goal)
+            if not isinstance(found, Behind):
+                return found
+            goal = found.goal
+            try:
+                await self._follow(goal)
+            except errors.StoreFull as error:
+                log.warning("search_without_the_newest", why=str(error))
+                goal = BEGINNING
+
+    async def catch_up(self, limit: int) -> int:
+        """Index messages not yet indexed; how many there were."""
+        return (await self._catch_up(EVER, max(1, limit))).rows
+
+    async def rebuild(self) -> None:
+        await self._clear()
+        await self._follow(EVER)
+
+    async def _follow(self, goal: int) -> None:
+        """Index everything up to the goal, in small transactions: others want to write, too."""
+        complete = False
+        while not complete:
+            complete = (await self._catch_up(goal, BATCH_ROWS)).complete
+
+    @reads
+    def _search(self, viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
+        state = first((yield "index_state", {"goal": goal}))
+        assert state is not None, "there is one index"
+        name, goal, behind, newest = state
+        if behind:
+            return Behind(goal)
+        if not viewer.administrator and not viewer.owners:
+            return []
+        seqs = yield from _best(DIALECTS[name], viewer, search, newest)
+        excerpts = yield "excerpts", {"seqs": seqs, "around": min(max(search.around, 0), MAX_AROUND)}
+        return _hits(seqs, excerpts, search)
+
+    @writes_lazily
+    def _catch_up(self, goal: int, limit: int) -> Work[Batch]:
+        dialect, up_to, ceiling = yield from _lock()
+        if up_to > ceiling:
+            yield "restart_index", {}
+        ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
+        batch = yield "unindexed", {"goal": goal, "limit": _fitting(waiting, size)}
+        yield from _insert(dialect, batch)
+        complete = len(batch) == waiting < limit
+        mark = min(goal if complete else batch[-1][3], ceiling)
+        if mark > up_to or up_to > ceiling:
+            yield "advance_index", {"mark": mark}
+        return Batch(len(batch), complete)
+
+    @writes
+    def _clear(self) -> Work[None]:
+        yield from _lock()
+        yield "clear_words", {}
+        yield "restart_index", {}
 
 
 def reindex_session(session_id: str) -> Work[None]:
@@ -100,20 +131,6 @@ def _lock() -> Work[tuple[Dialect, int, int]]:
     assert found is not None, "there is one index"
     name, up_to, ceiling = found
     return DIALECTS[name], up_to, ceiling
-
-
-def _catch_up(goal: int, limit: int) -> Work[Batch]:
-    dialect, up_to, ceiling = yield from _lock()
-    if up_to > ceiling:
-        yield "restart_index", {}
-    ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
-    batch = yield "unindexed", {"goal": goal, "limit": _fitting(waiting, size)}
-    yield from _insert(dialect, batch)
-    complete = len(batch) == waiting < limit
-    mark = min(goal if complete else batch[-1][3], ceiling)
-    if mark > up_to or up_to > ceiling:
-        yield "advance_index", {"mark": mark}
-    return Batch(len(batch), complete)
 
 
 def _fitting(waiting: int, size: int) -> int:
@@ -134,25 +151,6 @@ def _texts(batch: list[Row]) -> list[str]:
     """The messages' texts; of one that cannot be read, none."""
     messages = read_bodies([each[2] for each in batch])
     return [text_of(message or {})[:INDEXED_CHARACTERS] for message in messages]
-
-
-def _clear() -> Work[None]:
-    yield from _lock()
-    yield "clear_words", {}
-    yield "restart_index", {}
-
-
-def _search(viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
-    state = first((yield "index_state", {"goal": goal}))
-    assert state is not None, "there is one index"
-    name, goal, behind, newest = state
-    if behind:
-        return Behind(goal)
-    if not viewer.administrator and not viewer.owners:
-        return []
-    seqs = yield from _best(DIALECTS[name], viewer, search, newest)
-    excerpts = yield "excerpts", {"seqs": seqs, "around": min(max(search.around, 0), MAX_AROUND)}
-    return _hits(seqs, excerpts, search)
 
 
 def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work[list[int]]:

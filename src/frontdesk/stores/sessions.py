@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.store import Decide, NewId
+from frontdesk.contracts.store import Decide, NewId, Work
 from frontdesk.model import keys, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
@@ -24,16 +24,13 @@ from frontdesk.stores.rows import (
     usage_values,
     write_details,
 )
-from frontdesk.stores.work import DURABLE, Engine, Work, first
+from frontdesk.stores.work import Noun, first, reads, writes
 
 EVER = 2**62
 ID_ATTEMPTS = 8
 
 
-class Sessions:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Sessions(Noun):
     async def settle(
         self,
         key: str,
@@ -44,15 +41,19 @@ class Sessions:
         peer: Callable[[], str] | None = None,
         target: str | None = None,
     ) -> moves.Settled:
+        """Decide about a key's current session and carry the decision out.
+
+        ``decide`` may be called more than once. The other session of the situation is ``target``, else, when
+        the key has none, the newest one of ``peer`` that is open or merely closed.
+        """
         if target is None and (quick := await self._touch(key, decide, now)):
             return quick
-        start = partial(settle, key, decide, now, new_id, peer, target)
-        return await self._engine.write(start, lazy=True)
+        return await self._engine.write(partial(settle, key, decide, now, new_id, peer, target))
 
     async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
-        """The usual case, without a lock: the current session simply goes on."""
-        found = await self._engine.glance("current_session", key=key)
-        current = read_session(found[0]) if found else None
+        """The usual case, without a lock: the current session simply goes on. Whatever else is decided here
+        may be out of date already, and is decided again in a transaction."""
+        current = await self._engine.glance(partial(one, "current_session", key=key))
         if current is None or current.status is SessionStatus.ENDED:
             return None
         move = decide(moves.Situation(current))
@@ -61,68 +62,120 @@ class Sessions:
         await self._engine.post(current.id, partial(_touch, current, now))
         return moves.Settled(session=current.changed(updated_at=now), before=current, move=move)
 
-    async def current(self, key: str) -> Session | None:
-        return await self._engine.read(partial(one, "current_session", key=key))
+    @reads
+    def current(self, key: str) -> Work[Session | None]:
+        return one("current_session", key=key)
 
-    async def find(self, session_id: str) -> Session | None:
-        return await self._engine.read(partial(one, "session", session_id=session_id))
+    @reads
+    def find(self, session_id: str) -> Work[Session | None]:
+        return one("session", session_id=session_id)
 
-    async def route_of(self, session_id: str) -> str | None:
-        return await self._engine.read(partial(route_of, session_id))
+    @reads
+    def route_of(self, session_id: str) -> Work[str | None]:
+        """The key that the session is current for."""
+        return route_of(session_id)
 
-    async def tip(self, session_id: str) -> Session | None:
-        return await self._engine.read(partial(_tip_of, session_id))
+    @reads
+    def tip(self, session_id: str) -> Work[Session | None]:
+        """The newest session that continues this one after compressions."""
+        session = yield from one("session", session_id=session_id)
+        return (yield from _walk(session)) if session else None
 
-    async def end(self, session_id: str, reason: EndReason, now: datetime) -> bool:
-        return await self._engine.write(partial(_end, session_id, reason, now))
+    @writes
+    def end(self, session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
+        values = {"session_id": session_id, "reason": str(reason), "now": to_micros(now)}
+        return bool((yield "end_session", values))
 
-    async def add_usage(self, key: str, usage: Usage, now: datetime) -> bool:
-        return await self._engine.write(partial(_add_usage, key, usage, now))
+    @writes
+    def add_usage(self, key: str, usage: Usage, now: datetime) -> Work[bool]:
+        values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
+        return bool((yield "add_usage", {**values, **usage_values(usage)}))
 
-    async def list_current(
+    @reads
+    def list_current(
         self, *, since: datetime | None = None, limit: int | None = None, after: SessionEntry | None = None
-    ) -> list[Session]:
-        values = {
-            "since": to_micros(since) if since else -EVER,
-            "since_minute": to_minute(since) if since else -EVER,
-            "before": to_micros(after.updated_at) if after else EVER,
-            "before_id": after.session_id if after else "",
-            "before_minute": to_minute(after.updated_at) if after else EVER,
-            "limit": EVER if limit is None else limit,
-        }
-        return await self._engine.read(partial(many, "list_current", **values))
+    ) -> Work[list[Session]]:
+        """The keys' current sessions, latest activity first; ``after`` an entry of an earlier list."""
+        return many(
+            "list_current",
+            since=to_micros(since) if since else -EVER,
+            since_minute=to_minute(since) if since else -EVER,
+            before=to_micros(after.updated_at) if after else EVER,
+            before_id=after.session_id if after else "",
+            before_minute=to_minute(after.updated_at) if after else EVER,
+            limit=EVER if limit is None else limit,
+        )
 
-    async def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> list[Session]:
-        return await self._engine.read(partial(_list_owned, viewer, limit, titled))
+    @reads
+    def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> Work[list[Session]]:
+        """Sessions that the viewer may see, ended ones included, latest activity first."""
+        if viewer.administrator:
+            return many("list_all", limit=limit, titled=int(titled))
+        owners = sorted(viewer.owners)
+        return many("list_owned", owners=owners, chat=viewer.chat, titled=int(titled), limit=limit)
 
-    async def count(self, at_most: int) -> int:
-        return await self._engine.read(partial(_count, at_most))
+    @reads
+    def count(self, at_most: int) -> Work[int]:
+        """How many sessions were ever created, counting no further than ``at_most``."""
+        ((number,),) = yield "count_sessions", {"limit": at_most}
+        return int(number)
 
-    async def unfinalized(self, after: Session | None, limit: int) -> list[Session]:
-        values = {
-            "after_minute": to_minute(after.entry.updated_at) if after else -EVER,
-            "after_id": after.id if after else "",
-            "limit": limit,
-        }
-        return await self._engine.read(partial(many, "unfinalized", **values))
+    @reads
+    def unfinalized(self, after: Session | None, limit: int) -> Work[list[Session]]:
+        """Current open sessions whose end has not been dealt with, the longest inactive first."""
+        minute = to_minute(after.entry.updated_at) if after else -EVER
+        return many("unfinalized", after_minute=minute, after_id=after.id if after else "", limit=limit)
 
-    async def finalize(self, session_id: str) -> bool:
-        return await self._engine.write(partial(_finalize, session_id))
+    @writes
+    def finalize(self, session_id: str) -> Work[bool]:
+        """Record that the end of a session was dealt with; False when it already was."""
+        return bool((yield "finalize_session", {"session_id": session_id}))
 
-    async def mark_recent(self, since: datetime, reason: str, now: datetime) -> int:
-        return await self._engine.write(partial(_mark_recent, since, reason, now))
+    @writes
+    def mark_recent(self, since: datetime, reason: str, now: datetime) -> Work[int]:
+        values = {"since": to_micros(since), "since_minute": to_minute(since)}
+        recent = yield from many("recent_sessions", **values)
+        for session in recent:
+            details = write_details(session.changed(resume_reason=reason))
+            yield "mark_recent", {"session_id": session.id, "now": to_micros(now), "details": details}
+        return len(recent)
 
-    async def stale_keys(self, before: datetime) -> list[str]:
-        return await self._engine.read(partial(_stale_keys, before))
+    @reads
+    def stale_keys(self, before: datetime) -> Work[list[str]]:
+        """Keys whose session was last active before that time and is not suspended."""
+        values = {"before": to_micros(before), "before_minute": to_minute(before)}
+        return [key for (key,) in (yield "stale_keys", values) if keys.is_safe_key(key)]
 
-    async def prune(self, key: str, before: datetime, now: datetime) -> bool:
-        return await self._engine.write(partial(_prune, key, before, now))
+    @writes
+    def prune(self, key: str, before: datetime, now: datetime) -> Work[bool]:
+        """End the key's session as pruned and forget the key, if it still is stale."""
+        yield "lock_key", {"key": key}
+        session = yield from _current(key)
+        if session is None or session.entry.suspended or session.entry.updated_at >= before:
+            return False
+        yield from leave(session, EndReason.PRUNED, now)
+        yield "drop_route_to", {"session_id": session.id}
+        return True
 
-    async def set_title(self, session_id: str, title: str | None) -> bool:
-        return await self._engine.write(partial(_set_title, session_id, title))
+    @writes
+    def set_title(self, session_id: str, title: str | None) -> Work[bool]:
+        """Give the title to the session; TitleTaken when another conversation of its owner has it."""
+        session = yield from one("session_locked", session_id=session_id)
+        if session is None:
+            return False
+        if title is not None:
+            yield from _make_room(session, title)
+        values = {"title": title, "title_key": None if title is None else title_key(title)}
+        yield "set_title", {"session_id": session_id, **values}
+        return True
 
-    async def find_title(self, viewer: Viewer, title: str) -> Session | None:
-        return await self._engine.read(partial(_find_title, viewer, title))
+    @reads
+    def find_title(self, viewer: Viewer, title: str) -> Work[Session | None]:
+        for owner in sorted(viewer.owners):
+            found = yield from one("titled", owner=owner, title_key=title_key(title))
+            if found and viewer.shows(found):
+                return found
+        return None
 
 
 def one(query: str, **values: Any) -> Work[Session | None]:
@@ -165,7 +218,6 @@ def _current_tip(key: str) -> Work[Session | None]:
     tip = yield from _walk(current)
     if tip.id == current.id:
         return current
-    yield DURABLE
     tip = (yield from one("session_locked", session_id=tip.id)) or tip
     yield from point(key, tip)
     return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
@@ -191,11 +243,6 @@ def _walk(session: Session) -> Work[Session]:
     return session
 
 
-def _tip_of(session_id: str) -> Work[Session | None]:
-    session = yield from one("session", session_id=session_id)
-    return (yield from _walk(session)) if session else None
-
-
 def _carry_out(
     move: moves.Move, key: str, current: Session | None, now: datetime, new_id: NewId
 ) -> Work[Session | None]:
@@ -207,13 +254,10 @@ def _carry_out(
             yield from _touch(current, now)
             return current.changed(updated_at=now)
         case moves.Change():
-            yield DURABLE
             return (yield from _change(move))
         case moves.Start():
-            yield DURABLE
             return (yield from _start(move, key, current, now, new_id))
         case moves.Switch():
-            yield DURABLE
             return (yield from _switch(move, key, current, now))
 
 
@@ -282,71 +326,6 @@ def route_of(session_id: str) -> Work[str | None]:
     return found[0] if found else None
 
 
-def _end(session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
-    found = first(
-        (yield "end_session", {"session_id": session_id, "reason": str(reason), "now": to_micros(now)})
-    )
-    return found is not None
-
-
-def _finalize(session_id: str) -> Work[bool]:
-    return bool((yield "finalize_session", {"session_id": session_id}))
-
-
-def _add_usage(key: str, usage: Usage, now: datetime) -> Work[bool]:
-    values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
-    found = first((yield "add_usage", {**values, **usage_values(usage)}))
-    return found is not None
-
-
-def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]:
-    if viewer.administrator:
-        return (yield from many("list_all", limit=limit, titled=int(titled)))
-    values = {"owners": sorted(viewer.owners), "chat": viewer.chat, "titled": int(titled)}
-    return (yield from many("list_owned", **values, limit=limit))
-
-
-def _count(at_most: int) -> Work[int]:
-    found = yield "count_sessions", {"limit": at_most}
-    return int(found[0][0])
-
-
-def _mark_recent(since: datetime, reason: str, now: datetime) -> Work[int]:
-    values = {"since": to_micros(since), "since_minute": to_minute(since)}
-    recent = yield from many("recent_sessions", **values)
-    for session in recent:
-        details = write_details(session.changed(resume_reason=reason))
-        yield "mark_recent", {"session_id": session.id, "now": to_micros(now), "details": details}
-    return len(recent)
-
-
-def _stale_keys(before: datetime) -> Work[list[str]]:
-    values = {"before": to_micros(before), "before_minute": to_minute(before)}
-    found = yield "stale_keys", values
-    return [key for (key,) in found if keys.is_safe_key(key)]
-
-
-def _prune(key: str, before: datetime, now: datetime) -> Work[bool]:
-    yield "lock_key", {"key": key}
-    session = yield from _current(key)
-    if session is None or session.entry.suspended or session.entry.updated_at >= before:
-        return False
-    yield from leave(session, EndReason.PRUNED, now)
-    yield "drop_route_to", {"session_id": session.id}
-    return True
-
-
-def _set_title(session_id: str, title: str | None) -> Work[bool]:
-    session = yield from one("session_locked", session_id=session_id)
-    if session is None:
-        return False
-    if title is not None:
-        yield from _make_room(session, title)
-    values = {"title": title, "title_key": None if title is None else title_key(title)}
-    yield "set_title", {"session_id": session_id, **values}
-    return True
-
-
 def _make_room(session: Session, title: str) -> Work[None]:
     """Take the title from earlier generations of the same conversation; refuse when another one has it."""
     holder = yield from one("titled", owner=session.owner, title_key=title_key(title))
@@ -356,11 +335,3 @@ def _make_room(session: Session, title: str) -> Work[None]:
     if tip.id != session.id:
         raise errors.TitleTaken(title=title)
     yield "set_title", {"session_id": holder.id, "title": None, "title_key": None}
-
-
-def _find_title(viewer: Viewer, title: str) -> Work[Session | None]:
-    for owner in sorted(viewer.owners):
-        found = yield from one("titled", owner=owner, title_key=title_key(title))
-        if found and viewer.shows(found):
-            return found
-    return None

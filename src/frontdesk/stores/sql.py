@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from frontdesk.stores.work import Row
+from frontdesk.contracts.store import Row
 
 HEAD = re.compile(r"^-- (name|part): (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
 PART = re.compile(r"\{(\w+)\}")

@@ -3,10 +3,9 @@
 from types import TracebackType
 from typing import Self
 
-from frontdesk.contracts.store import Upgrade
+from frontdesk.contracts.store import Engine, Upgrade
 from frontdesk.stores.aliases import Aliases
 from frontdesk.stores.background import BackgroundWork
-from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
@@ -16,38 +15,42 @@ from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Sessions
 from frontdesk.stores.transcripts import Transcripts
 from frontdesk.stores.turns import Turns
-from frontdesk.stores.work import Engine
 
 
-class SqlStore:
+class Store:
+    """Everything that is kept, by what it is about.
+
+    The entry points of ``frontdesk.stores`` open one over an engine of theirs, by URL. Called with
+    ``upgrade=False`` they refuse a database of an older version, and leave it as it is.
+    """
+
     def __init__(
-        self,
-        engine: Engine,
-        bells: Bells | None = None,
-        presence: Presence | None = None,
-        *,
-        upgraded: Upgrade | None = None,
+        self, engine: Engine, presence: Presence | None = None, *, upgraded: Upgrade | None = None
     ) -> None:
         self.upgraded = upgraded
-        self._engine = engine
-        self._presence = presence or Alone()
-        self.bells = bells or Bells()
+        """What opening it has changed."""
+        self.bells = engine.bells
         self.sessions = Sessions(engine)
         self.transcripts = Transcripts(engine)
         self.index = Index(engine)
-        self.aliases = Aliases(engine, self.bells)
+        self.aliases = Aliases(engine)
         self.people = People(engine)
-        self.turns = Turns(engine, self.bells)
-        self.deliveries = Deliveries(engine, self.bells)
+        self.turns = Turns(engine)
+        self.deliveries = Deliveries(engine)
         self.background = BackgroundWork(engine)
         self.feed = Feed(engine)
+        self._presence = presence or Alone()
         self.nodes = Nodes(engine, self._presence)
-        self.confirmations = Confirmations(engine, self.bells)
+        self.confirmations = Confirmations(engine)
+        self._engine = engine
 
     async def check(self) -> None:
+        """Raise the StoreError that a message would meet now: by what was written in the last second, else
+        by writing something that is taken back."""
         await self._engine.check()
 
     async def inspect(self, seconds: float) -> bool:
+        """Look for damage, for so long at most; whether all was looked at. CorruptDatabase names it."""
         return await self._engine.inspect(seconds)
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """Transcripts: rows are added, hidden and shown again, never changed."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
@@ -15,7 +16,7 @@ from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
 from frontdesk.stores.bodies import UNREADABLE, read_bodies, read_body
 from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
-from frontdesk.stores.work import Engine, Row, Work, first, rows
+from frontdesk.stores.work import Noun, first, glances, reads, writes
 
 TAIL_ROWS = 64
 HEAD_COLUMNS = 7
@@ -39,64 +40,122 @@ class Head(msgspec.Struct, frozen=True):
     active_minute: int
 
 
-class Transcripts:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    async def append(
+class Transcripts(Noun):
+    def append(
         self, session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
-    ) -> int:
+    ) -> Coroutine[Any, Any, int]:
+        """Store messages, and what the turn used; how many were new."""
         start = partial(append, session_id, messages, now, usage)
-        return await self._engine.write(start, supersedes=session_id if messages else None)
+        return self._engine.write(start, supersedes=session_id if messages else None)
 
     async def load(
         self, session_id: str, *, ancestors: bool = False, revision: int | None = None
     ) -> list[dict[str, Any]]:
         bodies = None if ancestors or revision is not None else await self._glance(session_id)
         if bodies is None:
-            bodies = await self._engine.read(partial(_load, session_id, ancestors, revision))
+            bodies = await self._load(session_id, ancestors, revision)
         return [each for each in read_bodies(bodies, session=session_id) if each is not None]
-
-    async def load_timed(
-        self, session_id: str, *, ancestors: bool = False
-    ) -> list[tuple[dict[str, Any], datetime]]:
-        found = await self._engine.read(partial(_load_timed, session_id, ancestors))
-        bodies = read_bodies([body for body, _ in found], session=session_id)
-        times = (from_micros(at) for _, at in found)
-        return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
-
-    async def count(self, session_id: str) -> int:
-        ((count,),) = await self._engine.read(
-            partial(rows, "count_live", session_id=session_id, counted_from=0)
-        )
-        return int(count)
 
     async def _glance(self, session_id: str) -> list[bytes] | None:
         """The transcript, unless it is too long to be had at a glance."""
         limit = self._engine.glanced_rows
         if not limit:
             return None
-        found = await self._engine.glance("first_live_bodies", session_id=session_id, limit=limit + 1)
-        return [body for (body,) in found] if len(found) <= limit else None
+        bodies = await self._begin_load(session_id, limit + 1)
+        return bodies if len(bodies) <= limit else None
 
-    async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
+    @glances
+    def _begin_load(self, session_id: str, limit: int) -> Work[list[bytes]]:
+        found = yield "first_live_bodies", {"session_id": session_id, "limit": limit}
+        return [body for (body,) in found]
+
+    @reads
+    def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
+        if revision is not None:
+            found = yield "hidden_bodies", {"session_id": session_id, "revision": revision}
+            return [body for (body,) in found]
+        return [body for body, _ in (yield from _live_rows(session_id, ancestors))]
+
+    async def load_timed(
+        self, session_id: str, *, ancestors: bool = False
+    ) -> list[tuple[dict[str, Any], datetime]]:
+        """The messages, each with when it was stored."""
+        found = await self._engine.read(partial(_live_rows, session_id, ancestors))
+        bodies = read_bodies([body for body, _ in found], session=session_id)
+        times = (from_micros(at) for _, at in found)
+        return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
+
+    @reads
+    def count(self, session_id: str) -> Work[int]:
+        """How many messages there are, whether they count against the limit or not."""
+        ((count,),) = yield "count_live", {"session_id": session_id, "counted_from": 0}
+        return int(count)
+
+    @reads
+    def has_platform_message_id(self, session_id: str, platform_message_id: str) -> Work[bool]:
         values = {"session_id": session_id, "platform_message_id": encode_part(platform_message_id)}
-        return await self._engine.read(partial(_exists, "has_any_platform_id", values))
+        return bool((yield "has_any_platform_id", values))
 
-    async def rewrite(self, session_id: str, messages: Sequence[Message], now: datetime) -> bool:
-        return await self._engine.write(partial(_rewrite, session_id, messages, now))
+    @writes
+    def rewrite(self, session_id: str, messages: Sequence[Message], now: datetime) -> Work[bool]:
+        head = yield from _head(session_id)
+        if head is None:
+            return False
+        revision = head.revision + 1
+        kept = yield from _with_sources(session_id, messages)
+        yield "hide_from", {"session_id": session_id, "position": 0, "revision": revision}
+        yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
+        fresh = yield from _fresh(session_id, head.session_key, kept)
+        added, calls = _with_closings(fresh, ())
+        yield from _insert(session_id, head, added, now)
+        next_position = head.next_position + len(added)
+        revised = msgspec.structs.replace(head, next_position=next_position, revision=revision, redo_depth=0)
+        yield from _revise(session_id, revised, calls, now)
+        return True
 
-    async def rewind(self, session_id: str, turns: int, now: datetime) -> Rewound | None:
-        return await self._engine.write(partial(_rewind, session_id, turns, now))
+    @writes
+    def rewind(self, session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
+        head = yield from _head(session_id)
+        users = (yield from _last_users(session_id, max(1, turns))) if head else []
+        if head is None or not users:
+            return None
+        position, body = users[-1]
+        revision = head.revision + 1
+        hidden = yield "hide_from", {"session_id": session_id, "position": position, "revision": revision}
+        yield from _remember(session_id, revision, RevisionKind.REWIND, now)
+        revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
+        yield from _revise(session_id, revised, (), now)
+        return Rewound(
+            rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(read_body(body) or {})
+        )
 
-    async def redo(self, session_id: str, now: datetime) -> Rewound | None:
-        return await self._engine.write(partial(_redo, session_id, now))
+    @writes
+    def redo(self, session_id: str, now: datetime) -> Work[Rewound | None]:
+        head = yield from _head(session_id)
+        if head is None or head.redo_depth == 0:
+            return None
+        shown = yield "unhide", {"session_id": session_id, "revision": head.revision}
+        yield "delete_revision", {"session_id": session_id, "revision": head.revision}
+        shown = sorted(shown)
+        revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
+        yield from _revise(session_id, revised, _calls_after(shown), now)
+        users = [body for _, role, body in shown if _is_user_turn(role, body)]
+        text = text_of(read_body(users[0]) or {}) if users else ""
+        return Rewound(rewound_count=len(shown), turns_undone=len(users), target_text=text)
 
-    async def close_calls(self, session_id: str, now: datetime) -> int:
-        return await self._engine.write(partial(close_calls, session_id, now))
+    @writes
+    def close_calls(self, session_id: str, now: datetime) -> Work[int]:
+        """Nobody will answer the tool calls that are open; how many there were."""
+        return close_calls(session_id, now)
 
-    async def revisions(self, session_id: str) -> list[Revision]:
-        return await self._engine.read(partial(_revisions, session_id))
+    @reads
+    def revisions(self, session_id: str) -> Work[list[Revision]]:
+        found = yield "revisions", {"session_id": session_id}
+        return [
+            Revision(number=number, kind=RevisionKind(kind), created_at=from_micros(created_at), rows=count)
+            for number, kind, created_at, count in found
+            if kind in KINDS
+        ]
 
 
 def append(
@@ -247,22 +306,10 @@ def _insert(session_id: str, head: Head, added: list[Message], now: datetime) ->
         )
 
 
-def _load(session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
-    if revision is not None:
-        found = yield "hidden_bodies", {"session_id": session_id, "revision": revision}
-        return [body for (body,) in found]
-    chain = (yield from _lineage(session_id)) if ancestors else [session_id]
-    bodies: list[bytes] = []
-    for each in chain:
-        found = yield "live_bodies", {"session_id": each}
-        bodies.extend([body for (body,) in found])
-    return bodies
-
-
-def _load_timed(session_id: str, ancestors: bool) -> Work[list[Row]]:
-    chain = (yield from _lineage(session_id)) if ancestors else [session_id]
+def _live_rows(session_id: str, ancestors: bool) -> Work[list[Row]]:
+    """Bodies, and when each was stored."""
     found: list[Row] = []
-    for each in chain:
+    for each in (yield from _lineage(session_id)) if ancestors else [session_id]:
         found += yield "live_rows", {"session_id": each}
     return found
 
@@ -275,23 +322,6 @@ def _lineage(session_id: str) -> Work[list[str]]:
         if found is None or found[0] in chain:
             return chain[::-1]
         chain.append(found[0])
-
-
-def _rewrite(session_id: str, messages: Sequence[Message], now: datetime) -> Work[bool]:
-    head = yield from _head(session_id)
-    if head is None:
-        return False
-    revision = head.revision + 1
-    kept = yield from _with_sources(session_id, messages)
-    yield "hide_from", {"session_id": session_id, "position": 0, "revision": revision}
-    yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
-    fresh = yield from _fresh(session_id, head.session_key, kept)
-    added, calls = _with_closings(fresh, ())
-    yield from _insert(session_id, head, added, now)
-    next_position = head.next_position + len(added)
-    revised = msgspec.structs.replace(head, next_position=next_position, revision=revision, redo_depth=0)
-    yield from _revise(session_id, revised, calls, now)
-    return True
 
 
 def _with_sources(session_id: str, messages: Sequence[Message]) -> Work[list[Message]]:
@@ -314,22 +344,6 @@ def _claim_source(message: Message, known: dict[str, list[tuple[bytes, str]]]) -
     return msgspec.structs.replace(message, source_key=claimed[1])
 
 
-def _rewind(session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
-    head = yield from _head(session_id)
-    users = (yield from _last_users(session_id, max(1, turns))) if head else []
-    if head is None or not users:
-        return None
-    position, body = users[-1]
-    revision = head.revision + 1
-    hidden = yield "hide_from", {"session_id": session_id, "position": position, "revision": revision}
-    yield from _remember(session_id, revision, RevisionKind.REWIND, now)
-    revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
-    yield from _revise(session_id, revised, (), now)
-    return Rewound(
-        rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(read_body(body) or {})
-    )
-
-
 def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
     """Position and body of the newest user turns, newest first, no more than asked for."""
     users: list[tuple[int, bytes]] = []
@@ -345,20 +359,6 @@ def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
 
 def _is_user_turn(role: str, body: bytes) -> bool:
     return role == Role.USER and (read_body(body) or {}).get("observed") is not True
-
-
-def _redo(session_id: str, now: datetime) -> Work[Rewound | None]:
-    head = yield from _head(session_id)
-    if head is None or head.redo_depth == 0:
-        return None
-    shown = yield "unhide", {"session_id": session_id, "revision": head.revision}
-    yield "delete_revision", {"session_id": session_id, "revision": head.revision}
-    shown = sorted(shown)
-    revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
-    yield from _revise(session_id, revised, _calls_after(shown), now)
-    users = [body for _, role, body in shown if _is_user_turn(role, body)]
-    text = text_of(read_body(users[0]) or {}) if users else ""
-    return Rewound(rewound_count=len(shown), turns_undone=len(users), target_text=text)
 
 
 def _calls_after(shown: list[Row]) -> tuple[str, ...]:
@@ -416,12 +416,3 @@ def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
     yield "copy_turns", {"session_id": parent_id, "target": session_id}
     copied = msgspec.structs.replace(head, revision=0, redo_depth=0)
     yield from _revise(session_id, copied, head.open_calls, now)
-
-
-def _revisions(session_id: str) -> Work[list[Revision]]:
-    found = yield "revisions", {"session_id": session_id}
-    return [
-        Revision(number=number, kind=RevisionKind(kind), created_at=from_micros(created_at), rows=count)
-        for number, kind, created_at, count in found
-        if kind in KINDS
-    ]

@@ -1,80 +1,69 @@
-"""Units of work: generators that yield statements and receive rows."""
+"""Intentions: what is asked of the store, each in one transaction.
 
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+A noun's method is a generator that says what happens in the transaction, and the engine runs it. What several
+intentions share are generators, too, plain functions that are taken in with ``yield from``.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
+from frontdesk.contracts.store import Engine, Row, Work
+
+N = TypeVar("N", bound="Noun")
+P = ParamSpec("P")
 T = TypeVar("T")
-Row = tuple[Any, ...]
+
+Method = Callable[Concatenate[N, P], Work[T]]
+Intention = Callable[Concatenate[N, P], Coroutine[Any, Any, T]]
 
 
-Statement = tuple[str, Mapping[str, Any]]
-"""The name of a query, and the values of its parameters."""
+class Noun:
+    """What can be asked about one kind of thing."""
 
-Work = Generator[Statement, list[Row], T]
-
-
-class Mergeable(Generic[T]):
-    """Work that an engine may do in one go with other work of its kind."""
-
-    __slots__ = ("alone", "item", "together")
-
-    def __init__(
-        self,
-        item: Row,
-        *,
-        alone: Callable[..., Work[T]],
-        together: Callable[[list[Any]], Work[list[T | None]]],
-    ) -> None:
-        self.item = item
-        self.alone = alone
-        self.together = together
-        """For each of the items what became of it; None when it has to be done alone, after the others."""
-
-    def __call__(self) -> Work[T]:
-        return self.alone(*self.item)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
 
-DURABLE: Statement = ("durable", {})
-"""From here on the work must not be lost: an engine that had run it lazily starts it again."""
+def writes(work: Method[N, P, T]) -> Intention[N, P, T]:
+    """Run and commit; what it has returned is on disk."""
+
+    @wraps(work)
+    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self._engine.write(partial(work, self, *given, **named))
+
+    return intention
 
 
-class Engine(Protocol):
-    """Runs work in transactions."""
+def writes_lazily(work: Method[N, P, T]) -> Intention[N, P, T]:
+    """The same for what may be lost by a power cut: the commit waits for no disk."""
 
-    def write(
-        self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
-    ) -> Coroutine[Any, Any, T]:
-        """Run and commit. Lazy work may be lost by a power cut, as long as it has not said DURABLE."""
-        ...
+    @wraps(work)
+    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self._engine.write(partial(work, self, *given, **named), lazy=True)
 
-    async def read(self, start: Callable[[], Work[T]]) -> T:
-        """Run in a snapshot of what is committed."""
-        ...
+    return intention
 
-    async def check(self) -> None:
-        """Raise what a write would meet now."""
-        ...
 
-    async def inspect(self, seconds: float) -> bool:
-        """Look for damage, for so long at most; whether all of it was looked at."""
-        ...
+def reads(work: Method[N, P, T]) -> Intention[N, P, T]:
+    """Answer from one snapshot of what is committed."""
 
-    @property
-    def glanced_rows(self) -> int:
-        """How many rows a glance may bring before it is no longer the quicker way."""
-        ...
+    @wraps(work)
+    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self._engine.read(partial(work, self, *given, **named))
 
-    async def glance(self, name: str, **values: Any) -> list[Row]:
-        """Look up a few rows by their key, with as little delay as the engine can."""
-        ...
+    return intention
 
-    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
-        """Lazy work that nobody waits for. It is done before any later work is; a later one with the same
-        mark, or a write that supersedes the mark, takes its place."""
-        ...
 
-    async def close(self) -> None: ...
+def glances(work: Method[N, P, T]) -> Intention[N, P, T]:
+    """The same for a single statement that finds a few rows by their key: at once, where it can be."""
+
+    @wraps(work)
+    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self._engine.glance(partial(work, self, *given, **named))
+
+    return intention
 
 
 def probe() -> Work[None]:
@@ -82,18 +71,6 @@ def probe() -> Work[None]:
     name = f"probe:{uuid4()}"
     yield "probe", {"lane": name}
     yield "unprobe", {"lane": name}
-
-
-def rows(name: str, /, **values: Any) -> Work[list[Row]]:
-    return (yield name, values)
-
-
-def row(name: str, /, **values: Any) -> Work[Row | None]:
-    return first((yield name, values))
-
-
-def run(name: str, /, **values: Any) -> Work[None]:
-    yield name, values
 
 
 def first(found: Sequence[Row]) -> Row | None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 from frontdesk.contracts.channels import Channel
-from frontdesk.contracts.store import Store
+from frontdesk.stores.store import Store
 
 TURN_STEPS = ("accept", "claim", "begin", "record", "finish", "rotate", "requeue", "recover")
 DELIVERY_STEPS = ("claim", "settle")

@@ -1,20 +1,13 @@
 """Following a turn: everything, or the word that something is missing."""
 
+from frontdesk.contracts.bells import Bell, Bells, Topic
 from frontdesk.flow import live
 from frontdesk.model import events
 
 
-class Bell:
-    """Rings unheard."""
-
-    async def wait(self, seconds: float) -> bool:
-        raise AssertionError(f"nobody waits {seconds} seconds here")
-
-    def ring(self) -> None:
-        pass
-
-    def silence(self) -> None:
-        pass
+def bell() -> Bell:
+    """One that rings unheard."""
+    return Bells().listen(Topic.FEED)
 
 
 def text(words: str) -> events.Text:
@@ -24,7 +17,7 @@ def text(words: str) -> events.Text:
 def test_unread_texts_are_one_and_keep_their_place() -> None:
     feed = live.Live()
     feed.begin("t1")
-    with feed.listening("t1", Bell()) as heard:
+    with feed.listening("t1", bell()) as heard:
         for event in (text("a"), text("b"), events.Done(), text("c")):
             feed.tell("t1", event)
         assert list(heard.drain()) == [text("ab"), events.Done(), text("c")]
@@ -34,10 +27,10 @@ def test_unread_texts_are_one_and_keep_their_place() -> None:
 def test_no_beginning_is_lost_however_many_pieces_there_are() -> None:
     feed = live.Live()
     feed.begin("t1")
-    with feed.listening("t1", Bell()) as early:
+    with feed.listening("t1", bell()) as early:
         for number in range(3 * live.MAX_EVENTS):
             feed.tell("t1", text(f"{number} "))
-        with feed.listening("t1", Bell()) as late:
+        with feed.listening("t1", bell()) as late:
             (first,), (second,) = list(early.drain()), list(late.drain())
     assert first == second
     assert first == text("".join(f"{number} " for number in range(3 * live.MAX_EVENTS)))
@@ -46,13 +39,13 @@ def test_no_beginning_is_lost_however_many_pieces_there_are() -> None:
 def test_who_cannot_get_everything_is_told_and_gets_nothing_more() -> None:
     feed = live.Live()
     feed.begin("t1")
-    with feed.listening("t1", Bell()) as slow, feed.listening("t1", Bell()) as swift:
+    with feed.listening("t1", bell()) as slow, feed.listening("t1", bell()) as swift:
         feed.tell("t1", text("x" * live.MAX_CHARACTERS))
         assert len(list(swift.drain())) == 1
         for _ in range(2):
             feed.tell("t1", text("y"))
         assert list(swift.drain()) == [text("yy")]
-        with feed.listening("t1", Bell()) as late:
+        with feed.listening("t1", bell()) as late:
             feed.tell("t1", text("z"))
             assert list(late.drain()) == [events.Missed()]
         assert list(slow.drain()) == [events.Missed()]
@@ -62,7 +55,7 @@ def test_who_cannot_get_everything_is_told_and_gets_nothing_more() -> None:
 
 def test_many_events_of_other_kinds_are_bounded_too() -> None:
     feed = live.Live()
-    with feed.listening("t1", Bell()) as heard:
+    with feed.listening("t1", bell()) as heard:
         for _ in range(live.MAX_EVENTS + 1):
             feed.tell("t1", events.Done())
         assert list(heard.drain()) == [events.Missed()]
@@ -71,11 +64,11 @@ def test_many_events_of_other_kinds_are_bounded_too() -> None:
 def test_who_follows_is_told_of_another_attempt_and_who_comes_later_need_not() -> None:
     feed = live.Live()
     feed.begin("t1")
-    with feed.listening("t1", Bell()) as heard:
+    with feed.listening("t1", bell()) as heard:
         feed.tell("t1", text("Hel"))
         feed.tell("t1", None)
         feed.begin("t1", attempt=2)
         feed.tell("t1", text("Hello"))
         assert list(heard.drain()) == [text("Hel"), events.Restarted(), text("Hello")]
-    with feed.listening("t1", Bell()) as late:
+    with feed.listening("t1", bell()) as late:
         assert list(late.drain()) == [text("Hello")]

@@ -8,11 +8,11 @@ import msgspec
 
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Owed
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import rounds
 from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation
+from frontdesk.stores.store import Store
 
 CLAIM = timedelta(seconds=60)
 """Longer than a call may take: nobody else tries meanwhile."""

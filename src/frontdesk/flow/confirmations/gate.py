@@ -6,7 +6,6 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations.service import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.service import aliases_of
@@ -15,6 +14,7 @@ from frontdesk.model import confirmations, events, people, turns
 from frontdesk.model.confirmations import Caller, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.model.turns import Turn, TurnClaim
+from frontdesk.stores.store import Store
 
 WAIT_SECONDS = 30.0
 """How long to wait before the confirmation is looked at again; it is found as soon as it is decided."""

@@ -13,7 +13,6 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
-from frontdesk.contracts.store import Store
 from frontdesk.flow.confirmations import forms, rounds
 from frontdesk.flow.confirmations.tidying import Tidying
 from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
@@ -36,6 +35,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
 from frontdesk.model.turns import TurnClaim
+from frontdesk.stores.store import Store
 
 ID_BYTES = 8
 MOST_LISTED = 500

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from frontdesk.contracts.confirmations import Confirmations
 from frontdesk.flow.steadiness import Steadiness
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import KEY_SECONDS
+from frontdesk.stores.confirmations import Confirmations
 
 BATCH = 100
 """So much is done in one transaction, for which others wait."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Tell
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status
 from frontdesk.stores import deliveries
@@ -23,7 +24,7 @@ from frontdesk.stores.confirmations.requests import (
     read_listed,
 )
 from frontdesk.stores.rows import maybe_micros, to_micros
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 
 DOOR = "confirmations"
 CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)

@@ -4,6 +4,7 @@ import math
 from datetime import datetime, timedelta
 
 from frontdesk import errors
+from frontdesk.contracts.store import Work
 from frontdesk.model.confirmations import (
     AT_ONCE_SECONDS,
     MOST_AT_ONCE,
@@ -18,7 +19,6 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores.confirmations.asked import at
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Work
 
 
 def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:

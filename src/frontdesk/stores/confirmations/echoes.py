@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.stores import audit
 from frontdesk.stores.rows import from_micros, to_micros
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 
 WINDOW = timedelta(seconds=ECHO_SECONDS)
 

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import RETENTION, Status
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, one
 from frontdesk.stores.mail import erased_body
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work
 
 BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, Confirmation, Status, Terms
 from frontdesk.model.rules import Effect
@@ -27,7 +28,7 @@ from frontdesk.stores.confirmations.asked import (
 from frontdesk.stores.confirmations.requests import renewed
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work, first
+from frontdesk.stores.work import first
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from frontdesk.contracts.store import Row
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation, Status, Submission, Terms
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores.mail import SENSELESS
 from frontdesk.stores.rows import clean, from_micros, maybe_micros, maybe_time, to_micros
-from frontdesk.stores.work import Row
 
 log = get_logger(__name__)
 

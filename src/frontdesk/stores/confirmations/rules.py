@@ -7,12 +7,12 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.requests import read_rule, rule_row
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work
 
 
 def holding(now: datetime) -> Work[Sequence[Rule]]:

@@ -1,12 +1,13 @@
 """Confirmations, rules, and the log of both: each intention is one transaction."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Backlog, Check, Owed, Redemption, Renewing, Rules, Tell
+from frontdesk.contracts.store import Work, ring
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.confirmations import (
     MOST_LISTED_BYTES,
@@ -21,30 +22,25 @@ from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
-from frontdesk.stores.bells import Bells
 from frontdesk.stores.confirmations import (
-    callbacks,
     echoes,
     forgetting,
     grants,
-    reveals,
     rules,
     submissions,
     sweeps,
     votes,
 )
-from frontdesk.stores.confirmations.asked import NewId, at, listed
-from frontdesk.stores.confirmations.requests import read_confirmation
+from frontdesk.stores.confirmations.asked import NewId, at, entry_of, listed, locked, one
 from frontdesk.stores.rows import maybe_time, to_micros
-from frontdesk.stores.work import Engine, Work, row, rows, run
+from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
+
+OVERDUE = timedelta(minutes=2)
 
 
-class Confirmations:
-    def __init__(self, engine: Engine, bells: Bells) -> None:
-        self._engine = engine
-        self._bells = bells
-
-    async def submit(
+class Confirmations(Noun):
+    @writes
+    def submit(
         self,
         submission: Submission,
         rules: Rules,
@@ -53,22 +49,42 @@ class Confirmations:
         *,
         new_id: NewId,
         tell: Tell,
-    ) -> Submitted:
-        start = partial(submissions.submit, submission, rules, settings, now, new_id, tell)
-        submitted = await self._engine.write(start)
-        self._ring(told=not submitted.repeated)
+    ) -> Work[Submitted]:
+        """Take a request in, in one transaction and in this order: the same idempotency key of the same
+        requester (KeyReused when it was for another action); a rule that denies; the same action denied to
+        the same requester a while ago, which stays denied; the same action of the same requester in the same
+        conversation, and of the same turn, that waits already; a rule that allows; the action's rate, however
+        it is written (RateLimited); the budget of prompts (TooManyPending); else it waits. ``tell`` is asked
+        only for one that waits anew.
+
+        Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
+        joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
+        one that waits (RateLimited); of what is denied at once neither payload nor description is kept."""
+        submitted = yield from submissions.submit(submission, rules, settings, now, new_id, tell)
+        yield from _ring(told=not submitted.repeated)
         return submitted
 
     async def vote(
         self, confirmation_id: str, check: Check, vote: Vote, now: datetime, *, tell: Tell
     ) -> Confirmation:
-        after = await self._engine.write(partial(votes.cast, confirmation_id, check, vote, now, tell))
-        self._ring(told=True)
+        """Count a vote; the confirmation after it. UnknownConfirmation; AlreadyResolved, also when its time
+        is over, which is written down then; whatever ``check`` raises; DigestMismatch when the vote names
+        another action; ReasonMissing. Voting twice counts once."""
+        after = await self._vote(confirmation_id, check, vote, now, tell)
         if after.status is Status.EXPIRED:
             raise errors.AlreadyResolved(confirmation_id=confirmation_id, status=str(after.status))
         return after
 
-    async def redeem(
+    @writes
+    def _vote(
+        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell
+    ) -> Work[Confirmation]:
+        after = yield from votes.cast(confirmation_id, check, vote, now, tell)
+        yield from _ring(told=True)
+        return after
+
+    @writes
+    def redeem(
         self,
         confirmation_id: str,
         digest: str,
@@ -79,119 +95,185 @@ class Confirmations:
         tell: Tell,
         renewing: Renewing | None = None,
         claim: TurnClaim | None = None,
-    ) -> Redemption:
+    ) -> Work[Redemption]:
+        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
+
+        With the claim of the turn that asked, only while that turn goes on: it is refused when the turn was
+        told to stop, and LeaseLost when somebody else has it.
+
+        Rules count when something is submitted: one that was added since refuses neither a vote nor a grant.
+        A renewal is asked on the terms of today's rules (on the same as before when there are none to ask),
+        unless one denies it or too much is asked already.
+        """
         wish = grants.Wish(by=by, new_id=new_id, tell=tell, renewing=renewing, claim=claim)
-        redemption = await self._engine.write(partial(grants.redeem, confirmation_id, digest, now, wish))
-        self._ring(told=redemption.payload is None)
+        redemption = yield from grants.redeem(confirmation_id, digest, now, wish)
+        yield from _ring(told=redemption.payload is None)
         return redemption
 
-    async def expire(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        return await self._sweep(partial(sweeps.expire, now, limit, tell))
+    @writes
+    def expire(self, now: datetime, limit: int, *, tell: Tell) -> Work[Sequence[Confirmation]]:
+        """End what has waited for its time, or nobody knows how long since the clock was set back, and what
+        waits although its turn has ended; those that ended now."""
+        return _ringing(sweeps.expire(now, limit, tell))
 
-    async def withdraw(
+    @writes
+    def withdraw(
         self, turn_id: str, now: datetime, *, tell: Tell, lease: Lease | None = None
-    ) -> Sequence[Confirmation]:
-        return await self._sweep(partial(sweeps.withdraw, turn_id, lease, now, tell))
+    ) -> Work[Sequence[Confirmation]]:
+        """End what a turn still waits for. With the turn's lease, LeaseLost when it holds no longer."""
+        return _ringing(sweeps.withdraw(turn_id, lease, now, tell))
 
-    async def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Sequence[Confirmation]:
-        return await self._sweep(partial(sweeps.escalate, now, limit, tell))
+    @writes
+    def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Work[Sequence[Confirmation]]:
+        """Those whose time to be escalated has come since the last call; each is given once."""
+        return _ringing(sweeps.escalate(now, limit, tell))
 
-    async def _sweep(self, start: Callable[[], Work[Sequence[Confirmation]]]) -> Sequence[Confirmation]:
-        swept = await self._engine.write(start)
-        if swept:
-            self._ring(told=True)
-        return swept
-
-    async def next_due(self) -> datetime | None:
-        found = await self._engine.read(partial(row, "next_confirmation_due"))
+    @reads
+    def next_due(self) -> Work[datetime | None]:
+        """When something expires or escalates next."""
+        found = first((yield "next_confirmation_due", {}))
         return maybe_time(found[0]) if found else None
 
-    async def find(self, confirmation_id: str) -> Confirmation | None:
-        found = await self._engine.glance("confirmation", confirmation_id=confirmation_id)
-        return read_confirmation(found[0]) if found else None
+    @glances
+    def find(self, confirmation_id: str) -> Work[Confirmation | None]:
+        return one("confirmation", confirmation_id=confirmation_id)
 
-    async def status(self, confirmation_id: str) -> Status | None:
-        found = await self._engine.glance("confirmation_status", confirmation_id=confirmation_id)
+    @glances
+    def status(self, confirmation_id: str) -> Work[Status | None]:
+        """What became of it so far, without reading the rest."""
+        found = yield "confirmation_status", {"confirmation_id": confirmation_id}
         return next((status for status in Status if found and status == found[0][0]), None)
 
-    async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
-        found = await self._engine.glance("confirmation_of_turn", turn_id=turn_id, digest=digest)
-        return read_confirmation(found[0]) if found else None
+    @glances
+    def of_turn(self, turn_id: str, digest: str) -> Work[Confirmation | None]:
+        """The newest one that a turn asked for this action."""
+        return one("confirmation_of_turn", turn_id=turn_id, digest=digest)
 
-    async def list(self, limit: int, status: Status | None = None) -> Sequence[Confirmation]:
+    @reads
+    def list(self, limit: int, status: Status | None = None) -> Work[Sequence[Confirmation]]:
+        """Newest first; long payloads are left out."""
         values = {"limit": limit, "most_bytes": MOST_LISTED_BYTES}
         if status is None:
-            return await self._engine.read(partial(listed, "list_confirmations", **values))
-        return await self._engine.read(
-            partial(listed, "list_confirmations_with", status=str(status), **values)
-        )
+            return listed("list_confirmations", **values)
+        return listed("list_confirmations_with", status=str(status), **values)
 
-    async def count_pending(self, now: datetime) -> int:
-        found = await self._engine.read(partial(rows, "count_waiting", **at(now)))
-        return int(found[0][0])
+    @reads
+    def count_pending(self, now: datetime) -> Work[int]:
+        """How many wait; not those whose time is over."""
+        ((number,),) = yield "count_waiting", at(now)
+        return int(number)
 
-    async def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Confirmation:
-        revealed = await self._engine.write(partial(reveals.reveal, confirmation_id, check, by, now))
-        self._ring()
-        return revealed
+    @writes
+    def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Work[Confirmation]:
+        """The confirmation, for somebody who sees what is masked; the audit log says so, unless there is
+        nothing to see any more. UnknownConfirmation; whatever ``check`` raises."""
+        asked = yield from locked(confirmation_id)
+        check(asked)
+        if asked.payload is not None:
+            yield from audit.append(entry_of(AuditKind.REVEALED, asked, by, now))
+        yield from _ring()
+        return asked
 
-    async def erase(self, confirmation_id: str, by: str, now: datetime) -> bool:
-        erased = await self._engine.write(partial(forgetting.erase, confirmation_id, by, now))
-        self._ring()
+    @writes
+    def erase(self, confirmation_id: str, by: str, now: datetime) -> Work[bool]:
+        """Forget the payload and description of one that was resolved, the reasons that people gave, and the
+        texts of the messages that told of it; the audit log stays whole."""
+        erased = yield from forgetting.erase(confirmation_id, by, now)
+        yield from _ring()
         return erased
 
-    async def prune(self, before: datetime, now: datetime, limit: int) -> int:
-        return await self._engine.write(partial(forgetting.prune, before, now, limit))
+    @writes
+    def prune(self, before: datetime, now: datetime, limit: int) -> Work[int]:
+        """Forget what was decided before then, oldest first, and everything that belongs to it; how many
+        there were. The audit log stays whole, and says so."""
+        return forgetting.prune(before, now, limit)
 
-    async def close_echoes(self, now: datetime, limit: int) -> int:
-        return await self._engine.write(partial(echoes.close, now, limit))
+    @writes
+    def close_echoes(self, now: datetime, limit: int) -> Work[int]:
+        """Write into the log how often something happened again that was left out of it; how many there
+        were. Requests that join another one, and refusals to redeem, are in it once in a minute each."""
+        return echoes.close(now, limit)
 
-    async def prune_keys(self, before: datetime, limit: int) -> int:
-        values = {"before": to_micros(before), "limit": limit}
-        return len(await self._engine.write(partial(rows, "prune_confirmation_keys", **values), lazy=True))
+    @writes_lazily
+    def prune_keys(self, before: datetime, limit: int) -> Work[int]:
+        """Forget idempotency keys that were used before then; how many there were."""
+        return len((yield "prune_confirmation_keys", {"before": to_micros(before), "limit": limit}))
 
-    async def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Sequence[Owed]:
-        start = partial(callbacks.claim, now, until, limit)
-        return await self._engine.write(start, lazy=True)
+    @writes_lazily
+    def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Work[Sequence[Owed]]:
+        """What programs are to be told now. What is not dropped by then is claimed again."""
+        values = {"now": to_micros(now), "until": to_micros(until), "limit": limit}
+        owed = []
+        for confirmation_id, url, attempts in (yield "claim_callbacks", values):
+            asked = yield from one("confirmation", confirmation_id=confirmation_id)
+            if asked:
+                owed.append(Owed(confirmation=asked, url=url, attempts=attempts))
+            else:  # its row makes no sense
+                yield "drop_callback", {"confirmation_id": confirmation_id, "url": url}
+        return owed
 
-    async def retry_callback(self, owed: Owed, due_at: datetime) -> None:
-        values = {"confirmation_id": owed.confirmation.id, "url": owed.url, "due_at": to_micros(due_at)}
-        await self._engine.write(partial(run, "move_callback", **values), lazy=True)
-
-    async def hasten_callbacks(self, now: datetime, latest: datetime) -> None:
-        values = {"now": to_micros(now), "latest": to_micros(latest)}
-        await self._engine.write(partial(run, "hasten_callbacks", **values), lazy=True)
-
-    async def drop_callback(self, owed: Owed) -> None:
+    @writes_lazily
+    def retry_callback(self, owed: Owed, due_at: datetime) -> Work[None]:
+        """It was not heard: claim it again at that time."""
         values = {"confirmation_id": owed.confirmation.id, "url": owed.url}
-        await self._engine.write(partial(run, "drop_callback", **values))
+        yield "move_callback", {**values, "due_at": to_micros(due_at)}
 
-    async def backlog(self, now: datetime) -> Backlog:
-        return await self._engine.read(partial(callbacks.count, now))
+    @writes_lazily
+    def hasten_callbacks(self, now: datetime, latest: datetime) -> Work[None]:
+        """Who was to be told later than that is to be told now."""
+        yield "hasten_callbacks", {"now": to_micros(now), "latest": to_micros(latest)}
 
-    async def next_callback(self) -> datetime | None:
-        found = await self._engine.read(partial(row, "next_callback_due"))
+    @writes
+    def drop_callback(self, owed: Owed) -> Work[None]:
+        """It was heard, or given up."""
+        yield "drop_callback", {"confirmation_id": owed.confirmation.id, "url": owed.url}
+
+    @reads
+    def backlog(self, now: datetime) -> Work[Backlog]:
+        """How many programs are still to be told."""
+        ((owed, overdue),) = yield "count_callbacks", {"before": to_micros(now - OVERDUE)}
+        return Backlog(owed=owed, overdue=overdue)
+
+    @reads
+    def next_callback(self) -> Work[datetime | None]:
+        found = first((yield "next_callback_due", {}))
         return maybe_time(found[0]) if found else None
 
-    async def add_rule(self, rule: Rule, now: datetime) -> None:
-        await self._engine.write(partial(rules.add, rule, now))
-        self._ring()
+    @writes
+    def add_rule(self, rule: Rule, now: datetime) -> Work[None]:
+        yield from rules.add(rule, now)
+        yield from _ring()
 
-    async def revoke_rule(self, rule_id: str, by: str, now: datetime) -> bool:
-        revoked = await self._engine.write(partial(rules.revoke, rule_id, by, now))
-        self._ring()
+    @writes
+    def revoke_rule(self, rule_id: str, by: str, now: datetime) -> Work[bool]:
+        revoked = yield from rules.revoke(rule_id, by, now)
+        yield from _ring()
         return revoked
 
-    async def rules(self, now: datetime) -> Sequence[Rule]:
-        return await self._engine.read(partial(rules.holding, now))
+    @reads
+    def rules(self, now: datetime) -> Work[Sequence[Rule]]:
+        """The rules that hold, oldest first."""
+        return rules.holding(now)
 
-    async def audit_rows(self, after: int, limit: int) -> Sequence[AuditRow]:
-        return await audit.read(self._engine, "audit_rows", after=after, limit=limit)
+    @reads
+    def audit_rows(self, after: int, limit: int) -> Work[Sequence[AuditRow]]:
+        """The rows of the audit log, in order."""
+        return audit.read("audit_rows", after=after, limit=limit)
 
-    async def audit_newest(self, limit: int) -> Sequence[AuditRow]:
-        return await audit.read(self._engine, "audit_newest", limit=limit)
+    @reads
+    def audit_newest(self, limit: int) -> Work[Sequence[AuditRow]]:
+        """Newest first."""
+        return audit.read("audit_newest", limit=limit)
 
-    def _ring(self, told: bool = False) -> None:
-        self._bells.ring(Topic.CONFIRMATIONS)
-        if told:
-            self._bells.ring(Topic.DELIVERIES)
+
+def _ring(told: bool = False) -> Work[None]:
+    yield ring(Topic.CONFIRMATIONS)
+    if told:
+        yield ring(Topic.DELIVERIES)
+
+
+def _ringing(sweep: Work[Sequence[Confirmation]]) -> Work[Sequence[Confirmation]]:
+    swept = yield from sweep
+    if swept:
+        yield from _ring(told=True)
+    return swept

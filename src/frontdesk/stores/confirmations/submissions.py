@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Rules, Tell
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import (
     MUTE_SECONDS,
@@ -30,7 +31,6 @@ from frontdesk.stores.confirmations.requests import (
     write_callbacks,
 )
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Work
 
 MUTE = timedelta(seconds=MUTE_SECONDS)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from frontdesk.contracts.confirmations import Tell
+from frontdesk.contracts.store import Row, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
@@ -12,7 +13,6 @@ from frontdesk.stores.confirmations.asked import at, tell_of
 from frontdesk.stores.confirmations.requests import DIGEST, ID, read_confirmation
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import to_micros
-from frontdesk.stores.work import Row, Work
 
 ESCALATION = "system:escalation"
 

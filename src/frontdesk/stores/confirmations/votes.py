@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Check, Tell
+from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import TIMEOUT, Confirmation, Status, Vote
 from frontdesk.stores import audit
 from frontdesk.stores.confirmations.asked import entry_of, locked, same_digest, tell_of
 from frontdesk.stores.confirmations.requests import hash_text, write_approvals
 from frontdesk.stores.rows import clean, maybe_micros, to_micros
-from frontdesk.stores.work import Work
 
 
 def cast(confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell) -> Work[Confirmation]:

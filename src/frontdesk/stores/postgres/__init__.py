@@ -1,13 +1,12 @@
 """The store for many nodes: a schema in a PostgreSQL database."""
 
-from frontdesk.stores.bells import Bells
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.presence import PostgresPresence
-from frontdesk.stores.store import SqlStore
+from frontdesk.stores.store import Store
 
 
-async def open_store(url: str, *, upgrade: bool = True) -> SqlStore:
+async def open_store(url: str, *, upgrade: bool = True) -> Store:
     """Open ``postgresql://user@host/database``, creating the schema when there is none. Without ``upgrade`` a
     schema of an older version is refused as it is.
 
@@ -15,6 +14,5 @@ async def open_store(url: str, *, upgrade: bool = True) -> SqlStore:
     is PostgreSQL's own.
     """
     address = parse_url(url)
-    engine, bells = await PostgresEngine.open(address, upgrade=upgrade), Bells()
-    presence = PostgresPresence(address, engine, bells)
-    return SqlStore(engine, bells, presence, upgraded=engine.upgraded)
+    engine = await PostgresEngine.open(address, upgrade=upgrade)
+    return Store(engine, PostgresPresence(address, engine), upgraded=engine.upgraded)

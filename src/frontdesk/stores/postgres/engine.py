@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from frontdesk import errors
-from frontdesk.contracts.store import Upgrade
+from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import Upgrade, Work
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Links
@@ -15,7 +16,7 @@ from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
 from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
 from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.work import Row, Work, probe, rows
+from frontdesk.stores.work import probe
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class PostgresEngine:
     """Runs work for many nodes at once. What a write has returned is committed, and was run once."""
 
     def __init__(self, address: Address, queries: dict[str, Query], upgraded: Upgrade | None = None) -> None:
+        self.bells = Bells()
         self.upgraded = upgraded
         self._links = Links(address, queries)
         self._desk = Desk(queries, address.name)
@@ -67,8 +69,8 @@ class PostgresEngine:
     def glanced_rows(self) -> int:
         return 0
 
-    async def glance(self, name: str, **values: Any) -> list[Row]:
-        return await self.read(partial(rows, name, **values))
+    async def glance(self, start: Callable[[], Work[T]]) -> T:
+        return await self.read(start)
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         with self._at_work():
@@ -93,6 +95,8 @@ class PostgresEngine:
             failure = await writing.commit(lazy)
         if failure is not None and not await self._took_place(writing):
             raise failure
+        for topic, far in writing.rings:
+            self.bells.ring(topic, far=far)
         return value
 
     async def _took_place(self, writing: Writing) -> bool:

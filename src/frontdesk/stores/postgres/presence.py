@@ -8,16 +8,17 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
-from frontdesk.stores.bells import Bells
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import Link, connect, disconnect
-from frontdesk.stores.work import row, run
 
 CARRY_SECONDS = 0.01
 RECONNECT_SECONDS = 0.2
@@ -26,11 +27,15 @@ GRACE_SECONDS = 1.5
 log = get_logger(__name__)
 
 
+def _ask(query: str, **values: Any) -> Work[list[Row]]:
+    return (yield query, values)
+
+
 class PostgresPresence:
-    def __init__(self, address: Address, engine: PostgresEngine, bells: Bells) -> None:
+    def __init__(self, address: Address, engine: PostgresEngine) -> None:
         self._address = address
         self._engine = engine
-        self._bells = bells
+        self._bells = engine.bells
         self._channel = f"frontdesk_{address.schema}"
         self._number: int | None = None
         self._link: Link | None = None
@@ -40,7 +45,7 @@ class PostgresPresence:
         self._missed: dict[int, float] = {}
         self._rung: set[Topic] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        bells.carry = self._carry
+        self._bells.carry = self._carry
 
     async def appear(self, number: int) -> None:
         self._number = number
@@ -49,10 +54,10 @@ class PostgresPresence:
 
     async def is_gone(self, number: int) -> bool:
         """Whether nobody holds the node's lock, now and since a moment ago."""
-        found = await self._engine.write(
-            lambda: row("node_is_gone", scope=self._channel, number=number), lazy=True
+        ((unlocked,),) = await self._engine.write(
+            partial(_ask, "node_is_gone", scope=self._channel, number=number), lazy=True
         )
-        if not found or not found[0]:
+        if not unlocked:
             self._missed.pop(number, None)
             return False
         since = self._missed.setdefault(number, time.monotonic())
@@ -133,7 +138,7 @@ class PostgresPresence:
         self._rung.clear()
         with suppress(errors.StoreError):  # the others look by themselves, a little later
             await self._engine.write(
-                lambda: run("ring_others", channel=self._channel, payload=payload), lazy=True
+                partial(_ask, "ring_others", channel=self._channel, payload=payload), lazy=True
             )
 
     def _start(self, job: Coroutine[None, None, None]) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 import asyncpg
 
 from frontdesk import errors
-from frontdesk.contracts.store import Upgrade
+from frontdesk.contracts.store import Row, Statement, Upgrade
 from frontdesk.logs import get_logger
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.faults import translated
@@ -13,7 +13,6 @@ from frontdesk.stores.postgres.links import Link, connect, disconnect
 from frontdesk.stores.postgres.transactions import adapt, drive
 from frontdesk.stores.sql import Query, load_migrations
 from frontdesk.stores.upgrades import load_step_queries, steps_after
-from frontdesk.stores.work import Row, Statement
 
 APPLICATION = "frontdesk"
 OLDEST_SERVER = 13

@@ -9,10 +9,10 @@ from typing import TypeVar
 import asyncpg
 
 from frontdesk import errors
+from frontdesk.contracts.store import RING, Ring, Row, Statement, Work
 from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Lent, cut, life_of
 from frontdesk.stores.sql import Query
-from frontdesk.stores.work import DURABLE, Row, Statement, Work
 
 T = TypeVar("T")
 
@@ -96,7 +96,8 @@ class Writing:
     def __init__(self, desk: Desk, link: Lent) -> None:
         self._desk = desk
         self._link = link
-        self._durable = False
+        self.rings: set[Ring] = set()
+        """To be rung once it is committed."""
         self.life = life_of(link)
         self.xid: int | None = None
 
@@ -109,15 +110,16 @@ class Writing:
         if self.xid is None:
             self.xid = await self._desk.assigned(self._link)
         try:
-            await self._desk.execute(self._link, COMMIT_LAZILY if lazy and not self._durable else COMMIT)
+            await self._desk.execute(self._link, COMMIT_LAZILY if lazy else COMMIT)
         except errors.StoreError as error:
             cut(self._link)
             return error
         return None
 
     async def _answer(self, statement: Statement) -> list[Row]:
-        if statement is DURABLE:
-            self._durable = True
+        name, values = statement
+        if name == RING:
+            self.rings.add(values["bell"])
             return []
         rows, xid = await self._desk.ask(self._link, statement)
         self.xid = self.xid or xid

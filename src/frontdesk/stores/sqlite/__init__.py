@@ -6,14 +6,14 @@ from contextlib import suppress
 from frontdesk import errors
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Place, parse_url
-from frontdesk.stores.store import SqlStore
+from frontdesk.stores.store import Store
 
 
-async def open_store(url: str, *, upgrade: bool = True) -> SqlStore:
+async def open_store(url: str, *, upgrade: bool = True) -> Store:
     """Open ``sqlite:///path/state.db``, creating the file when there is none. Without ``upgrade`` a database
     of an older version is refused as it is."""
     engine = await _open_engine(parse_url(url), upgrade)
-    return SqlStore(engine, upgraded=engine.upgraded)
+    return Store(engine, upgraded=engine.upgraded)
 
 
 async def _open_engine(place: Place, upgrade: bool) -> SqliteEngine:

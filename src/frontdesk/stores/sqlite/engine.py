@@ -3,20 +3,21 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, TypeVar, cast
 
+from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite import inspection, wal
 from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import translated
 from frontdesk.stores.sqlite.files import Ownership, Place, check_log, create, identify, prepare
 from frontdesk.stores.sqlite.glances import Glances
-from frontdesk.stores.sqlite.lanes import Lane
 from frontdesk.stores.sqlite.posts import Posts
 from frontdesk.stores.sqlite.readers import Readers
+from frontdesk.stores.sqlite.threads import WorkThreads
 from frontdesk.stores.sqlite.writer import Writer, open_writer
-from frontdesk.stores.work import Row, Work, probe, rows
+from frontdesk.stores.work import probe
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class SqliteEngine:
     """Owns the file. Every write waits for the commit that holds it; concurrent writes share one."""
 
     def __init__(self, place: Place, *, upgrade: bool = True) -> None:
+        self.bells = Bells()
         self._place = place
         self._condition = Condition(place.name)
         prepare(place)
@@ -43,11 +45,12 @@ class SqliteEngine:
             self._glances = Glances(place, queries, self._condition) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
-            readers = Readers(place, queries, READERS, self._condition) if place.path else None
+            readers = Readers(place, queries, READERS, self._condition, self.bells) if place.path else None
             opened.pop_all()
         self._file = identify(place.path) if place.path else None
-        self._writer = Lane("writer", Writer(self._db, queries, place, self._condition).serve, threads=1)
-        self._readers = Lane("reader", readers.serve, threads=READERS) if readers else None
+        writer = Writer(self._db, queries, place, self._condition, self.bells)
+        self._writer = WorkThreads("writer", writer.serve, threads=1)
+        self._readers = WorkThreads("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
 
     def write(
@@ -58,8 +61,8 @@ class SqliteEngine:
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         await self._posts.stored()
-        lane = self._readers or self._writer
-        return cast("T", await lane.run(start, lazy=True))
+        threads = self._readers or self._writer
+        return cast("T", await threads.run(start, lazy=True))
 
     async def check(self) -> None:
         if self._condition.damage:
@@ -90,12 +93,12 @@ class SqliteEngine:
     def glanced_rows(self) -> int:
         return GLANCED_ROWS if self._glances else 0
 
-    async def glance(self, name: str, **values: Any) -> list[Row]:
+    async def glance(self, start: Callable[[], Work[T]]) -> T:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
         many times as long. A disk that was slow is left to the readers for a while."""
         if self._glances is None or not self._glances.acquire():
-            return await self.read(partial(rows, name, **values))
-        return self._glances.look_up(name, values)
+            return await self.read(start)
+        return self._glances.run(start())
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
         self._posts.add(mark, start)

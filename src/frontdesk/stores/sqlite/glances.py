@@ -3,15 +3,18 @@
 import math
 import threading
 import time
-from typing import Any
+from typing import TypeVar
 
 import apsw
 
+from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import translated
 from frontdesk.stores.sqlite.files import Place
-from frontdesk.stores.work import Row
+from frontdesk.stores.sqlite.threads import drive
+
+T = TypeVar("T")
 
 SLOW_SECONDS = 0.05
 AVOIDED_SECONDS = 5.0
@@ -29,17 +32,17 @@ class Glances:
         with translated(place.name):
             self._db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
             self._db.pragma("cache_size", -CACHE_KIB)
+            self._cursor = self._db.cursor()
 
     def acquire(self) -> bool:
         """Whether a look-up may be run now."""
         return time.monotonic() >= self._avoided_until and self._busy.acquire(blocking=False)
 
-    def look_up(self, name: str, values: dict[str, Any]) -> list[Row]:
+    def run(self, work: Work[T]) -> T:
         """Do what ``acquire`` has allowed."""
-        query = self._queries[name]
         began = time.monotonic()
         try:
-            found = self._db.execute(query.sql, query.arguments(values)).fetchall()
+            found: T = drive(self._cursor, self._queries, work)
         except apsw.Error as error:
             raise self._condition.note(error, writing=False) from error
         finally:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from frontdesk import errors
+from frontdesk.contracts.store import Work
 from frontdesk.logs import get_logger
-from frontdesk.stores.sqlite.lanes import Lane
-from frontdesk.stores.work import Work
+from frontdesk.stores.sqlite.threads import WorkThreads
 
 log = get_logger(__name__)
 
@@ -19,7 +19,7 @@ KEPT_POSTS = 256
 class Posts:
     """Posted work, the latest for each mark. A turn's first write usually makes its post needless."""
 
-    def __init__(self, writer: Lane) -> None:
+    def __init__(self, writer: WorkThreads) -> None:
         self._writer = writer
         self._kept: dict[str, Callable[[], Work[Any]]] = {}
         self._under_way: set[asyncio.Future[Any]] = set()

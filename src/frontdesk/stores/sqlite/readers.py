@@ -5,12 +5,13 @@ from queue import SimpleQueue
 
 import apsw
 
+from frontdesk.contracts.bells import Bells
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import translated
 from frontdesk.stores.sqlite.files import Place
-from frontdesk.stores.sqlite.lanes import Job, answer, drive
+from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
 
 BUSY_MILLISECONDS = 5_000
 CACHE_KIB = 8 * 1024
@@ -19,8 +20,11 @@ CACHE_KIB = 8 * 1024
 class Readers:
     """Runs each job in a snapshot of its own; every thread has a connection."""
 
-    def __init__(self, place: Place, queries: dict[str, Query], threads: int, condition: Condition) -> None:
+    def __init__(
+        self, place: Place, queries: dict[str, Query], threads: int, condition: Condition, bells: Bells
+    ) -> None:
         self._condition = condition
+        self._bells = bells
         self._queries = queries
         self._idle: list[apsw.Connection] = []
         with ExitStack() as opened:
@@ -29,15 +33,15 @@ class Readers:
                 opened.callback(self._idle[-1].close, True)
             opened.pop_all()
 
-    def serve(self, jobs: "SimpleQueue[Job | None]") -> None:
+    def serve(self, jobs: "SimpleQueue[QueuedWork | None]") -> None:
         db = self._idle.pop()
         while (job := jobs.get()) is not None:
             if not job.future.cancelled():
                 self._run(db, job)
-                answer([job])
+                answer([job], self._bells)
         db.close(True)
 
-    def _run(self, db: apsw.Connection, job: Job) -> None:
+    def _run(self, db: apsw.Connection, job: QueuedWork) -> None:
         cursor = db.cursor()
         try:
             cursor.execute("BEGIN")

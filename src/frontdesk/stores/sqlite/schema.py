@@ -8,7 +8,7 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.sql import load_migrations
 from frontdesk.stores.sqlite import copies
 from frontdesk.stores.sqlite.files import Place
-from frontdesk.stores.sqlite.lanes import drive
+from frontdesk.stores.sqlite.threads import drive
 from frontdesk.stores.upgrades import load_step_queries, steps_after
 
 APPLICATION_ID = 0x66726473

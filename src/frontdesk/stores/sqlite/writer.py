@@ -10,7 +10,8 @@ from typing import Any
 import apsw
 
 from frontdesk import errors
-from frontdesk.contracts.store import Upgrade
+from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import Mergeable, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
@@ -18,8 +19,7 @@ from frontdesk.stores.sqlite.clock import add_clock
 from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, FileCut, FileGone, is_failed_sync, translated
 from frontdesk.stores.sqlite.files import Place, identify
-from frontdesk.stores.sqlite.lanes import Job, NotLazy, answer, drive
-from frontdesk.stores.work import Mergeable, Work
+from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
 
 log = get_logger(__name__)
 
@@ -73,9 +73,15 @@ class Writer:
     """Runs jobs one after the other and commits them in groups."""
 
     def __init__(
-        self, db: apsw.Connection, queries: dict[str, Query], place: Place, condition: Condition
+        self,
+        db: apsw.Connection,
+        queries: dict[str, Query],
+        place: Place,
+        condition: Condition,
+        bells: Bells,
     ) -> None:
         self._db = db
+        self._bells = bells
         self._condition = condition
         self._cursor = db.cursor()
         self._queries = queries
@@ -87,59 +93,57 @@ class Writer:
         self._log_pages = 0
         db.set_wal_hook(self._measure_log)
 
-    def serve(self, jobs: "SimpleQueue[Job | None]") -> None:
+    def serve(self, jobs: "SimpleQueue[QueuedWork | None]") -> None:
         going = True
         while going:
             group, going = _take(jobs)
-            while group:
-                again = self._try_to_commit(group)
-                answer(job for job in group if job not in again)
-                group = again
+            if group:
+                self._try_to_commit(group)
+                answer(group, self._bells)
             if self._log_pages >= CHECKPOINT_PAGES and not self._condition.damage:
                 self._checkpoint()
 
-    def _try_to_commit(self, group: list[Job]) -> list[Job]:
+    def _try_to_commit(self, group: list[QueuedWork]) -> None:
         """Whatever happens, everybody gets an answer, and the thread goes on."""
         try:
-            return self._commit(group)
+            self._commit(group)
         except Exception as error:
             log.exception("writer_failed", path=self._name)
             self._roll_back()
             for job in group:
                 job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
-            return []
 
-    def _commit(self, group: list[Job]) -> list[Job]:
-        """Run a group and commit it. Jobs that must be run again, durably, are given back."""
+    def _commit(self, group: list[QueuedWork]) -> None:
         try:
             self._begin(group)
         except apsw.Error as error:
             self._roll_back()
-            return self._fail(group, error)
+            self._fail(group, error)
+            return
         try:
-            return self._run_group(group)
+            self._run_group(group)
         except apsw.Error as error:
             self._sync_failed |= is_failed_sync(error)
             self._roll_back()
             if len(group) == 1 or isinstance(error, FileGone | FileCut):  # those were committed, somewhere
-                return self._fail(group, error)
-        return [job for single in group for job in self._commit([single])]
+                self._fail(group, error)
+                return
+            for single in group:
+                self._commit([single])
 
-    def _begin(self, group: list[Job]) -> None:
+    def _begin(self, group: list[QueuedWork]) -> None:
         self._choose_sync(durable=any(not job.lazy for job in group))
         self._cursor.execute("BEGIN IMMEDIATE")
         if self._sync_failed:
             wal.write_again(self._place)
             self._sync_failed = False
 
-    def _run_group(self, group: list[Job]) -> list[Job]:
-        if len(group) > 1 and self._run_together(group):
-            self._finish()
-            return []
-        again = [job for job in group if not self._run(job, alone=len(group) == 1)]
+    def _run_group(self, group: list[QueuedWork]) -> None:
+        if len(group) == 1 or not self._run_together(group):
+            for job in group:
+                self._run(job, alone=len(group) == 1)
         if self._db.in_transaction:
             self._finish()
-        return again
 
     def _finish(self) -> None:
         self._cursor.execute("COMMIT")
@@ -158,7 +162,7 @@ class Writer:
             raise FileCut("it was cut off")
         self._file = found
 
-    def _run_together(self, group: list[Job]) -> bool:
+    def _run_together(self, group: list[QueuedWork]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
         try:
             for together, jobs in groupby(group, key=_kind_of):
@@ -170,27 +174,26 @@ class Writer:
             return False
         return True
 
-    def _run_alike(self, together: Together | None, jobs: list[Job]) -> None:
+    def _run_alike(self, together: Together | None, jobs: list[QueuedWork]) -> None:
         if together is None:
             for job in jobs:
                 job.error = None
-                job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
+                job.result = drive(self._cursor, self._queries, job.start(), job.rings)
             return
         for job in self._run_merged(together, jobs) if len(jobs) > 1 else jobs:
             self._run(job, alone=False)
 
-    def _run_merged(self, together: Together, jobs: list[Job]) -> list[Job]:
+    def _run_merged(self, together: Together, jobs: list[QueuedWork]) -> list[QueuedWork]:
         """Run jobs of one kind in one go; those that have to be run alone are given back."""
         work = together([job.start.item for job in jobs if isinstance(job.start, Mergeable)])
-        for job, result in zip(jobs, drive(self._cursor, self._queries, work), strict=True):
+        for job, result in zip(jobs, drive(self._cursor, self._queries, work, jobs[0].rings), strict=True):
             job.result = result
         return [job for job in jobs if job.result is None]
 
-    def _fail(self, group: list[Job], error: apsw.Error) -> list[Job]:
+    def _fail(self, group: list[QueuedWork], error: apsw.Error) -> None:
         met = self._meet(error)
         for job in group:
             job.error = met
-        return []
 
     def _meet(self, error: apsw.Error) -> errors.StoreError:
         """What was damaged is left as it is: what can be saved of it is in the log, too."""
@@ -205,17 +208,13 @@ class Writer:
             self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
 
-    def _run(self, job: Job, alone: bool) -> bool:
-        """Run one job in a savepoint; False when it must be run again, durably."""
+    def _run(self, job: QueuedWork, alone: bool) -> None:
+        """Run one job, in a savepoint unless it is the only one."""
         job.result = job.error = None
         if not alone:
             self._cursor.execute("SAVEPOINT job")
         try:
-            job.result = drive(self._cursor, self._queries, job.start(), lazy=not self._durable)
-        except NotLazy:
-            job.lazy = False
-            self._undo(alone)
-            return False
+            job.result = drive(self._cursor, self._queries, job.start(), job.rings)
         except LOSES_THE_GROUP:
             raise
         except apsw.Error as error:
@@ -227,7 +226,6 @@ class Writer:
         else:
             if not alone:
                 self._cursor.execute("RELEASE job")
-        return True
 
     def _undo(self, alone: bool) -> None:
         if alone:
@@ -254,13 +252,13 @@ class Writer:
             log.warning("checkpoint_failed", path=self._name, error=str(error))
 
 
-def _kind_of(job: Job) -> Together | None:
+def _kind_of(job: QueuedWork) -> Together | None:
     return job.start.together if isinstance(job.start, Mergeable) else None
 
 
-def _take(jobs: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:
+def _take(jobs: "SimpleQueue[QueuedWork | None]") -> tuple[list[QueuedWork], bool]:
     """Wait for a job and take those that wait with it; False when the lane closes after them."""
-    group: list[Job] = []
+    group: list[QueuedWork] = []
     job = jobs.get()
     while job is not None:
         if not job.future.cancelled():

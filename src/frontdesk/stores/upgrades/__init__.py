@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
+from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.upgrades import marks, titles
-from frontdesk.stores.work import Work
 
 Step = Callable[[], Work[None]]
 

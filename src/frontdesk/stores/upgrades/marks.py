@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model import keys
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
-from frontdesk.stores.work import Row, Work, first
+from frontdesk.stores.work import first
 
 log = get_logger(__name__)
 

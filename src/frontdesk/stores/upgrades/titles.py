@@ -1,7 +1,7 @@
 """Titles are found by what makes two of them the same now."""
 
+from frontdesk.contracts.store import Work
 from frontdesk.model.titles import title_key
-from frontdesk.stores.work import Work
 
 BATCH_ROWS = 2_000
 

@@ -1,4 +1,4 @@
-"""Lanes: threads that run work for coroutines."""
+"""WorkThreads that run work for coroutines."""
 
 import asyncio
 import threading
@@ -10,17 +10,18 @@ from typing import Any
 import apsw
 
 from frontdesk import errors
+from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import RING, Ring, Work
 from frontdesk.stores.sql import Query
-from frontdesk.stores.work import DURABLE, Statement, Work
 
 MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
 
 
-class Job:
+class QueuedWork:
     """Work that a coroutine waits for."""
 
-    __slots__ = ("error", "future", "lazy", "loop", "result", "start")
+    __slots__ = ("error", "future", "lazy", "loop", "result", "rings", "start")
 
     def __init__(self, start: Callable[[], Work[Any]], lazy: bool) -> None:
         self.start = start
@@ -29,6 +30,8 @@ class Job:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self.rings: set[Ring] = set()
+        """To be rung once it is committed."""
 
     def settle(self) -> None:
         if self.future.cancelled():
@@ -39,57 +42,62 @@ class Job:
             self.future.set_result(self.result)
 
 
-class NotLazy(Exception):
-    """Lazy work turned out to need a durable commit."""
-
-
-def answer(jobs: Iterable[Job]) -> None:
+def answer(jobs: Iterable[QueuedWork], bells: Bells) -> None:
     """Wake the coroutines that wait for these jobs; one call into each event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[QueuedWork]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
     for loop, group in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, group)
+            loop.call_soon_threadsafe(_settle, group, bells)
 
 
-def _settle(jobs: list[Job]) -> None:
+def _settle(jobs: list[QueuedWork], bells: Bells) -> None:
+    """Each bell is rung once for all of them; for what was not committed none is."""
+    rings: set[Ring] = set()
     for job in jobs:
         job.settle()
+        if job.error is None:
+            rings |= job.rings
+    for topic, far in rings:
+        bells.ring(topic, far=far)
 
 
-def drive(cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], lazy: bool = False) -> Any:
-    """Run work to its end, without waiting."""
+def drive(
+    cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], rings: set[Ring] | None = None
+) -> Any:
+    """Run work to its end, without waiting. What it rings is noted."""
     execute = cursor.execute
+    rings = set() if rings is None else rings
     try:
-        statement: Statement = next(work)
+        name, values = next(work)
         while True:
-            if statement is DURABLE:
-                if lazy:
-                    raise NotLazy
-                statement = work.send([])
+            if name == RING:
+                rings.add(values["bell"])
+                name, values = work.send([])
                 continue
-            name, values = statement
             query = queries[name]
-            statement = work.send(execute(query.sql, query.arguments(values)).fetchall())
+            name, values = work.send(execute(query.sql, query.arguments(values)).fetchall())
     except StopIteration as finished:
         return finished.value
     finally:
         work.close()
 
 
-class Lane:
+class WorkThreads:
     """A queue of jobs and the threads that serve it."""
 
-    def __init__(self, name: str, serve: Callable[["SimpleQueue[Job | None]"], None], threads: int) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+    def __init__(
+        self, name: str, serve: Callable[["SimpleQueue[QueuedWork | None]"], None], threads: int
+    ) -> None:
+        self._jobs: SimpleQueue[QueuedWork | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=serve, args=(self._jobs,), name=f"frontdesk-{name}-{number}", daemon=True)
             for number in range(threads)
         ]
         self._running = 0
         self._closed = False
-        self._waiting: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        self._waiting: dict[asyncio.AbstractEventLoop, list[QueuedWork]] = {}
         self._door = threading.Lock()
         for thread in self._threads:
             thread.start()
@@ -114,7 +122,7 @@ class Lane:
         self, start: Callable[[], Work[Any]], lazy: bool = False, at_once: bool = True
     ) -> "asyncio.Future[Any]":
         """Queue a job; its future tells when it is done."""
-        job = Job(start, lazy)
+        job = QueuedWork(start, lazy)
         with self._door:
             if self._closed:
                 raise errors.StoreClosed()
@@ -124,7 +132,7 @@ class Lane:
                 self._gather(job)
         return job.future
 
-    def _gather(self, job: Job) -> None:
+    def _gather(self, job: QueuedWork) -> None:
         waiting = self._waiting.setdefault(job.loop, [])
         waiting.append(job)
         if len(waiting) == 1:
@@ -136,7 +144,7 @@ class Lane:
         with self._door:
             self._put_all(self._waiting.pop(loop, ()))
 
-    def _put_all(self, jobs: Iterable[Job]) -> None:
+    def _put_all(self, jobs: Iterable[QueuedWork]) -> None:
         for job in jobs:
             self._jobs.put(job)
 

@@ -1,0 +1,180 @@
+"""Attempts: what becomes of a turn inside a transaction, from the moment it is taken until it ends."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Row, TellTurn, Work, ring
+from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.feed import FeedKind
+from frontdesk.model.messages import Message
+from frontdesk.model.sessions import Session
+from frontdesk.model.turns import (
+    HELD_BACK,
+    MAX_ATTEMPTS,
+    Begun,
+    Blame,
+    Ending,
+    Turn,
+    TurnClaim,
+    TurnState,
+    judge,
+)
+from frontdesk.stores import deliveries, transcripts
+from frontdesk.stores.feed import tell, tell_turn
+from frontdesk.stores.lanes import hold
+from frontdesk.stores.mail import UNREADABLE_ROW, read_turn
+from frontdesk.stores.rows import changed_row, clean, read_session, to_micros
+from frontdesk.stores.work import first
+
+INTERRUPTED_REASON = "restart_interrupted"
+
+log = get_logger(__name__)
+
+
+def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | None]:
+    """The first turn of a lane; those that were begun too often are set aside on the way."""
+    while found := (first((yield "claim_first", {"lane": lane, "now": to_micros(now)}))):
+        turn = read_turn(found)
+        if turn is None:
+            yield from _set_aside_unread(found[1], now)
+        elif turn.tries <= MAX_ATTEMPTS:
+            return turn
+        else:
+            yield from _set_aside(turn, set_aside(turn), now)
+    return None
+
+
+def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
+    """A damaged row: nobody can be told, since who it was is in it."""
+    values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
+    yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, **values}
+
+
+def defer(turn: Turn, due_at: datetime) -> Work[None]:
+    """It was not begun after all."""
+    if turn.error != HELD_BACK:
+        log.warning("turn_held_back", turn=turn.id, why=HELD_BACK)
+    yield "defer_turn", {"turn_id": turn.id, "due_at": to_micros(due_at), "why": HELD_BACK}
+
+
+def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
+    error = f"it was begun {MAX_ATTEMPTS} times and never ended"
+    yield from settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
+    yield from deliveries.add(notices)
+    session = yield from _session(turn.session_id)
+    if session:
+        yield "update_session", changed_row(session.unmarked().changed(suspended=True))
+        yield from transcripts.close_calls(session.id, now)
+
+
+def begin(
+    claim: TurnClaim,
+    session_id: str,
+    messages: Sequence[Message],
+    starts: bool,
+    notices: Sequence[Delivery],
+    now: datetime,
+) -> Work[Begun]:
+    yield from hold(claim.lease)
+    turn = claim.turn
+    session = (yield from _session(session_id)) if starts else None
+    if session:
+        told = msgspec.structs.replace(session, started=True, reset_told=True)
+        yield "update_session", changed_row(told)
+    yield from transcripts.append(session_id, messages, now)
+    yield "place_turn", {"turn_id": turn.id, "session_id": session_id}
+    yield from deliveries.add(notices)
+    yield from tell_rows(turn, session_id, now)
+    if notices:
+        yield ring(Topic.DELIVERIES, far=False)
+    ((last, count),) = yield "turn_standing", {"session_id": session_id, "turn_id": turn.id}
+    return Begun(position=0 if last is None else last + 1, message_count=count)
+
+
+def end(turn: Turn, ending: Ending, now: datetime) -> Work[None]:
+    """End a turn; one that has ended stays as it is."""
+    if not (yield from settle(turn, ending, now)):
+        return
+    if ending.session_id:
+        yield from _write_rows(ending.session_id, ending, now)
+    yield from deliveries.add(ending.deliveries)
+
+
+def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
+    yield from transcripts.append(session_id, ending.messages, now, ending.usage, ends=True)
+    if not ending.clears_mark and not ending.consumes_reset:
+        return
+    session = yield from _session(session_id)
+    if session:
+        session = session.unmarked() if ending.clears_mark else session
+        session = session.consumed() if ending.consumes_reset else session
+        yield "update_session", changed_row(session)
+
+
+def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
+    """Whether it had not ended before."""
+    settled = first(
+        (
+            yield (
+                "settle_turn",
+                {
+                    "turn_id": turn.id,
+                    "state": str(ending.state),
+                    "session_id": ending.session_id,
+                    "finished_at": to_micros(now),
+                    "error": clean(ending.error),
+                },
+            )
+        )
+    )
+    if settled:
+        yield from tell_turn(turn, ending.state, now, ending.session_id)
+    return settled is not None
+
+
+def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
+    """To be resumed; one that is suspended or marked stays as it is."""
+    session = yield from _session(session_id)
+    if session and not session.entry.suspended and not session.entry.resume_pending:
+        marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
+        yield "update_session", changed_row(marked)
+
+
+def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
+    """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
+    turns = [turn for turn in map(read_turn, ran) if turn]
+    told = first((yield "stop_of", {"node": gone}))
+    if told and told[0] is not None:
+        return Blame(excused=frozenset(turn.id for turn in turns))
+    return judge(turns)
+
+
+def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work[list[Turn]]:
+    """It is to be run again; the turn, when its row can be read."""
+    turn_id = found[1]
+    values = {"uncounted": int(turn_id in blame.excused), "doubted": int(turn_id in blame.doubted)}
+    times = {"due_at": to_micros(now), "interrupted_at": to_micros(seen_at)}
+    yield "requeue_turn", {"turn_id": turn_id, "error": None, **values, **times}
+    turn = read_turn(found)
+    if turn is None:
+        return []
+    yield from tell_turn(turn, TurnState.QUEUED, now)
+    yield from mark(turn.session_id, INTERRUPTED_REASON, seen_at)
+    return [msgspec.structs.replace(turn, state=TurnState.QUEUED)]
+
+
+def _session(session_id: str | None) -> Work[Session | None]:
+    """A session, to be changed."""
+    found = (first((yield "session_locked", {"session_id": session_id}))) if session_id else None
+    return read_session(found) if found else None
+
+
+def tell_rows(turn: Turn, session_id: str, now: datetime) -> Work[None]:
+    """The session has new rows of a turn."""
+    about = {"session_key": turn.session_key, "session_id": session_id, "turn_id": turn.id}
+    yield from tell(FeedKind.TRANSCRIPT, now, **about)
+    yield ring(Topic.FEED)
