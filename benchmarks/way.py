@@ -32,10 +32,11 @@ import frontdesk
 from benchmarks.table import Result
 from frontdesk import config
 from frontdesk.app import build, lines
+from frontdesk.app.confirmations import prepare_keys
 from frontdesk.formats import webhooks
 from frontdesk.stores.sql import load_queries
 from frontdesk.web import server
-from frontdesk.web.confirmations.joining import Joined
+from frontdesk.web.confirmations.serving import make_served, serving_beside
 
 ROUNDS = 11
 IDLE_SECONDS = 10.0
@@ -216,9 +217,10 @@ async def opened(folder: Path) -> AsyncIterator[Way]:
     lines.listen("warning", folder / "frontdesk.log")
     with counters.installed():
         async with callbacks, build.open_gateway(loaded) as gateway:
-            joined = Joined(gateway, loaded)
-            serving = server.serving(gateway, host="127.0.0.1", port=0, pages=joined.pages)
-            async with serving as address, joined.serving():
+            service, keys = gateway.parts.confirmations, prepare_keys(loaded.home)
+            served = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
+            serving = server.serving(gateway, host="127.0.0.1", port=0, confirmations=served)
+            async with serving as address, serving_beside(gateway, served, loaded):
                 await gateway.start()
                 async with httpx.AsyncClient(base_url=address.url, trust_env=False) as client:
                     yield Way(counters, receiver, client)

@@ -13,7 +13,6 @@ SHARED = {"Decision", "Limits", "Role"}
 """Each of the two is shown to outsiders under this name."""
 MOST_SHARED = 0.05
 NOT_YET: set[str] = {
-    "Access",
     "Address",
     "Approval",
     "Ask",
@@ -26,13 +25,11 @@ NOT_YET: set[str] = {
     "Details",
     "Event",
     "Link",
-    "Log",
     "Place",
     "Problem",
     "Redeemed",
     "Reply",
     "Seen",
-    "Server",
     "Sessions",
     "Shown",
     "Transcripts",

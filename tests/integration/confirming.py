@@ -17,7 +17,7 @@ from frontdesk.flow.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store
 from frontdesk.web import ports, server
-from frontdesk.web.confirmations import Credentials, make_app, make_page_app
+from frontdesk.web.confirmations import Credentials, ServedConfirmations
 
 MEMORY = "sqlite:///:memory:"
 TOKENS = {name: f"{name}-token-0123456789abcdef" for name in ("ann", "eve", "bot", "rob")}
@@ -40,7 +40,7 @@ BOT, ROB = bearer("bot"), bearer("rob")
 class Desk(msgspec.Struct, frozen=True, kw_only=True):
     http: httpx.AsyncClient
     service: ConfirmationService
-    app: Any
+    app: ServedConfirmations
     store: Store | None = None
     ended: Path = Path()
     """Where sessions of the pages that were ended are remembered."""
@@ -94,20 +94,14 @@ async def opened(
     chosen = Settings(**settings)
     known = known or credentials()
     async with opened_service(url, chosen, clock) as (service, store):
-        app = make_app(
-            service,
-            known,
-            bound_to="127.0.0.1",
-            names=("desk.example",),
-            mode=chosen.mode,
-            page_url=chosen.page_url,
-            quiet_seconds=quiet_seconds,
+        served = ServedConfirmations(
+            service, known, LINK_KEY, Path(), page_url=chosen.page_url, quiet_seconds=quiet_seconds
         )
-        async with _client(app) as http:
+        async with _client(served.make_app("127.0.0.1", ("desk.example",))) as http:
             try:
-                yield Desk(http=http, service=service, app=app, store=store)
+                yield Desk(http=http, service=service, app=served, store=store)
             finally:
-                app.close()
+                served.close()
 
 
 @asynccontextmanager
@@ -126,18 +120,11 @@ async def opened_pages(
             or (await stack.enter_async_context(opened_service(MEMORY, Settings(**settings), clock)))[0]
         )
         ended = Path(stack.enter_context(TemporaryDirectory(prefix="frontdesk-")))
-        app = make_page_app(
-            used,
-            known or credentials(),
-            LINK_KEY,
-            ended,
-            bound_to="127.0.0.1",
-            clock=clock,
-            page_url=page_url,
-        )
-        http = await stack.enter_async_context(_client(app))
-        stack.callback(app.close)
-        yield Desk(http=http, service=used, app=app, ended=ended)
+        known = known or credentials()
+        served = ServedConfirmations(used, known, LINK_KEY, ended, page_url=page_url, clock=clock)
+        http = await stack.enter_async_context(_client(served.make_page_app("127.0.0.1")))
+        stack.callback(served.close)
+        yield Desk(http=http, service=used, app=served, ended=ended)
 
 
 @asynccontextmanager

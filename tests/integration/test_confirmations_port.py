@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from frontdesk import SessionStore, config, errors
 from frontdesk.app import build
+from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.config import Config
-from frontdesk.web.confirmations.joining import Joined
+from frontdesk.web.confirmations.serving import make_served, serving_beside
 
 HOST = "127.86.0.1"
 """Of loopback, where nobody else takes a port that is free for a moment."""
@@ -34,6 +35,13 @@ async def gateway_of(loaded: Config) -> AsyncIterator[Gateway]:
         agent = build.make_agent(loaded)
         yield Gateway(sessions, agent, [])
         await agent.close()
+
+
+def beside(gateway: Gateway, loaded: Config) -> AbstractAsyncContextManager[str | None]:
+    """The service of a gateway, on its port as soon as that is to be had."""
+    keys = prepare_keys(loaded.home)
+    served = make_served(gateway.parts.confirmations, keys, loaded.confirm.people, None)
+    return serving_beside(gateway, served, loaded, retry_seconds=0.01)
 
 
 async def is_answered(url: str) -> bool:
@@ -59,7 +67,7 @@ async def test_usual_port_is_served_once_the_other_program_has_gone(
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         usual = replace(loaded, confirm=replace(loaded.confirm, port=port))
-        async with gateway_of(usual) as gateway, Joined(gateway, usual, retry_seconds=0.01).serving() as url:
+        async with gateway_of(usual) as gateway, beside(gateway, usual) as url:
             assert url is None
             taken.close()
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -75,5 +83,5 @@ async def test_chosen_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
         loaded = configured(tmp_path, f"port = {taken.getsockname()[1]}\n")
         async with gateway_of(loaded) as gateway:
             with pytest.raises(errors.CannotListen):
-                async with Joined(gateway, loaded).serving():
+                async with beside(gateway, loaded):
                     pass

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -22,16 +22,21 @@ import pytest
 from frontdesk import Platform, SessionSource, SessionStore, config, errors
 from frontdesk.agents import scripted
 from frontdesk.app import sockets
+from frontdesk.app.confirmations import open_confirmations, prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
 from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.channels import local
 from frontdesk.cli.asking import reach_office, reach_terminal
+from frontdesk.cli.confirm.reaching import OwnService, reach_service
+from frontdesk.confirm import steps
 from frontdesk.contracts.channels import Channel, Incoming
 from frontdesk.model import deliveries
+from frontdesk.model.confirmations import Settings
 from frontdesk.model.running import Running
 from frontdesk.web import owner, server
+from frontdesk.web.confirmations.serving import make_served, serving_alone
 from tests.flow.harness import Notebook, poll
 
 NOBODY = 65_534
@@ -551,6 +556,37 @@ async def test_sessions_of_one_person_can_be_told_apart(settings: config.Config)
         "CLI terminal (work)",
     }
     assert {each["account"] for each in listed} == {None, "shop"}
+
+
+async def test_one_socket_answers_for_the_gateway_and_for_its_confirmations(settings: config.Config) -> None:
+    keys, path = prepare_keys(settings.home), sockets.socket_of(settings.home)
+    async with AsyncExitStack() as stack:
+        gateway, _ = await stack.enter_async_context(running(settings, settings.home / "other.sock"))
+        served = make_served(gateway.parts.confirmations, keys, settings.confirm.people, None)
+        stack.callback(served.close)
+        await stack.enter_async_context(server.serving(gateway, port=0, socket=path, confirmations=served))
+        found = await reach_service(settings, None)
+        assert isinstance(found, OwnService)
+        assert found.url == str(path)
+        assert (await found.talk(steps.say("GET", "/confirm")))["count"] == 0
+        document = await SocketClient(path).call("GET", "/openapi.json")
+    assert {"/confirm", "/office/status", "/messages"} <= document["paths"].keys()
+    assert not sockets.service_socket_of(settings.home).exists()
+
+
+async def test_service_that_runs_alone_is_asked_on_a_socket_of_its_own(settings: config.Config) -> None:
+    keys = prepare_keys(settings.home)
+    async with (
+        open_confirmations("sqlite:///:memory:", Settings()) as service,
+        serving_alone(service, keys, settings.confirm.people, host="127.0.0.1", port=0) as addresses,
+    ):
+        found = await reach_service(settings, None)
+        assert found.url == str(sockets.service_socket_of(settings.home))
+        assert (await found.talk(steps.say("GET", "/rules")))["rules"] == []
+        greeting = await SocketClient(Path(found.url)).call("GET", "/")
+        with pytest.raises(errors.NoGateway):
+            await reach_terminal(settings.home)
+    assert greeting == {"program": "frontdesk", "confirmations": addresses.url}
 
 
 async def test_work_in_the_background_is_told_through_the_socket(settings: config.Config) -> None:

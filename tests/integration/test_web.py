@@ -296,7 +296,7 @@ async def test_address_that_cannot_be_had_is_named(store_url: str, where: dict[s
 
 
 async def test_serving_says_where_and_stops_when_cancelled(store_url: str) -> None:
-    told: asyncio.Future[server.Address] = asyncio.get_running_loop().create_future()
+    told: asyncio.Future[server.ServerAddress] = asyncio.get_running_loop().create_future()
     async with open_house(store_url) as house:
         serving = asyncio.create_task(server.serve(house.gateway, port=0, ready=told.set_result))
         address = await told

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from frontdesk.formats.urls import url_of
+
 OLLAMA_PORT = 11434
 EVERYWHERE = ("0.0.0.0", "::", "")
 
@@ -78,8 +80,7 @@ def _ollama(environ: Mapping[str, str]) -> list[Suggestion]:
         return []
     parts = urlsplit(address)
     host = "127.0.0.1" if (parts.hostname or "") in EVERYWHERE else str(parts.hostname)
-    shown = f"[{host}]" if ":" in host else host
-    base_url = f"{parts.scheme}://{shown}:{parts.port or OLLAMA_PORT}/v1"
+    base_url = f"{url_of(host, parts.port or OLLAMA_PORT, parts.scheme)}/v1"
     return [
         Suggestion(driver="openai", title="Ollama", found_in="OLLAMA_HOST", options={"base_url": base_url})
     ]

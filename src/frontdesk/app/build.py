@@ -21,6 +21,7 @@ from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
 from frontdesk.formats import links
+from frontdesk.formats.urls import url_of
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -77,8 +78,7 @@ def _confirming(config: Config) -> confirmations.Settings:
     host = config.names[0] if config.names else config.host
     if host in EVERYWHERE:
         return service  # nobody knows under which name people reach us
-    host = f"[{host}]" if ":" in host else host
-    return msgspec.structs.replace(service, page_url=f"http://{host}:{config.port}")
+    return msgspec.structs.replace(service, page_url=url_of(host, config.port))
 
 
 def _offer_links(gateway: Gateway, config: Config) -> None:

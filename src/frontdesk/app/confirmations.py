@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from frontdesk import errors
+from frontdesk.app import sockets
 from frontdesk.app.callbacks import calling
 from frontdesk.app.opening import open_store
 from frontdesk.app.tasks import running
@@ -38,8 +39,8 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def socket(self) -> Path:
-        """Where the owner's own commands reach the service: nobody else can listen there."""
-        return socket_in(self.token_file.parent)
+        """Where the owner's own commands reach the service when it runs alone."""
+        return sockets.service_socket_of(self.token_file.parents[1])
 
     @property
     def ended(self) -> Path:
@@ -64,14 +65,6 @@ def prepare_keys(home: Path) -> Keys:
         link_key=bytes.fromhex(_read(key_file)),
         made=made,
     )
-
-
-def socket_of(home: Path) -> Path:
-    return socket_in(home / FOLDER)
-
-
-def socket_in(folder: Path) -> Path:
-    return folder / "run" / "service.sock"
 
 
 def read_token(home: Path) -> str:

@@ -7,8 +7,8 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,13 @@ CREDENTIALS = struct.Struct("3i")
 
 
 def socket_of(home: Path) -> Path:
+    """The gateway's."""
     return home / FOLDER / NAME
+
+
+def service_socket_of(home: Path) -> Path:
+    """That of the confirmation service, where it runs without a gateway."""
+    return home / "confirm" / FOLDER / "service.sock"
 
 
 @contextmanager
@@ -111,40 +117,58 @@ def is_own(sock: socket.socket) -> bool:
 
 
 class SocketClient:
-    """Requests to a gateway over its socket, each on a connection of its own."""
+    """Requests to a process of our own over its socket, each on a connection of its own."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     async def call(self, method: str, target: str, arguments: Any = None) -> Any:
         """The answer, read whole; the errors of the other side are raised here."""
+        body = b"" if arguments is None else msgspec.json.encode(arguments)
+        status, answer = await self.send(method, target, body)
+        if status not in OK:
+            raise self._error(status, answer)
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return self.read(b"".join([piece async for piece in self.stream(method, target, arguments)]))
-        except TimeoutError:
-            raise errors.GatewayGone(path=self._path, why=f"no answer in {CALL_SECONDS:.0f} s") from None
-
-    def read(self, body: bytes) -> Any:
-        try:
-            return msgspec.json.decode(body)
+            return msgspec.json.decode(answer)
         except msgspec.DecodeError as error:
-            raise errors.GatewayUnreachable(
-                path=self._path, why=f"its answer is no JSON ({error})"
-            ) from error
+            why = f"its answer is no JSON ({error})"
+            raise errors.GatewayUnreachable(path=self.path, why=why) from error
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        seconds: float = CALL_SECONDS,
+    ) -> tuple[int, bytes]:
+        """The status and the body of the answer, whatever they are."""
+        try:
+            async with asyncio.timeout(seconds), self.open(method, target, body, headers) as (status, pieces):
+                return status, b"".join([piece async for piece in pieces])
+        except TimeoutError:
+            raise errors.GatewayGone(path=self.path, why=f"no answer in {seconds:.0f} s") from None
 
     async def stream(self, method: str, target: str, arguments: Any = None) -> AsyncGenerator[bytes, None]:
         """The answer as it comes."""
+        body = b"" if arguments is None else msgspec.json.encode(arguments)
+        async with self.open(method, target, body) as (status, pieces):
+            if status not in OK:
+                raise self._error(status, b"".join([piece async for piece in pieces]))
+            async for piece in pieces:
+                yield piece
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[tuple[int, AsyncGenerator[bytes, None]]]:
+        """The status of the answer, and its body as it comes, for as long as the block lasts."""
         reader, writer = await self._connect()
         try:
-            body = b"" if arguments is None else msgspec.json.encode(arguments)
-            writer.write(_head(method, target, body) + body)
+            writer.write(_head(method, target, body, headers or {}) + body)
             with self._watched():
-                status, headers = await _read_head(reader)
-                pieces = _read_body(reader, headers)
-                if status not in OK:
-                    raise self._error(status, b"".join([piece async for piece in pieces]))
-                async for piece in pieces:
-                    yield piece
+                status, told = await _read_head(reader)
+                yield status, _read_body(reader, told)
         finally:
             writer.close()
             with contextlib.suppress(OSError):
@@ -153,37 +177,37 @@ class SocketClient:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                with address_of(self._path) as address:
+                with address_of(self.path) as address:
                     return await asyncio.open_unix_connection(address, limit=MAX_LINE_BYTES)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
-            raise errors.NoGateway(path=self._path) from error
+            raise errors.NoGateway(path=self.path) from error
         except TimeoutError:
-            raise errors.GatewayGone(path=self._path, why="it takes no connection") from None
+            raise errors.GatewayGone(path=self.path, why="it takes no connection") from None
         except OSError as error:
-            raise errors.GatewayUnreachable(path=self._path, why=error.strerror or str(error)) from error
+            raise errors.GatewayUnreachable(path=self.path, why=error.strerror or str(error)) from error
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
         try:
             yield
         except (OSError, EOFError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise errors.GatewayGone(path=self._path, why="it closed the connection") from error
+            raise errors.GatewayGone(path=self.path, why="it closed the connection") from error
         except ValueError as error:
             if isinstance(error, errors.FrontdeskError):
                 raise
-            raise errors.GatewayUnreachable(path=self._path, why="its answer is no HTTP") from error
+            raise errors.GatewayUnreachable(path=self.path, why="its answer is no HTTP") from error
 
     def _error(self, status: int, body: bytes) -> errors.FrontdeskError:
         """The error that the other side met, as it would have been raised here."""
         try:
             told = msgspec.json.decode(body, type=ToldError)
         except msgspec.MsgspecError:
-            return errors.GatewayUnreachable(path=self._path, why=f"it answered {status}")
+            return errors.GatewayUnreachable(path=self.path, why=f"it answered {status}")
         kind = getattr(errors, told.error, None)
         if isinstance(kind, type) and issubclass(kind, errors.FrontdeskError):
             with contextlib.suppress(KeyError):
                 return kind(**told.fields)
-        return errors.GatewayUnreachable(path=self._path, why=told.detail or f"it answered {status}")
+        return errors.GatewayUnreachable(path=self.path, why=told.detail or f"it answered {status}")
 
 
 class ToldError(msgspec.Struct, frozen=True):
@@ -194,13 +218,14 @@ class ToldError(msgspec.Struct, frozen=True):
     fields: dict[str, Any] = {}
 
 
-def _head(method: str, target: str, body: bytes) -> bytes:
+def _head(method: str, target: str, body: bytes, headers: Mapping[str, str]) -> bytes:
     lines = [
         f"{method} {target} HTTP/1.1",
         "host: localhost",
         "connection: close",
         "content-type: application/json",
         f"content-length: {len(body)}",
+        *(f"{name}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -12,13 +12,10 @@ import click
 import msgspec
 
 from frontdesk import config, errors
-from frontdesk.app.audits import Log, reach_log
-from frontdesk.app.confirmations import store_url
 from frontdesk.cli import anchors, output
 from frontdesk.cli.asking import JSON
+from frontdesk.cli.auditing import AuditLog, ask_log
 from frontdesk.cli.confirm import reaching
-from frontdesk.config import Config
-from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Verified
 from frontdesk.model.audit import Row
@@ -41,26 +38,12 @@ def command() -> None:
 
 
 def _ask(
-    config_file: Path | None, db_path: str | None, url: str | None, question: Callable[[Log], Awaitable[T]]
+    config_file: Path | None,
+    db_path: str | None,
+    url: str | None,
+    question: Callable[[AuditLog], Awaitable[T]],
 ) -> T:
     return ask_log(config.load(config_file), db_path, url, question)
-
-
-def ask_log(
-    loaded: Config, db_path: str | None, url: str | None, question: Callable[[Log], Awaitable[T]]
-) -> T:
-    """What the log answers, wherever it is reached."""
-    with ExitStack() as opened:
-
-        def client() -> Client:
-            access = opened.enter_context(reaching.as_approver(loaded, url))
-            return Client(access.url, access.token, socket=access.socket)
-
-        async def ask() -> T:
-            async with reach_log(store_url(db_path) if db_path else loaded.store_url, client) as log:
-                return await question(log)
-
-        return asyncio.run(ask())
 
 
 @command.command()
@@ -225,7 +208,7 @@ def tail(
     _ask(config_file, db_path, url, lambda log: _tail(log, rows, follow, as_json))
 
 
-async def _tail(log: Log, rows: int, follow: bool, as_json: bool) -> None:
+async def _tail(log: AuditLog, rows: int, follow: bool, as_json: bool) -> None:
     newest = await log.newest()
     if newest == 0 and not follow:
         output.show("The log is empty.")

@@ -12,12 +12,13 @@ import uvloop
 
 from frontdesk import config
 from frontdesk.app import build, heap, lines, sockets
+from frontdesk.app.confirmations import Keys, prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.cli import homes, output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
 from frontdesk.web import server
-from frontdesk.web.confirmations.joining import RETRY_SECONDS, Joined
+from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -45,22 +46,24 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
 async def _run(loaded: Config, chat: bool) -> None:
     orders = None if chat else Orders()
     async with build.open_gateway(loaded) as gateway:
-        joined = Joined(gateway, loaded)
+        keys, service = prepare_keys(loaded.home), gateway.parts.confirmations
+        confirmations = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
         serving = server.serving(
             gateway,
             host=loaded.host,
             port=loaded.port,
             names=loaded.names,
-            pages=joined.pages,
+            confirmations=confirmations,
             socket=sockets.socket_of(loaded.home),
         )
-        async with serving as address, joined.serving() as confirming:
+        beside = serving_beside(gateway, confirmations, loaded)
+        async with serving as address, beside as confirming:
             if orders and orders.are_heard:
                 return  # before any turn is begun
             await gateway.start()
             heap.settle()
             _tell_of_upgrade(gateway.parts.store.upgraded)
-            _greet(loaded, joined, address.url, confirming)
+            _greet(loaded, keys, address.url, confirming)
             if chat:  # the log, which has them, goes to a file
                 for warning in gateway.warnings():
                     output.note(warning)
@@ -76,7 +79,7 @@ def _tell_of_upgrade(upgraded: Upgrade | None) -> None:
         output.show(f"It is kept as it was in {upgraded.copy}; delete that when you do not go back.")
 
 
-def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> None:
+def _greet(loaded: Config, keys: Keys, url: str, confirming: str | None) -> None:
     output.show(f"frontdesk is running at {url}; the agent is {loaded.driver!r}.")
     if loaded.confirm.enabled and not confirming:
         output.show(
@@ -86,9 +89,9 @@ def _greet(loaded: Config, joined: Joined, url: str, confirming: str | None) -> 
         output.show(f"People decide at {url}/approvals.")
     if confirming:
         output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
-    if joined.keys.made:
+    if keys.made:
         what = "The approver's token, which decides about dangerous actions."
-        output.show_secret(what, joined.keys.token, joined.keys.token_file)
+        output.show_secret(what, keys.token, keys.token_file)
 
 
 async def _chat(gateway: Gateway, home: Path) -> None:

@@ -77,13 +77,9 @@ class _Service:
         *,
         patience_seconds: float = PATIENCE_SECONDS,
         tls: ssl.SSLContext | None = None,
-        socket: str | None = None,
     ) -> None:
-        """``token`` is the agent's. In mode ``solo``, on the machine of the service, none is needed. With a
-        Unix socket nothing is sent to the address."""
+        """``token`` is the agent's. In mode ``solo``, on the machine of the service, none is needed."""
         self.url = _checked_url(url)
-        self._socket = socket
-        self._place = socket or self.url
         self.patience_seconds = patience_seconds
         self._opening: dict[str, Any] = {
             "base_url": self.url,
@@ -97,10 +93,10 @@ class _Service:
 
     def _unreachable(self, error: Exception) -> errors.ServiceUnreachable:
         why = _NUMBER.sub("", str(error)) or type(error).__name__
-        return errors.ServiceUnreachable(url=self._place, why=why)
+        return errors.ServiceUnreachable(url=self.url, why=why)
 
     def _reply(self, response: httpx.Response) -> Reply:
-        return Reply(url=self._place, status=response.status_code, body=response.content)
+        return Reply(url=self.url, status=response.status_code, body=response.content)
 
 
 def _checked_url(url: str) -> str:
@@ -150,8 +146,7 @@ class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
     def _open(self) -> httpx.AsyncClient:
-        transport = httpx.AsyncHTTPTransport(uds=self._socket) if self._socket else None
-        return httpx.AsyncClient(**self._opening, transport=transport)
+        return httpx.AsyncClient(**self._opening)
 
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
@@ -167,7 +162,7 @@ class Client(_Service):
                     raise answers.refusal(self._reply(told))
                 async for piece in told.aiter_bytes():
                     for data in reader.feed(piece):
-                        yield answers.read_row(self._place, data)
+                        yield answers.read_row(self.url, data)
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
 
@@ -194,8 +189,7 @@ class SyncClient(_Service):
     """The same for code that waits."""
 
     def _open(self) -> httpx.Client:
-        transport = httpx.HTTPTransport(uds=self._socket) if self._socket else None
-        return httpx.Client(**self._opening, transport=transport)
+        return httpx.Client(**self._opening)
 
     def talk(self, conversation: Steps[T]) -> T:
         talk, heard = Talk(conversation, self.patience_seconds), None

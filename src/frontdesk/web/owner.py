@@ -18,18 +18,30 @@ from frontdesk.app.terminal import Terminal
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 
 if TYPE_CHECKING:
+    from frontdesk.web.confirmations import ServedConfirmations
     from frontdesk.web.endpoints import HttpCall
 
+TITLE = "frontdesk, for its owner"
+DESCRIPTION = "What the owner can ask this process, through its socket."
 COLUMNS = {"who": Who.OWNER, "origin": BrowserOrigin.ANYWHERE, "max_body_bytes": 8 * 1024 * 1024}
 GREETING, TERMINAL, OFFICE = Table(**COLUMNS), Table(**COLUMNS), Table(**COLUMNS)
 
 Near = TypeVar("Near")
 
 
-@GREETING.add("GET", "/", dict[str, str])
-async def greet(_: None, call: "HttpCall") -> dict[str, str]:  # noqa: ARG001
+class Greeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who answers on the socket."""
+
+    program: str
+    confirmations: str | None = None
+    """Where others reach the confirmation service of this process, so that another program on its port is not
+    taken for it."""
+
+
+@GREETING.add("GET", "/", Greeting)
+async def greet(confirmations: "ServedConfirmations | None", _: "HttpCall") -> Greeting:
     """Say who answers here."""
-    return {"program": "frontdesk"}
+    return Greeting(program="frontdesk", confirmations=confirmations.url if confirmations else None)
 
 
 def add_question(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
@@ -43,7 +55,7 @@ def add_question(table: Table, verb: str, path: str, method: Callable[..., Any])
         for each in parameters
         if f"{{{each.name}}}" not in path
     ]
-    title = method.__name__.title().replace("_", "")
+    title = method.__qualname__.title().replace("_", "").replace(".", "")
     arguments = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
 
     async def handle(answering: Any, call: "HttpCall") -> Any:

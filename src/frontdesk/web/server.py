@@ -1,10 +1,10 @@
 """The servers of a running gateway: the public port and the owner's socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import uvicorn
@@ -15,10 +15,14 @@ from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
+from frontdesk.formats.urls import url_of
 from frontdesk.logs import get_logger
-from frontdesk.web import endpoints, owner, ports
-from frontdesk.web import public as public_port
+from frontdesk.model.confirmations import Mode
+from frontdesk.web import endpoints, openapi, owner, ports, public
 from frontdesk.web.endpoints import Served
+
+if TYPE_CHECKING:
+    from frontdesk.web.confirmations import ServedConfirmations
 
 HOST, PORT = "127.0.0.1", 8642
 GRACE_SECONDS = 5
@@ -27,7 +31,7 @@ KEEP_ALIVE_SECONDS = 30
 log = get_logger(__name__)
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where the gateway is reached."""
 
     url: str
@@ -46,13 +50,6 @@ class OwnerProtocol(HttpToolsProtocol):
             transport.abort()
 
 
-def owner_app(gateway: Gateway) -> ASGIApp:
-    """Everything that is served on the owner's socket."""
-    terminal, office = Terminal.of_gateway(gateway), Office.of_gateway(gateway)
-    served = Served(owner.GREETING, None), Served(owner.TERMINAL, terminal), Served(owner.OFFICE, office)
-    return endpoints.make_app(served, None)
-
-
 async def serve(
     gateway: Gateway,
     *,
@@ -60,7 +57,7 @@ async def serve(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
-    ready: Callable[[Address], None] | None = None,
+    ready: Callable[[ServerAddress], None] | None = None,
 ) -> None:
     """Serve until cancelled; ``ready`` is told where as soon as connections are taken."""
     async with serving(gateway, host=host, port=port, socket=socket, names=names) as address:
@@ -77,52 +74,52 @@ async def serving(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
-    pages: Sequence[Served] = (),
+    confirmations: "ServedConfirmations | None" = None,
     grace_seconds: int = GRACE_SECONDS,
-) -> AsyncIterator[Address]:
-    """Serve for as long as the block lasts; requests under way then have so many seconds to end.
+) -> AsyncIterator[ServerAddress]:
+    """Serve for as long as the block lasts; requests under way then have so many seconds to end. The pages of
+    ``confirmations`` are on the port, its rows on the owner's socket.
 
     Close the gateway inside the block: while it drains, answers still go out and /readyz says so.
     """
     async with AsyncExitStack() as opened:
         if socket is not None:
-            listening = opened.enter_context(sockets.listening(socket))
-            app = owner_app(gateway)
-            config = _config(app, grace_seconds, http=OwnerProtocol)
-            await opened.enter_async_context(_running(config, listening))
-        public = opened.enter_context(ports.listening(host, port))
-        config = _config(public_port.make_app(gateway, host, names, pages), grace_seconds)
-        await opened.enter_async_context(_running(config, public))
-        address = _address(host, public, socket)
+            owned = serving_owner(socket, gateway, confirmations, grace_seconds)
+            await opened.enter_async_context(owned)
+        listening = opened.enter_context(ports.listening(host, port))
+        pages = [confirmations.pages] if confirmations else []
+        app = public.make_app(gateway, host, names, pages)
+        await opened.enter_async_context(serving_app(app, listening, grace_seconds))
+        taken: int = listening.getsockname()[1]
+        address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)
         log.info("server_started", url=address.url, socket=socket)
         yield address
         log.info("server_stopping", url=address.url)
 
 
 @asynccontextmanager
-async def serving_app(
-    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS, **more: Any
+async def serving_owner(
+    path: Path,
+    gateway: Gateway | None,
+    confirmations: "ServedConfirmations | None",
+    grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[None]:
-    """Any application on a socket, for as long as the block lasts."""
-    async with _running(_config(app, grace_seconds, **more), listening):
-        yield
-
-
-@asynccontextmanager
-async def serving_owner(app: ASGIApp, path: Path) -> AsyncIterator[None]:
-    """Any application for processes of our own user alone."""
+    """The one socket of this process for its owner: everything that this process can be asked."""
+    served = [Served(owner.GREETING, confirmations)]
+    if gateway:
+        served.append(Served(owner.TERMINAL, Terminal.of_gateway(gateway)))
+        served.append(Served(owner.OFFICE, Office.of_gateway(gateway)))
+    if confirmations:
+        served.append(confirmations.api)
+    rows = [operation for each in served for operation in each.operations]
+    document = openapi.document(owner.TITLE, owner.DESCRIPTION, rows, Mode.TEAM)
     with sockets.listening(path) as listening:
-        async with serving_app(app, listening, http=OwnerProtocol):
+        app = endpoints.make_app(served, None, document)
+        async with serving_app(app, listening, grace_seconds, http=OwnerProtocol):
             yield
 
 
-def _address(host: str, public: ports.Socket, socket: Path | None) -> Address:
-    port: int = public.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    return Address(url=f"http://{shown}:{port}", host=host, port=port, socket=socket)
-
-
-class Server(uvicorn.Server):
+class SignallessServer(uvicorn.Server):
     """One that leaves the signals to whoever runs it, and says when it takes connections."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -147,20 +144,11 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _running(config: uvicorn.Config, listening: ports.Socket) -> AsyncIterator[None]:
+async def serving_app(
+    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS, **more: Any
+) -> AsyncIterator[None]:
     """An application, served on a socket until the end of the block."""
-    server = Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listening]), name="frontdesk-server")
-    try:
-        await server.taking.wait()
-        yield
-    finally:
-        server.should_exit = True
-        await task
-
-
-def _config(app: ASGIApp, grace_seconds: int, **more: Any) -> uvicorn.Config:
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         **{"http": "httptools"} | more,
         ws="none",
@@ -174,3 +162,11 @@ def _config(app: ASGIApp, grace_seconds: int, **more: Any) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=grace_seconds,
     )
+    server = SignallessServer(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]), name="frontdesk-server")
+    try:
+        await server.taking.wait()
+        yield
+    finally:
+        server.should_exit = True
+        await task

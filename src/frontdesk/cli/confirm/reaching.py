@@ -1,41 +1,38 @@
-"""Reaching the service: where it is, and with which token."""
+"""Reaching the confirmation service: where it is, and with which token."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
 import click
-import msgspec
 
 from frontdesk import config, errors
 from frontdesk.app import sockets
-from frontdesk.app.confirmations import read_token, socket_of
+from frontdesk.app.confirmations import read_token
+from frontdesk.app.sockets import SocketClient
 from frontdesk.config import Config
-from frontdesk.confirm.client import SyncClient
-from frontdesk.confirm.steps import Steps
+from frontdesk.confirm import answers
+from frontdesk.confirm.answers import Reply
+from frontdesk.confirm.client import MAX_STREAM_BYTES, QUIET_SECONDS, Client, SyncClient
+from frontdesk.confirm.steps import Pause, Steps, Talk
+from frontdesk.formats import sse
+from frontdesk.formats.urls import url_of
+from frontdesk.model.audit import Row
 
 T = TypeVar("T")
 
 URL = click.option("--url", metavar="URL", help="Ask the service at this address instead of the usual one.")
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
-OWN = "http://localhost"
-"""What the service is called on the owner's socket."""
 START = "Start it with: frontdesk run, or frontdesk confirm serve"
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    url: str
-    token: str
-    socket: str | None = None
-
-
 def address(loaded: Config, url: str | None) -> str:
-    if url:
-        return url
     host = EVERYWHERE.get(loaded.confirm.host, loaded.confirm.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{loaded.confirm.port}"
+    return url or url_of(host, loaded.confirm.port)
 
 
 def given_token(loaded: Config) -> str | None:
@@ -43,22 +40,79 @@ def given_token(loaded: Config) -> str | None:
     return config.environment().get(loaded.confirm.token_env, "").strip() or None
 
 
-@contextmanager
-def as_approver(loaded: Config, url: str | None) -> Iterator[Access]:
-    """How an approver reaches the service: with the token of the environment, else with the owner's.
+class OwnService:
+    """The service of this home, asked through the owner's socket as `Client` asks one at an address."""
 
-    The owner's is shown to nobody who merely has the port: it goes to the owner's own socket, or where the
-    owner says.
-    """
-    token, where = given_token(loaded), address(loaded, url)
-    if token or url:
-        yield Access(url=where, token=token or read_token(loaded.home))
-        return
-    path = socket_of(loaded.home)
-    if not path.is_socket():
-        raise errors.ServiceUnreachable(url=where, why="no service of yours runs")
-    with sockets.address_of(path) as socket:
-        yield Access(url=OWN, token=read_token(loaded.home), socket=socket)
+    def __init__(self, client: SocketClient, token: str) -> None:
+        self.url = str(client.path)
+        self._client = client
+        self._credentials = {"authorization": f"Bearer {token}"}
+
+    async def talk(self, conversation: Steps[T]) -> T:
+        talk, heard = Talk(conversation, 0), None
+        while step := talk.go_on(heard):
+            if isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
+                heard = None
+                continue
+            headers = self._credentials | dict(step.headers)
+            try:
+                answer = await self._client.send(
+                    step.method, step.path, step.body or b"", headers, step.seconds
+                )
+            except errors.GatewayUnreachable as error:
+                raise self._unreachable(error) from error
+            heard = Reply(url=self.url, status=answer[0], body=answer[1])
+        return talk.result
+
+    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
+        """The rows of the audit log after that one, as they come, until the service ends it."""
+        headers = self._credentials | {"last-event-id": str(after)}
+        reader = sse.SseReader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
+        try:
+            async with self._client.open("GET", "/events", b"", headers) as (status, pieces):
+                if status != HTTPStatus.OK:
+                    body = b"".join([piece async for piece in pieces])
+                    raise answers.refusal(Reply(url=self.url, status=status, body=body))
+                while piece := await asyncio.wait_for(anext(pieces, b""), QUIET_SECONDS):
+                    for data in reader.feed(piece):
+                        yield answers.read_row(self.url, data)
+        except (errors.GatewayUnreachable, TimeoutError) as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> errors.ServiceUnreachable:
+        return errors.ServiceUnreachable(url=self.url, why=str(error) or type(error).__name__)
+
+
+async def find_own(home: Path) -> SocketClient | None:
+    """Who answers for the service of this home on the owner's socket, where nobody else can listen: the
+    gateway, or the service alone."""
+    for path in (sockets.socket_of(home), sockets.service_socket_of(home)):
+        client = SocketClient(path)
+        try:
+            await client.call("GET", "/")
+        except errors.GatewayUnreachable:
+            continue
+        return client
+    return None
+
+
+def _told_address(loaded: Config, url: str | None) -> tuple[str, str] | None:
+    """The address and the token for it, when the owner says one, or has a token in the environment. The
+    owner's own is shown to nobody who merely has the port."""
+    token = given_token(loaded)
+    return (address(loaded, url), token or read_token(loaded.home)) if token or url else None
+
+
+async def reach_service(loaded: Config, url: str | None) -> Client | OwnService:
+    """How an approver reaches the service: at an address that is told, else through the owner's socket."""
+    told = _told_address(loaded, url)
+    if told:
+        return Client(*told)
+    own = await find_own(loaded.home)
+    if own is None:
+        raise errors.ServiceUnreachable(url=address(loaded, url), why="no service of yours runs")
+    return OwnService(own, read_token(loaded.home))
 
 
 @contextmanager
@@ -74,5 +128,11 @@ def advising() -> Iterator[None]:
 
 def ask(config_file: Path | None, url: str | None, conversation: Steps[T]) -> T:
     """What the service answers to an approver."""
-    with advising(), as_approver(config.load(config_file), url) as access:
-        return SyncClient(access.url, access.token, socket=access.socket).talk(conversation)
+    loaded = config.load(config_file)
+
+    async def talk() -> T:
+        return await (await reach_service(loaded, url)).talk(conversation)
+
+    with advising():
+        told = _told_address(loaded, url)
+        return SyncClient(*told).talk(conversation) if told else asyncio.run(talk())

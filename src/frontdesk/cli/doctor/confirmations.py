@@ -3,24 +3,21 @@
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
 from frontdesk import errors
-from frontdesk.app import audits, build, sockets
-from frontdesk.app.confirmations import socket_of
-from frontdesk.cli import anchors, audit, one_line
+from frontdesk.app import build
+from frontdesk.cli import anchors, auditing, one_line
 from frontdesk.cli.asking import reach_office
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
 from frontdesk.web import ports
-from frontdesk.web.confirmations.serving import SERVED_AT
 
-SECONDS = 5.0
 NOBODY = (
     "nobody is told of requests: no connected channel has a home_channel. Who decides has to look at the page"
     " /approvals, or at frontdesk confirm list"
@@ -92,20 +89,18 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_own(loaded: Config) -> Own | None:
-    """The service that answers on the owner's socket, where nobody else can listen."""
-    path = socket_of(loaded.home)
-    if not path.is_socket():
+    """The service of this home, which answers on the owner's socket."""
+    return asyncio.run(_find_own(loaded))
+
+
+async def _find_own(loaded: Config) -> Own | None:
+    client = await reaching.find_own(loaded.home)
+    if client is None:
         return None
-    try:
-        with (
-            sockets.address_of(path) as address,
-            httpx.Client(transport=httpx.HTTPTransport(uds=address), timeout=SECONDS) as client,
-        ):
-            answer = client.get(f"{reaching.OWN}/health")
-            pending = answer.json().get("pending_count")
-            return Own(served_at=answer.headers.get(SERVED_AT), pending=pending)
-    except (httpx.HTTPError, ValueError, AttributeError):
-        return None
+    greeting = await client.call("GET", "/")
+    status, health = await client.send("GET", "/health")
+    pending = msgspec.json.decode(health)["pending_count"] if status == HTTPStatus.OK else None
+    return Own(served_at=greeting.get("confirmations"), pending=pending)
 
 
 def _service(loaded: Config) -> Finding:
@@ -142,7 +137,7 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
     """The end of the log, quickly: audit verify looks at all of it."""
     try:
         known = anchors.read(anchor) if anchor else None
-        newest, fault = audit.ask_log(loaded, None, None, lambda log: audits.glance(log, known))
+        newest, fault = auditing.ask_log(loaded, None, None, lambda log: auditing.glance(log, known))
     except OSError as error:
         return failed(one_line(error))
     if fault:

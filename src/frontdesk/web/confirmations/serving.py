@@ -1,25 +1,28 @@
-"""The confirmation service on its port, and its pages on another."""
+"""The confirmation service on its port: beside a gateway, which has the pages, or alone."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
 import msgspec
-from starlette.datastructures import MutableHeaders
-from starlette.types import Message, Receive, Scope, Send
 
 from frontdesk import errors
+from frontdesk.app.callbacks import calling
 from frontdesk.app.confirmations import Keys
+from frontdesk.app.gateway import Gateway
+from frontdesk.app.tasks import running
+from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TokenHolders
+from frontdesk.config.settings import Origin
 from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.formats.urls import url_of
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
-from frontdesk.web.confirmations import Application, Credentials, make_app, make_page_app
+from frontdesk.web.confirmations import Credentials, ServedConfirmations
 
-SERVED_AT = "frontdesk-served-at"
-"""The header in which the owner is told the address of the service's port."""
 TAKEN = "another program has it. Stop that one, or choose another port {how}"
 PORT, PAGE_PORT = "in confirm.port", "for the page"
+RETRY_SECONDS = 30.0
 
 log = get_logger(__name__)
 
@@ -31,65 +34,66 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     page_url: str | None = None
 
 
-def credentials_of(keys: Keys, people: TokenHolders) -> Credentials:
-    """Everybody with a token: the owner, and whom the settings name."""
+def make_served(
+    service: ConfirmationService, keys: Keys, people: TokenHolders, page_url: str | None
+) -> ServedConfirmations:
+    """The service for everybody with a token: the owner, and whom the settings name."""
     approvers = {OWNER: keys.token, **people.approvers}
-    return Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
-
-
-class Owned:
-    """The service as its owner has it: answers say where others reach it, so that another program on that
-    port is not taken for it."""
-
-    def __init__(self, app: Application) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def tell(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._app.served_at:
-                MutableHeaders(scope=message)[SERVED_AT] = self._app.served_at
-            await send(message)
-
-        await self._app(scope, receive, tell)
+    credentials = Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
+    return ServedConfirmations(service, credentials, keys.link_key, keys.ended, page_url=page_url)
 
 
 @asynccontextmanager
-async def serving_owner(
-    service: ConfirmationService,
-    credentials: Credentials,
-    socket: Path,
-    *,
-    host: str,
-    names: Collection[str] = (),
-    page_url: str | None = None,
-) -> AsyncIterator[Application]:
-    """The service on the owner's socket, for as long as the block lasts; `serving_port` adds a port."""
-    mode = service.settings.mode
-    app = make_app(service, credentials, bound_to=host, names=names, mode=mode, page_url=page_url)
-    async with AsyncExitStack() as opened:
+async def serving_beside(
+    gateway: Gateway, served: ServedConfirmations, loaded: Config, *, retry_seconds: float = RETRY_SECONDS
+) -> AsyncIterator[str | None]:
+    """The address of the service's port, for as long as the block lasts; None when it has none.
+
+    A port that another program has keeps nobody from talking to the agent: it is tried again. One that was
+    chosen is an error then.
+    """
+    confirm = loaded.confirm
+    port = serving_port(served, confirm.host, confirm.port, loaded.names)
+    async with calling(gateway.parts.store, confirm.people.callback_secret), AsyncExitStack() as opened:
+        opened.callback(served.close)
+        url = None
         try:
-            await opened.enter_async_context(server.serving_owner(Owned(app), socket))
-        except errors.CannotListen as error:  # another service has it; commands are then told where we are
-            log.warning("owner_not_served", why=str(error))
-        try:
-            yield app
-        finally:
-            app.close()
+            url = await opened.enter_async_context(port) if confirm.enabled else None
+        except errors.CannotListen as error:
+            if any(
+                each.name == "confirm.port" and each.origin is not Origin.DEFAULT for each in loaded.values
+            ):
+                raise
+            log.warning("confirmations_not_served", why=str(error))
+            trying = _serve_later(served, loaded, retry_seconds)
+            await opened.enter_async_context(running(trying, "frontdesk-confirmations-port"))
+        yield url
+
+
+async def _serve_later(served: ServedConfirmations, loaded: Config, retry_seconds: float) -> None:
+    """Serve on the port as soon as it is to be had, until cancelled."""
+    while True:
+        await asyncio.sleep(retry_seconds)
+        with suppress(errors.CannotListen):
+            async with serving_port(served, loaded.confirm.host, loaded.confirm.port, loaded.names):
+                await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def serving_port(app: Application, host: str, port: int) -> AsyncIterator[str]:
+async def serving_port(
+    served: ServedConfirmations, host: str, port: int, names: Collection[str] = ()
+) -> AsyncIterator[str]:
     """The service's address, for as long as the block lasts."""
     with _listening(host, port) as listening:
-        async with server.serving_app(app, listening):
-            url = _url(host, listening)
+        async with server.serving_app(served.make_app(host, names), listening):
+            url = url_of(host, listening.getsockname()[1])
             log.info("confirmations_served", url=url)
-            app.served_at = url
+            served.url = url
             try:
                 yield url
             finally:
-                app.served_at = None
-                app.close()
+                served.url = None
+                served.close()
 
 
 @asynccontextmanager
@@ -104,27 +108,22 @@ async def serving_alone(
     page_port: int | None = None,
 ) -> AsyncIterator[Addresses]:
     """The service where no gateway runs: its pages are on a port of their own, if there is one for them."""
-    credentials = credentials_of(keys, people)
     page_url = service.settings.page_url
     async with AsyncExitStack() as opened:
+        pages = None
         if page_port is not None:
-            listening = opened.enter_context(_listening(host, page_port, PAGE_PORT))
-            page_url = page_url or _url(host, listening)
-            pages = make_page_app(
-                service,
-                credentials,
-                keys.link_key,
-                keys.ended,
-                bound_to=host,
-                names=names,
-                page_url=page_url,
-            )
-            await opened.enter_async_context(server.serving_app(pages, listening))
-            opened.callback(pages.close)
-        app = await opened.enter_async_context(
-            serving_owner(service, credentials, keys.socket, host=host, names=names, page_url=page_url)
-        )
-        url = await opened.enter_async_context(serving_port(app, host, port))
+            pages = opened.enter_context(_listening(host, page_port, PAGE_PORT))
+            page_url = page_url or url_of(host, pages.getsockname()[1])
+        served = make_served(service, keys, people, page_url)
+        if pages is not None:
+            app = served.make_page_app(host, names)
+            await opened.enter_async_context(server.serving_app(app, pages))
+        try:
+            await opened.enter_async_context(server.serving_owner(keys.socket, None, served))
+        except errors.CannotListen as error:  # another service has it; commands are then told where we are
+            log.warning("owner_not_served", why=str(error))
+        opened.callback(served.close)
+        url = await opened.enter_async_context(serving_port(served, host, port, names))
         yield Addresses(url=url, page_url=page_url)
 
 
@@ -135,8 +134,3 @@ def _listening(host: str, port: int, how: str = PORT) -> Iterator[ports.Socket]:
             yield listening
     except errors.AddressInUse as error:
         raise errors.CannotListen(where=f"{host}:{port}", why=TAKEN.format(how=how)) from error
-
-
-def _url(host: str, listening: ports.Socket) -> str:
-    port: int = listening.getsockname()[1]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

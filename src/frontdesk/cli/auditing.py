@@ -1,11 +1,15 @@
 """Reaching the audit log: in the store, or through whoever has the store open."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Protocol
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TypeVar
 
 from frontdesk import errors
+from frontdesk.app.confirmations import store_url
 from frontdesk.app.opening import open_store, without_creating
+from frontdesk.cli.confirm.reaching import OwnService, reach_service
+from frontdesk.config import Config
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.flow import audits
@@ -15,19 +19,7 @@ from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
 from frontdesk.stores.store import Store
 
-
-class Log(Protocol):
-    def pages(self) -> AsyncIterator[Sequence[Row]]:
-        """All of it, some rows at a time."""
-        ...
-
-    async def newest(self) -> int:
-        """The number of the last row; 0 when there is none."""
-        ...
-
-    def follow(self, after: int) -> AsyncGenerator[Row, None]:
-        """The rows after that one, those of the future too."""
-        ...
+T = TypeVar("T")
 
 
 class NearLog:
@@ -53,19 +45,19 @@ class NearLog:
 class FarLog:
     """The log of a service that runs; only approvers see it."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, service: Client | OwnService) -> None:
+        self._service = service
 
     async def pages(self) -> AsyncIterator[Sequence[Row]]:
         last = await self.newest()
         batch: list[Row] = []
         reached = 0
-        async with aclosing(self._client.follow(0)) as rows:
+        async with aclosing(self._service.follow(0)) as rows:
             while reached < last:
                 row = await anext(rows, None)
                 if row is None:
                     why = f"it told rows up to {reached} of {last}"
-                    raise errors.ServiceUnreachable(url=self._client.url, why=why)
+                    raise errors.ServiceUnreachable(url=self._service.url, why=why)
                 batch.append(row)
                 reached = row.number
                 if len(batch) == audits.ROWS_AT_ONCE or reached >= last:
@@ -73,19 +65,22 @@ class FarLog:
                     batch = []
 
     async def newest(self) -> int:
-        told = await self._client.talk(say("GET", "/audit?view=events&limit=1"))
+        told = await self._service.talk(say("GET", "/audit?view=events&limit=1"))
         number: int = told["entries"][0]["number"] if told["entries"] else 0
         return number
 
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         while True:
-            async with aclosing(self._client.follow(after)) as rows:
+            async with aclosing(self._service.follow(after)) as rows:
                 async for row in rows:
                     after = row.number
                     yield row
 
 
-async def glance(log: Log, anchor: Anchor | None) -> tuple[int, Fault | None]:
+AuditLog = NearLog | FarLog
+
+
+async def glance(log: AuditLog, anchor: Anchor | None) -> tuple[int, Fault | None]:
     """The number of the newest row, and what is wrong with it or with the anchored one. The others are not
     looked at: ``audits.verify`` does that."""
     newest = await log.newest()
@@ -98,7 +93,7 @@ async def glance(log: Log, anchor: Anchor | None) -> tuple[int, Fault | None]:
     return newest, audits.check_some(ends) or audits.check_some(anchored, anchor)
 
 
-async def _read(log: Log, after: int, last: int) -> list[Row]:
+async def _read(log: AuditLog, after: int, last: int) -> list[Row]:
     """The rows from there on, up to one that is there."""
     found: list[Row] = []
     if last == 0:
@@ -111,24 +106,31 @@ async def _read(log: Log, after: int, last: int) -> list[Row]:
     return found
 
 
-@asynccontextmanager
-async def reach_log(url: str, client: Callable[[], Client]) -> AsyncIterator[Log]:
-    """The log in the store of that URL; told by the service, as the client asks it, when another process has
-    the store open."""
-    try:
-        store = await open_store(without_creating(url), upgrade=False)
-    except errors.StoreLocked as held:
-        yield await _told(client, held)
-        return
-    try:
-        yield NearLog(store)
-    finally:
-        await store.close()
+def ask_log(
+    loaded: Config,
+    db_path: str | None,
+    url: str | None,
+    question: Callable[[AuditLog], Awaitable[T]],
+) -> T:
+    """What the log in the store answers; told by the service when another process has the store open."""
+
+    async def ask() -> T:
+        store = without_creating(store_url(db_path) if db_path else loaded.store_url)
+        try:
+            opened = await open_store(store, upgrade=False)
+        except errors.StoreLocked as held:
+            return await question(await _far_log(loaded, url, held))
+        try:
+            return await question(NearLog(opened))
+        finally:
+            await opened.close()
+
+    return asyncio.run(ask())
 
 
-async def _told(client: Callable[[], Client], held: errors.StoreLocked) -> FarLog:
+async def _far_log(loaded: Config, url: str | None, held: errors.StoreLocked) -> FarLog:
     try:
-        log = FarLog(client())
+        log = FarLog(await reach_service(loaded, url))
         await log.newest()
     except (errors.ServiceUnreachable, errors.MissingSecret) as error:
         held.add_note(f"The service could not be asked instead: {error}")
