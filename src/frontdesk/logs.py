@@ -19,7 +19,8 @@ class Log:
         self._logger = logger
 
     def info(self, event: str, **fields: object) -> None:
-        self._write(logging.INFO, event, fields)
+        if self._logger.isEnabledFor(logging.INFO):  # most are not wanted: nothing is done for them
+            self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
         self._write(logging.WARNING, event, fields)

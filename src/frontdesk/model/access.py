@@ -1,7 +1,7 @@
 """Who is let in, by which rule, and as what. Everybody else is not."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -159,8 +159,9 @@ class Subject(NamedTuple):
 
     platform: Platform
     account: str | None
-    names: frozenset[str]
-    chats: frozenset[str]
+    names: frozenset[tuple[str | None, str]]
+    """Each with the account they write to, as in the lists."""
+    chats: frozenset[tuple[str | None, str]]
 
 
 class AccessList(NamedTuple):
@@ -169,15 +170,6 @@ class AccessList(NamedTuple):
     names: frozenset[tuple[str | None, str]]
     chats: frozenset[tuple[str | None, str]]
     everybody: frozenset[str | None]
-
-    def has_name(self, who: Subject) -> bool:
-        return any((who.account, name) in self.names for name in who.names)
-
-    def has_chat(self, who: Subject) -> bool:
-        return any((who.account, chat) in self.chats for chat in who.chats)
-
-    def has(self, who: Subject) -> bool:
-        return who.account in self.everybody or self.has_name(who) or self.has_chat(who)
 
 
 def decide(
@@ -201,16 +193,20 @@ def decide(
             allowed=True, rule=AccessRule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
         )
     who = _subject(source, principal, aliases)
-    if _blocked(who, access):
+    if access.block and _blocked(who, access):
         return AccessVerdict(allowed=False, rule=AccessRule.BLOCKED, place=place, principal=principal)
     own = [grant for grant in grants if principal and grant.principal == principal.id]
-    ways = [*_by_name(who, access, own), *_by_circumstance(source, authenticates, who, access)]
+    ways = _ways(source, authenticates, who, access, own)
     if not ways:
         return _refusal(source, place, principal, access)
-    rule, role = max(ways, key=lambda way: way[1].rank)
+    rule, role = max(ways, key=_power)
     return AccessVerdict(
         allowed=True, rule=rule, place=place, role=role if reliable_ids else Role.USER, principal=principal
     )
+
+
+def _power(way: tuple[AccessRule, Role]) -> int:
+    return RANKS[way[1]]
 
 
 def is_local(source: SessionSource) -> bool:
@@ -218,34 +214,40 @@ def is_local(source: SessionSource) -> bool:
     return source.platform is TERMINAL and not source.delivered_via_upstream_relay
 
 
-def _by_name(who: Subject, access: Access, grants: Collection[Grant]) -> Iterator[tuple[AccessRule, Role]]:
-    if _listed(who.platform, access.administrators).has_name(who):
-        yield AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR
-    for grant in grants:
-        yield AccessRule.PAIRED, grant.role
-    if _listed(who.platform, access.allow).has_name(who):
-        yield AccessRule.ALLOW_LIST, Role.USER
-
-
-def _by_circumstance(
-    source: SessionSource, authenticates: bool, who: Subject, access: Access
-) -> Iterator[tuple[AccessRule, Role]]:
-    """Ways in for whoever comes along; a bot that nobody named has the first alone."""
-    listed = _listed(who.platform, access.allow)
+def _ways(
+    source: SessionSource, authenticates: bool, who: Subject, access: Access, grants: Collection[Grant]
+) -> list[tuple[AccessRule, Role]]:
+    """Every way in, by name first; a bot that nobody named has no other than the channel's credential."""
     admits = not source.is_bot or access.allow_bots
-    fits = {
-        AccessRule.CHANNEL_CREDENTIAL: authenticates,
-        AccessRule.ROLE_AUTHORIZED: admits and source.role_authorized,
-        AccessRule.UPSTREAM_RELAY: admits and source.delivered_via_upstream_relay,
-        AccessRule.ALLOWED_CHAT: admits and listed.has_chat(who),
-        AccessRule.EVERYBODY: admits and who.account in listed.everybody,
-    }
-    yield from ((rule, Role.USER) for rule, holds in fits.items() if holds)
+    listed = _listed(who.platform, access.allow)
+    administrators = _listed(who.platform, access.administrators).names
+    user = Role.USER
+    fits = (
+        (AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR, not administrators.isdisjoint(who.names)),
+        *[(AccessRule.PAIRED, grant.role, True) for grant in grants],
+        (AccessRule.ALLOW_LIST, user, not listed.names.isdisjoint(who.names)),
+        (AccessRule.CHANNEL_CREDENTIAL, user, authenticates),
+        (AccessRule.ROLE_AUTHORIZED, user, admits and source.role_authorized),
+        (AccessRule.UPSTREAM_RELAY, user, admits and source.delivered_via_upstream_relay),
+        (AccessRule.ALLOWED_CHAT, user, admits and not listed.chats.isdisjoint(who.chats)),
+        (AccessRule.EVERYBODY, user, admits and who.account in listed.everybody),
+    )
+    return [(rule, role) for rule, role, holds in fits if holds]
 
 
 def _blocked(who: Subject, access: Access) -> bool:
+    """For this account, or for every one of the platform's."""
     listed = _listed(who.platform, access.block)
-    return listed.has(who) or listed.has(who._replace(account=None))
+    names, chats = who.names | _anywhere(who.names), who.chats | _anywhere(who.chats)
+    return not (
+        listed.everybody.isdisjoint({who.account, None})
+        and listed.names.isdisjoint(names)
+        and listed.chats.isdisjoint(chats)
+    )
+
+
+def _anywhere(ids: frozenset[tuple[str | None, str]]) -> frozenset[tuple[str | None, str]]:
+    return frozenset((None, each) for _, each in ids)
 
 
 def _refusal(source: SessionSource, place: str, principal: Principal | None, access: Access) -> AccessVerdict:
@@ -274,11 +276,12 @@ def _subject(
         names |= {name for name, person in (aliases or {}).items() if person in names}
     else:
         names |= {source.user_id or "", source.user_id_alt or ""}
+    account = source.account or None
     return Subject(
         platform=source.platform,
-        account=source.account or None,
-        names=frozenset(names - {""}),
-        chats=frozenset(each for each in chats if each),
+        account=account,
+        names=frozenset([(account, name) for name in names if name]),
+        chats=frozenset([(account, each) for each in chats if each]),
     )
 
 

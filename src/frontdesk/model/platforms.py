@@ -107,9 +107,6 @@ class Platform(str):
     def value(self) -> str:
         return str(self)
 
-    def __str__(self) -> str:
-        return str.__str__(self)
-
 
 _BUILT_IN = (
     "local",

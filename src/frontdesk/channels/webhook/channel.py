@@ -76,8 +76,15 @@ class Channel:
 
     def trouble(self) -> str | None:
         """None of its secrets can be used: it could tell nobody from anybody."""
-        met = [error for secret in self._options.secrets if (error := _fault(secret))]
-        return " ".join(map(str, met)) if len(met) == len(self._options.secrets) else None
+        met: list[str] = []
+        for secret in self._options.secrets:
+            try:
+                _checked(secret)
+            except (errors.MissingSecret, errors.InvalidInput) as error:
+                met.append(str(error))
+            else:
+                return None
+        return " ".join(met)
 
     async def _handle(self, request: channels.Request) -> channels.Response:
         secrets = self._usable_secrets(self._options.secrets)
@@ -104,17 +111,15 @@ class Channel:
         """The secrets that are there: while they are being changed, one may be gone already."""
         found: list[str] = []
         for secret in secrets:
-            if error := _fault(secret):
+            try:
+                found.append(_checked(secret))
+            except (errors.MissingSecret, errors.InvalidInput) as error:
                 log.warning("webhook_secret_unusable", account=self.account, why=error)
-            else:
-                found.append(secret())
         return found
 
 
-def _fault(secret: Secret) -> errors.FrontdeskError | None:
-    """Why nothing can be signed with it."""
-    try:
-        webhooks.secret_bytes(secret())
-    except (errors.MissingSecret, errors.InvalidInput) as error:
-        return error
-    return None
+def _checked(secret: Secret) -> str:
+    """A secret as it is now, when something can be signed with it."""
+    read = secret()
+    webhooks.secret_bytes(read)
+    return read
