@@ -25,7 +25,7 @@ DOORS = {
     "flow/drafting.py": 1,
     "flow/prompts.py": 1,
     "flow/rotation.py": 2,
-    "flow/turns.py": 1,
+    "flow/runner.py": 1,
     # Work on another thread, whose error goes back to whoever waits for it.
     "agents/python/threads.py": 1,
     "stores/sqlite/readers.py": 1,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from frontdesk.flow.commands import Command, registry, running, sessions, transcript, views
-from frontdesk.flow.listening import CLEANUP_SECONDS
+from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.model import titles
 from frontdesk.model.turns import Busy, TurnKind
 from tests.docs import pages

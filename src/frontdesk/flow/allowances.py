@@ -6,8 +6,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from frontdesk.flow import limits
-from frontdesk.flow.drafts import Draft
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
 from frontdesk.model import events, spirals
 from frontdesk.model.messages import Plain
@@ -50,14 +50,14 @@ class Allowance:
     """Messages are not counted between steps: the turn that reaches their limit ends with its answer."""
 
     def __init__(
-        self, parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain], draft: Draft
+        self, parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain], speech: Speech
     ) -> None:
-        """``transcript`` is what there was before the draft's rows."""
+        """``transcript`` is what there was before the speech's rows."""
         self._parts = parts
         self._turn = turn
         self._session = session
         self._transcript = transcript
-        self._draft = draft
+        self._speech = speech
         self._steps = Steps()
         self._spent = False
         """The budget was used up when the agent last told what it used."""
@@ -110,13 +110,13 @@ class Allowance:
     @property
     def _rows(self) -> list[Plain]:
         tail = spirals.tail_rows(self.policy)
-        return [*self._transcript[-tail:], *self._draft.rows]
+        return [*self._transcript[-tail:], *self._speech.rows]
 
     @property
     def _limited(self) -> SessionEntry:
         """The session's counters as its limits see them once the turn is written."""
-        entry, usage = self._session.entry, self._draft.usage
-        counted = replace(entry, message_count=entry.message_count + self._draft.counted)
+        entry, usage = self._session.entry, self._speech.usage
+        counted = replace(entry, message_count=entry.message_count + self._speech.counted)
         if usage is not None:
             counted = replace(
                 counted,

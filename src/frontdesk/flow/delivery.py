@@ -8,8 +8,8 @@ from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
+from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.deliveries import (
@@ -51,10 +51,10 @@ class Sender:
         self._hastened: set[str] = set()
         """Those that were tried sooner because another one had arrived."""
 
-    async def send(self, claim: DeliveryClaim, tenure: Tenure) -> None:
+    async def send(self, claim: DeliveryClaim, held: Held) -> None:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
         delivery = await questions.as_it_stands(self._parts, claim.delivery)
-        await self._make_sure(tenure)
+        await self._make_sure(held)
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
@@ -88,15 +88,15 @@ class Sender:
             except errors.StoreError as error:  # they are tried when it is their time
                 log.warning("store_troubled", delivery=delivery.id, why=str(error))
 
-    async def _make_sure(self, tenure: Tenure) -> None:
+    async def _make_sure(self, held: Held) -> None:
         """That it is ours to send, as soon as the store says so."""
         while True:
             try:
-                return await tenure.confirm()
+                return await held.confirm()
             except errors.StoreClosed:
                 raise
             except errors.StoreError as error:
-                log.warning("store_troubled", lane=tenure.lease.lane, why=str(error))
+                log.warning("store_troubled", lane=held.lease.lane, why=str(error))
                 await asyncio.sleep(SETTLE_PAUSE_SECONDS)
 
     async def _try(self, delivery: Delivery) -> Outcome:

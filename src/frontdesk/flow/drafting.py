@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.channels import Capabilities, Drafts
-from frontdesk.flow.drafts import Draft
+from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.tenure import Tenure
+from frontdesk.flow.speech import Speech
 from frontdesk.formats import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
@@ -31,11 +31,11 @@ class Drafting:
     answer begins with the same piece.
     """
 
-    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure, draft: Draft, session_id: str) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, held: Held, speech: Speech, session_id: str) -> None:
         self._parts = parts
         self._claim = claim
-        self._tenure = tenure
-        self._draft = draft
+        self._held = held
+        self._speech = speech
         self._session_id = session_id
         self._ending = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +95,7 @@ class Drafting:
 
     def _due_text(self) -> str | None:
         """What is to be shown now: when enough is new, or when it has not grown since the last look."""
-        text = splitting.split_text(self._draft.answer, self._capabilities.text_limit)[0]
+        text = splitting.split_text(self._speech.answer, self._capabilities.text_limit)[0]
         rests, self._seen = text == self._seen, text
         if text == self._shown:
             return None
@@ -105,7 +105,7 @@ class Drafting:
     async def _show(self, channel: Drafts, text: str) -> float | None:
         """How long to leave it so; None when nothing more is to be shown: where there may be a message that
         we know nothing of, a second one would be worse than none."""
-        await self._tenure.confirm()  # or it would change the answer that somebody else has given by now
+        await self._held.confirm()  # or it would change the answer that somebody else has given by now
         outcome = await self._try(channel, self._delivery(text))
         match outcome:
             case Sent() if message_id := outcome.message_id or self.message_id:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.flow.drafts import SUMMARY
+from frontdesk.flow.speech import SUMMARY
 from frontdesk.formats import quoting
 from frontdesk.model import calls
 from frontdesk.model.events import Call

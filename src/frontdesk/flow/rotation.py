@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from frontdesk.flow import endings, handover, notices
 from frontdesk.flow.allowances import Allowance
+from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.tenure import Tenure
 from frontdesk.logs import get_logger
 from frontdesk.model import moves
 from frontdesk.model.deliveries import Delivery
@@ -31,13 +31,13 @@ class Rotation:
         self._session = session
         self._reason = reason
 
-    async def carry_out(self, tenure: Tenure) -> None:
+    async def carry_out(self, held: Held) -> None:
         """Checkpoint, take leave, end the session, start the next, tell people, let go of the lane."""
-        await tenure.confirm()
+        await held.confirm()
         parts, session = self._parts, self._session
         checkpointed = await self._checkpoint()
         written = await parts.store.sessions.find(session.id)
-        await tenure.confirm()
+        await held.confirm()
         await endings.take_leave(parts, written or session, self._reason)
         settled = await parts.store.turns.rotate(
             self._claim,

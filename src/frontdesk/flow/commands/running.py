@@ -6,7 +6,7 @@ from functools import partial
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import notices
 from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
-from frontdesk.flow.listening import CLEANUP_SECONDS
+from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.resolution import mark_expired
 from frontdesk.logs import get_logger

@@ -7,9 +7,9 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.flow import endings, handover
 from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, views
-from frontdesk.flow.drafts import SUMMARY
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
+from frontdesk.flow.speech import SUMMARY
 from frontdesk.model import calls, messages
 from frontdesk.model.messages import Plain, Role
 from frontdesk.model.policies import EndReason

@@ -14,12 +14,12 @@ from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, registry
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
-from frontdesk.flow.drafts import Draft
 from frontdesk.flow.expiry import finalize
-from frontdesk.flow.listening import Listening, Stopped
+from frontdesk.flow.hearing import Hearing, Stopped
+from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices, rotation_due
-from frontdesk.flow.tenure import Tenure
+from frontdesk.flow.speech import Speech
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
@@ -49,19 +49,19 @@ log = get_logger(__name__)
 class RunningTurn:
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure, *, has_lapsed: bool = False) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, held: Held, *, has_lapsed: bool = False) -> None:
         """``has_lapsed``: it was interrupted too long ago to go on."""
         self._parts = parts
         self._has_lapsed = has_lapsed
-        self._listening = Listening(parts, claim, tenure)
+        self._hearing = Hearing(parts, claim, held)
         self._session_id = claim.turn.session_id
-        self._draft: Draft | None = None
+        self._speech: Speech | None = None
         self._prompt_tokens: Callable[[], int] = int
         self._place = Place()
         self._time = asyncio.get_running_loop().time
         self._claimed_at = self._time()
         self.claim = claim
-        self.tenure = tenure
+        self.held = held
 
     @property
     def turn(self) -> Turn:
@@ -82,19 +82,19 @@ class RunningTurn:
         self.claim = replace(self.claim, turn=replace(self.turn, on_trial=False))
 
     def stop(self) -> None:
-        self._listening.stop()
+        self._hearing.stop()
 
     def steer(self, turns: tuple[Turn, ...]) -> None:
-        self._listening.steer(turns)
+        self._hearing.steer(turns)
 
     def lose(self) -> None:
         """Somebody else has the turn."""
-        self._listening.lose()
+        self._hearing.lose()
 
     async def run(self, place: Place) -> None:
         """Run it to its end; others have the place while it waits for a person."""
         turn, self._place = self.turn, place
-        await self.tenure.confirm()
+        await self.held.confirm()
         match turn.kind:
             case _ if self._has_lapsed:
                 await self._lapse()
@@ -129,7 +129,7 @@ class RunningTurn:
         viewer = await parts.conversations.shown_in(source)
         request = CommandRequest(turn=self.turn, argument=argument, viewer=viewer)
         try:
-            await self.tenure.confirm()
+            await self.held.confirm()
             reply = await command.handle(parts, request)
         except (errors.StoreError, errors.LeaseLost):
             raise
@@ -143,31 +143,31 @@ class RunningTurn:
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
-        session, assignment, draft = await self._begin(await self._resolve(), content, note)
-        allowance = Allowance(self._parts, self.turn, session, assignment.messages, draft)
+        session, assignment, speech = await self._begin(await self._resolve(), content, note)
+        allowance = Allowance(self._parts, self.turn, session, assignment.messages, speech)
         try:
-            failure = await self._hear(assignment, draft, allowance)
+            failure = await self._hear(assignment, speech, allowance)
         except Stopped as stopped:
             self._count_rest(silence=True)
-            ending = self._stopped(draft, allowance, stopped.limit)
-            await self._conclude(session, draft, allowance, ending, stopped.limit)
+            ending = self._stopped(speech, allowance, stopped.limit)
+            await self._conclude(session, speech, allowance, ending, stopped.limit)
             return
         if failure:
             self._count_rest(silence=False)
         if failure and await self._may_be_tried_again(failure, allowance):
-            await self._try_again(session, draft, failure)
+            await self._try_again(session, speech, failure)
             return
-        ending = self._failed(draft, failure) if failure else self._completed(session, draft)
-        await self._conclude(session, draft, allowance, ending)
+        ending = self._failed(speech, failure) if failure else self._completed(session, speech)
+        await self._conclude(session, speech, allowance, ending)
 
     async def _hear(
-        self, assignment: events.Assignment, draft: Draft, allowance: Allowance
+        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
     ) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
-        drafting = Drafting(self._parts, self.claim, self.tenure, draft, assignment.session_id)
+        drafting = Drafting(self._parts, self.claim, self.held, speech, assignment.session_id)
         try:
             async with drafting:
-                return await self._listening.hear(assignment, draft, self._place, allowance)
+                return await self._hearing.hear(assignment, speech, self._place, allowance)
         finally:
             self.claim = replace(self.claim, turn=replace(self.turn, draft=drafting.message_id))
 
@@ -181,16 +181,16 @@ class RunningTurn:
 
     async def _begin(
         self, session: Session, content: prompts.Content, note: str | None
-    ) -> tuple[Session, events.Assignment, Draft]:
-        """Write the message down; the session with it counted, what the agent gets, and an empty draft."""
+    ) -> tuple[Session, events.Assignment, Speech]:
+        """Write the message down; the session with it counted, what the agent gets, and an empty speech."""
         message = prompts.user_message(self._parts, self.turn, content)
         begun = await self._write_message(session, message, note)
         log.info("turn_began", turn=self.turn.id, session=session.id, attempt=self.turn.attempts)
         counted = session.changed(message_count=begun.message_count)
-        self._draft = Draft(self.turn.id, begun.position)
+        self._speech = Speech(self.turn.id, begun.position)
         assignment = await self._assign(counted, message)
         self._prompt_tokens = partial(prompts.prompt_tokens, assignment, session)
-        return counted, assignment, self._draft
+        return counted, assignment, self._speech
 
     async def _write_message(self, session: Session, message: Plain, note: str | None) -> Begun:
         """Write the message into the transcript; what a session's first turn brings along is before it."""
@@ -241,23 +241,23 @@ class RunningTurn:
             working_dir=parts.running.working_dir,
         )
 
-    def _completed(self, session: Session, draft: Draft) -> Ending:
-        said = self._parts.answers(self.turn, draft.answer) if draft.answer else self._tell(UNANSWERED)
+    def _completed(self, session: Session, speech: Speech) -> Ending:
+        said = self._parts.answers(self.turn, speech.answer) if speech.answer else self._tell(UNANSWERED)
         return Ending(
             state=TurnState.DONE,
-            messages=(*draft.close(), *draft.summarize()),
+            messages=(*speech.close(), *speech.summarize()),
             deliveries=said,
             clears_mark=session.entry.resume_pending,
         )
 
-    def _stopped(self, draft: Draft, allowance: Allowance, limit: EndReason | None) -> Ending:
+    def _stopped(self, speech: Speech, allowance: Allowance, limit: EndReason | None) -> Ending:
         """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
         why = notices.cut_short(limit, allowance.policy) if limit else None
         if limit:
             log.info("turn_cut_short", turn=self.turn.id, reason=str(limit))
-        text = self._with_reason(draft.answer, why)
-        said = self._parts.answers(self.turn, text) if draft.answer else self._tell(why or notices.STOPPED)
-        rows = tuple(draft.close(finish_reason="stopped"))
+        text = self._with_reason(speech.answer, why)
+        said = self._parts.answers(self.turn, text) if speech.answer else self._tell(why or notices.STOPPED)
+        rows = tuple(speech.close(finish_reason="stopped"))
         return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
 
     def _with_reason(self, answer: str, why: str | None) -> str:
@@ -267,11 +267,11 @@ class RunningTurn:
         self._parts.live.tell(self.turn.id, events.Text(text=f"\n\n{why}"))
         return f"{answer}\n\n{why}"
 
-    def _failed(self, draft: Draft, failure: events.Failed) -> Ending:
+    def _failed(self, speech: Speech, failure: events.Failed) -> Ending:
         text = FAILED.format(why=quoting.clean_text(failure.message))
         return Ending(
             state=TurnState.FAILED,
-            messages=tuple(draft.close(finish_reason="error")),
+            messages=tuple(speech.close(finish_reason="error")),
             deliveries=self._tell(text),
             error=_what_failed(failure),
         )
@@ -286,16 +286,16 @@ class RunningTurn:
         again = failure.retryable and self.turn.tries < MAX_ATTEMPTS
         return again and await allowance.overrun() is None
 
-    async def _try_again(self, session: Session, draft: Draft, failure: events.Failed) -> None:
+    async def _try_again(self, session: Session, speech: Speech, failure: events.Failed) -> None:
         delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))
         due_at = self._parts.clock.now() + delay
         why = _what_failed(failure)
-        await self._requeue(Again(due_at=due_at, error=why, session_id=session.id, usage=draft.usage))
+        await self._requeue(Again(due_at=due_at, error=why, session_id=session.id, usage=speech.usage))
 
     async def _conclude(
         self,
         session: Session,
-        draft: Draft,
+        speech: Speech,
         allowance: Allowance,
         ending: Ending,
         limit: EndReason | None = None,
@@ -307,7 +307,7 @@ class RunningTurn:
             ending,
             session_id=session.id,
             deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
-            usage=draft.usage,
+            usage=speech.usage,
             consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
             holds_lane=rotation is not None,
         )
@@ -318,7 +318,7 @@ class RunningTurn:
     async def _rotate(self, rotation: Rotation) -> None:
         """The answer is safe by now; when this fails, the next message finds the session over."""
         try:
-            await rotation.carry_out(self.tenure)
+            await rotation.carry_out(self.held)
         except (errors.StoreError, errors.LeaseLost):
             raise
         except Exception:
@@ -346,13 +346,13 @@ class RunningTurn:
 
     def _count_rest(self, *, silence: bool) -> None:
         """Count what a call to the model used that nobody will tell, where the agent would have told it."""
-        if self._draft and self._parts.agent.abilities.counts:
-            self._draft.count_rest(self._prompt_tokens(), silence=silence)
+        if self._speech and self._parts.agent.abilities.counts:
+            self._speech.count_rest(self._prompt_tokens(), silence=silence)
 
     @property
     def _is_at_work(self) -> bool:
         """Whether something of it is in its session."""
-        return self._draft is not None or self.turn.session_id is not None
+        return self._speech is not None or self.turn.session_id is not None
 
     async def put_back(self, *, mark: bool = True, counts: bool = False) -> None:
         """It goes on later, by whoever has room then. The attempt counts when the turn may be to blame."""
@@ -361,7 +361,7 @@ class RunningTurn:
             due_at=self._parts.clock.now() + timedelta(seconds=FIRST_RETRY_SECONDS if counts else 0.0),
             counts=counts,
             session_id=self._session_id,
-            usage=self._draft.usage if self._draft else None,
+            usage=self._speech.usage if self._speech else None,
             resume_reason=SHUT_DOWN if mark and self._is_at_work else None,
         )
         await self._requeue(again)

@@ -1,4 +1,4 @@
-"""Tenure: a lease as its holder knows it.
+"""Held: a lease as its holder knows it.
 
 A node that stood still does not notice. So before it does what cannot be taken back, it looks how much time
 has passed since it was given the lease: as long as that cannot have run out, nobody else has it; after that,
@@ -26,7 +26,7 @@ def ask(parts: Parts) -> Asked:
     return Asked(parts.elapsed(), parts.store.nodes.standing)
 
 
-class Tenure:
+class Held:
     def __init__(self, parts: Parts, lease: Lease, asked: Asked) -> None:
         self._parts = parts
         self._asked = asked

@@ -11,9 +11,9 @@ from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.crew import Place
-from frontdesk.flow.drafts import Draft
+from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.tenure import Tenure
+from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 from frontdesk.model.policies import EndReason
@@ -49,12 +49,12 @@ class Breath:
             self._events, self._since = 0, self._time()
 
 
-class Listening:
-    def __init__(self, parts: Parts, claim: TurnClaim, tenure: Tenure) -> None:
+class Hearing:
+    def __init__(self, parts: Parts, claim: TurnClaim, held: Held) -> None:
         self._parts = parts
         self._claim = claim
-        self._tenure = tenure
-        self._line = Line(tenure.confirm)
+        self._held = held
+        self._line = Line(held.confirm)
         self._task: asyncio.Task[events.Failed | None] | None = None
         self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
@@ -77,7 +77,7 @@ class Listening:
 
     def lose(self) -> None:
         """Somebody else has the turn: what the agent does here is no longer wanted."""
-        self._tenure.lose()
+        self._held.lose()
         if self._task:
             self._task.cancel()
 
@@ -92,24 +92,24 @@ class Listening:
                 self._unwritten.append(turn)
 
     async def hear(
-        self, assignment: events.Assignment, draft: Draft, place: Place, allowance: Allowance
+        self, assignment: events.Assignment, speech: Speech, place: Place, allowance: Allowance
     ) -> events.Failed | None:
         """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.
 
         The agent has let go when this ends, unless it had to be left behind.
         """
-        await self._tenure.confirm()
+        await self._held.confirm()
         if self._stopping:
             raise Stopped
         self._place = place
-        self._task = asyncio.create_task(self._listen(assignment, draft, allowance))
+        self._task = asyncio.create_task(self._listen(assignment, speech, allowance))
         try:
             await self._wait({self._task, self._given_up}, allowance)
         finally:
             self._task.cancel()
             if not self._given_up.done():
                 await asyncio.wait({self._task}, timeout=CLEANUP_SECONDS)
-        if self._tenure.is_lost:
+        if self._held.is_lost:
             raise errors.LeaseLost(lane=self._claim.lease.lane)
         if self._stopping:
             raise Stopped(self._limit)
@@ -126,7 +126,7 @@ class Listening:
         await asyncio.wait(ends, return_when=first)
 
     async def _listen(
-        self, assignment: events.Assignment, draft: Draft, allowance: Allowance
+        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
     ) -> events.Failed | None:
         self._parts.live.begin(self._claim.turn.id, assignment.attempt)
         breath = Breath()
@@ -136,17 +136,17 @@ class Listening:
                 self._parts.live.tell(self._claim.turn.id, event)
                 if isinstance(event, events.Failed):
                     return event
-                await self._write(event, assignment.session_id, draft)
+                await self._write(event, assignment.session_id, speech)
                 if isinstance(event, events.Done) or await self._ends_after(event, allowance):
                     break
                 await breath.draw()
-        await self._write(events.Done(), assignment.session_id, draft)
+        await self._write(events.Done(), assignment.session_id, speech)
         return None
 
     async def _next(self, stream: AsyncIterator[events.Event]) -> events.Event | None:
         """The agent's next step. It begins, or goes on, right after it was certain that the turn is ours: an
         agent takes nothing back of what it does. What it has begun goes on until it is told to stop."""
-        await self._tenure.confirm()
+        await self._held.confirm()
         return await anext(stream, None)
 
     async def _ends_after(self, event: events.Event, allowance: Allowance) -> bool:
@@ -156,15 +156,15 @@ class Listening:
         self.stop(limit)
         return not self._parts.agent.abilities.stops
 
-    async def _write(self, event: events.Event, session_id: str, draft: Draft) -> None:
+    async def _write(self, event: events.Event, session_id: str, speech: Speech) -> None:
         if isinstance(event, events.Approval):
             await self._ask(event)
         if isinstance(event, events.Background):
             await self._note(event)
         absorbed = self._take_heard()
-        rows = draft.close() if absorbed else []
-        rows += [draft.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
-        rows += draft.take(event)
+        rows = speech.close() if absorbed else []
+        rows += [speech.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
+        rows += speech.take(event)
         if rows:
             now = self._parts.clock.now()
             await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
@@ -187,7 +187,7 @@ class Listening:
         try:
             show = partial(self._parts.live.tell, self._claim.turn.id)
             decision = await self._parts.gate.pass_on(self._claim, approval, show, self._place.lent)
-            await self._tenure.confirm()
+            await self._held.confirm()
             self._line.send(decision)
         except errors.GrantUnusable:
             self.stop()

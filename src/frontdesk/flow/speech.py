@@ -13,7 +13,7 @@ from frontdesk.model.sessions import USAGE_COUNTERS, Usage
 SUMMARY = "summary"
 
 
-class Draft:
+class Speech:
     """Turns events into transcript rows, each with its place in the turn."""
 
     def __init__(self, turn_id: str, position: int) -> None:
