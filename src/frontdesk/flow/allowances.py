@@ -50,7 +50,13 @@ class Allowance:
     """Messages are not counted between steps: the turn that reaches their limit ends with its answer."""
 
     def __init__(
-        self, parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain], speech: Speech
+        self,
+        parts: Parts,
+        turn: Turn,
+        session: Session,
+        policy: SessionResetPolicy,
+        transcript: Sequence[Plain],
+        speech: Speech,
     ) -> None:
         """``transcript`` is what there was before the speech's rows."""
         self._parts = parts
@@ -61,7 +67,7 @@ class Allowance:
         self._steps = Steps()
         self._spent = False
         """The budget was used up when the agent last told what it used."""
-        self.policy = parts.conversations.policy_for(session.entry, turn.source)
+        self.policy = policy
 
     @property
     def seconds_left(self) -> float | None:

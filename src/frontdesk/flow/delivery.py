@@ -8,7 +8,7 @@ from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
-from frontdesk.flow.holding import Held
+from frontdesk.flow.holding import Asked, Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -44,6 +44,14 @@ Receiver = tuple[str, str | None]
 """A platform and our account there."""
 
 
+class Sending(Held):
+    """A delivery while it is sent."""
+
+    def __init__(self, parts: Parts, claim: DeliveryClaim, asked: Asked) -> None:
+        super().__init__(parts, claim.lease, asked)
+        self.claim = claim
+
+
 class Sender:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -51,10 +59,11 @@ class Sender:
         self._hastened: set[str] = set()
         """Those that were tried sooner because another one had arrived."""
 
-    async def send(self, claim: DeliveryClaim, held: Held) -> None:
+    async def send(self, sending: Sending) -> None:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
+        claim = sending.claim
         delivery = await questions.as_it_stands(self._parts, claim.delivery)
-        await self._make_sure(held)
+        await self._make_sure(sending)
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)

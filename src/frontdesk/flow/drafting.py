@@ -6,14 +6,13 @@ from typing import Self, cast
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.channels import Capabilities, Drafts
-from frontdesk.flow.holding import Held
+from frontdesk.contracts.channels import Drafts
+from frontdesk.flow.hearing import Hearing
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.formats import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
-from frontdesk.model.turns import TurnClaim
 
 CALL_SECONDS = 5.0
 """The longest that showing a draft may take, and that a turn which has ended waits for it."""
@@ -31,10 +30,11 @@ class Drafting:
     answer begins with the same piece.
     """
 
-    def __init__(self, parts: Parts, claim: TurnClaim, held: Held, speech: Speech, session_id: str) -> None:
+    def __init__(self, parts: Parts, turn: Hearing, speech: Speech, session_id: str) -> None:
         self._parts = parts
-        self._claim = claim
-        self._held = held
+        self._held = turn
+        self._turn = turn.turn
+        self._capabilities = parts.capabilities_of(self._turn.source)
         self._speech = speech
         self._session_id = session_id
         self._ending = asyncio.Event()
@@ -43,13 +43,12 @@ class Drafting:
         self._shown = ""
         self._tries = 0
         self._failures = 0
-        self.message_id = claim.turn.draft
+        self.message_id = self._turn.draft
         """The platform's id of the message; None while there is none."""
 
     async def __aenter__(self) -> Self:
-        if self._capabilities.edits:
-            channel = cast("Drafts", self._parts.channel_of(self._claim.turn.source))
-            self._task = asyncio.create_task(self._run(channel))
+        channel = cast("Drafts", self._parts.channel_of(self._turn.source))
+        self._task = asyncio.create_task(self._run(channel))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -63,10 +62,6 @@ class Drafting:
             self._task.cancel()
 
     @property
-    def _capabilities(self) -> Capabilities:
-        return self._parts.capabilities_of(self._claim.turn.source)
-
-    @property
     def _patience_seconds(self) -> float:
         return min(CALL_SECONDS, self._parts.running.send_seconds)
 
@@ -77,7 +72,7 @@ class Drafting:
         except errors.FrontdeskError as error:
             self._give_up(str(error))
         except Exception:
-            log.exception("draft_failed", turn=self._claim.turn.id)
+            log.exception("draft_failed", turn=self._turn.id)
 
     async def _follow(self, channel: Drafts) -> None:
         pause: float | None = self._capabilities.edit_pause_seconds
@@ -127,7 +122,7 @@ class Drafting:
             return Unknown(why="no answer in time")
 
     def _delivery(self, text: str) -> Delivery:
-        turn, self._tries = self._claim.turn, self._tries + 1
+        turn, self._tries = self._turn, self._tries + 1
         (delivery,) = self._parts.answers(
             turn, text, kind=DeliveryKind.DRAFT, final=False, session_id=self._session_id
         )
@@ -138,14 +133,14 @@ class Drafting:
         """Remember the message; in the store, too, for the turn may have to be run again."""
         if message_id != self.message_id:
             self.message_id = message_id
-            await self._parts.store.turns.keep_draft(self._claim, message_id)
+            await self._parts.store.turns.keep_draft(self._held.claim, message_id)
 
     def _put_off(self, why: str, asked_seconds: float | None = None) -> float:
         if not self._failures:
-            log.warning("draft_put_off", turn=self._claim.turn.id, why=why)
+            log.warning("draft_put_off", turn=self._turn.id, why=why)
         self._failures += 1
         doubled = self._capabilities.edit_pause_seconds * 2.0 ** min(self._failures, MAX_DOUBLINGS)
         return max(doubled, asked_seconds or 0.0)
 
     def _give_up(self, why: str) -> None:
-        log.warning("draft_given_up", turn=self._claim.turn.id, why=why)
+        log.warning("draft_given_up", turn=self._turn.id, why=why)

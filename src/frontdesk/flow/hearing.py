@@ -11,7 +11,7 @@ from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.crew import Place
-from frontdesk.flow.holding import Held
+from frontdesk.flow.holding import Asked, Held
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
@@ -34,29 +34,19 @@ class Stopped(Exception):
         self.limit = limit
 
 
-class Breath:
-    """Lets others run: an agent that never waits would have the loop to itself."""
+class Hearing(Held):
+    """A turn that was claimed, as far as its agent is concerned."""
 
-    def __init__(self) -> None:
-        self._time = asyncio.get_running_loop().time
-        self._since = self._time()
-        self._events = 0
-
-    async def draw(self) -> None:
-        self._events += 1
-        if self._events >= BREATH_EVENTS or self._time() - self._since > BREATH_SECONDS:
-            await asyncio.sleep(0)
-            self._events, self._since = 0, self._time()
-
-
-class Hearing:
-    def __init__(self, parts: Parts, claim: TurnClaim, held: Held) -> None:
-        self._parts = parts
-        self._claim = claim
-        self._held = held
-        self._line = Line(held.confirm)
+    def __init__(self, parts: Parts, claim: TurnClaim, asked: Asked) -> None:
+        super().__init__(parts, claim.lease, asked)
+        self.claim = claim
+        self.turn = claim.turn
+        self._speech: Speech | None = None
+        """What was said in it so far; None until its message is written."""
+        self._line = Line(self.confirm)
         self._task: asyncio.Task[events.Failed | None] | None = None
-        self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._given_up: asyncio.Future[None] = self._loop.create_future()
         self._stopping = False
         self._limit: EndReason | None = None
         self._asking = False
@@ -73,11 +63,11 @@ class Hearing:
         self._line.send(events.Stop())
         able = self._parts.agent.abilities.stops and not self._asking
         delay = self._parts.running.stop_seconds if able else 0.0
-        asyncio.get_running_loop().call_later(delay, self._cancel)
+        self._loop.call_later(delay, self._cancel)
 
     def lose(self) -> None:
         """Somebody else has the turn: what the agent does here is no longer wanted."""
-        self._held.lose()
+        super().lose()
         if self._task:
             self._task.cancel()
 
@@ -91,17 +81,16 @@ class Hearing:
                 self._steered.add(turn.id)
                 self._unwritten.append(turn)
 
-    async def hear(
-        self, assignment: events.Assignment, speech: Speech, place: Place, allowance: Allowance
+    async def _hear(
+        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
     ) -> events.Failed | None:
         """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.
 
         The agent has let go when this ends, unless it had to be left behind.
         """
-        await self._held.confirm()
+        await self.confirm()
         if self._stopping:
             raise Stopped
-        self._place = place
         self._task = asyncio.create_task(self._listen(assignment, speech, allowance))
         try:
             await self._wait({self._task, self._given_up}, allowance)
@@ -109,8 +98,8 @@ class Hearing:
             self._task.cancel()
             if not self._given_up.done():
                 await asyncio.wait({self._task}, timeout=CLEANUP_SECONDS)
-        if self._held.is_lost:
-            raise errors.LeaseLost(lane=self._claim.lease.lane)
+        if self.is_lost:
+            raise errors.LeaseLost(lane=self.lease.lane)
         if self._stopping:
             raise Stopped(self._limit)
         return self._task.result()
@@ -128,25 +117,28 @@ class Hearing:
     async def _listen(
         self, assignment: events.Assignment, speech: Speech, allowance: Allowance
     ) -> events.Failed | None:
-        self._parts.live.begin(self._claim.turn.id, assignment.attempt)
-        breath = Breath()
+        self._parts.live.begin(self.turn.id, assignment.attempt)
+        since, count = self._loop.time(), 0
         stream = self._parts.agent.run(assignment, self._line)
         async with aclosing(stream):
             while event := await self._next(stream):
-                self._parts.live.tell(self._claim.turn.id, event)
+                self._parts.live.tell(self.turn.id, event)
                 if isinstance(event, events.Failed):
                     return event
                 await self._write(event, assignment.session_id, speech)
                 if isinstance(event, events.Done) or await self._ends_after(event, allowance):
                     break
-                await breath.draw()
+                count += 1
+                if count >= BREATH_EVENTS or self._loop.time() - since > BREATH_SECONDS:
+                    await asyncio.sleep(0)  # an agent that never waits would have the loop to itself
+                    since, count = self._loop.time(), 0
         await self._write(events.Done(), assignment.session_id, speech)
         return None
 
     async def _next(self, stream: AsyncIterator[events.Event]) -> events.Event | None:
         """The agent's next step. It begins, or goes on, right after it was certain that the turn is ours: an
         agent takes nothing back of what it does. What it has begun goes on until it is told to stop."""
-        await self._held.confirm()
+        await self.confirm()
         return await anext(stream, None)
 
     async def _ends_after(self, event: events.Event, allowance: Allowance) -> bool:
@@ -167,27 +159,27 @@ class Hearing:
         rows += speech.take(event)
         if rows:
             now = self._parts.clock.now()
-            await self._parts.store.turns.record(self._claim, session_id, rows, now, absorbed)
+            await self._parts.store.turns.record(self.claim, session_id, rows, now, absorbed)
 
     async def _note(self, work: events.Background) -> None:
         """Background work; what cannot be noted of it is logged, and the turn goes on."""
-        key, conversations = self._claim.turn.session_key, self._parts.conversations
+        key, conversations = self.turn.session_key, self._parts.conversations
         try:
             if work.running:
                 await conversations.begin_background(key, work.name, work.seconds)
             else:
                 await conversations.end_background(key, work.name)
         except (errors.InvalidInput, errors.UnknownSession) as refusal:
-            log.warning("background_refused", turn=self._claim.turn.id, why=str(refusal))
+            log.warning("background_refused", turn=self.turn.id, why=str(refusal))
 
     async def _ask(self, approval: events.Approval) -> None:
         """Wait for people; the agent is asked for nothing more meanwhile. That the turn was told to stop may
         be heard here first."""
         self._asking = True
         try:
-            show = partial(self._parts.live.tell, self._claim.turn.id)
-            decision = await self._parts.gate.pass_on(self._claim, approval, show, self._place.lent)
-            await self._held.confirm()
+            show = partial(self._parts.live.tell, self.turn.id)
+            decision = await self._parts.gate.pass_on(self.claim, approval, show, self._place.lent)
+            await self.confirm()
             self._line.send(decision)
         except errors.GrantUnusable:
             self.stop()
@@ -203,10 +195,10 @@ class Hearing:
     def _cancel(self) -> None:
         if self._task and not self._task.done():
             self._task.cancel()
-            asyncio.get_running_loop().call_later(CLEANUP_SECONDS, self._leave)
+            self._loop.call_later(CLEANUP_SECONDS, self._leave)
 
     def _leave(self) -> None:
         """An agent that does not even let go is left behind."""
         if self._task and not self._task.done():
-            log.warning("agent_left_behind", turn=self._claim.turn.id)
+            log.warning("agent_left_behind", turn=self.turn.id)
             self._given_up.set_result(None)

@@ -1,4 +1,4 @@
-"""Held: a lease as its holder knows it.
+"""What is held: a lease as its holder knows it.
 
 A node that stood still does not notice. So before it does what cannot be taken back, it looks how much time
 has passed since it was given the lease: as long as that cannot have run out, nobody else has it; after that,
@@ -27,6 +27,8 @@ def ask(parts: Parts) -> Asked:
 
 
 class Held:
+    """Something that was claimed, while it is worked on here."""
+
     def __init__(self, parts: Parts, lease: Lease, asked: Asked) -> None:
         self._parts = parts
         self._asked = asked
@@ -48,19 +50,15 @@ class Held:
         the same breath. What remains is a process that is stopped in exactly between, for longer than the
         third of a lease that is left then.
         """
-        while not self._is_certain:
+        nodes = self._parts.store.nodes
+        while not self._is_fresh or (standing := nodes.standing) is None or standing != self._asked.standing:
             asked = ask(self._parts)
             if self.is_lost or self.lease not in await renew(self._parts, [self.lease]):
-                self.lose()
+                self.is_lost = True  # whoever asks ends by this error: nobody has to be told
                 raise errors.LeaseLost(lane=self.lease.lane)
             self.go_on(asked)
             if self._is_fresh:  # while the others may take us for gone, this is all that can be known
                 return
-
-    @property
-    def _is_certain(self) -> bool:
-        standing = self._parts.store.nodes.standing
-        return self._is_fresh and standing is not None and standing == self._asked.standing
 
     @property
     def _is_fresh(self) -> bool:

@@ -11,6 +11,7 @@ from frontdesk.formats import quoting, tokens
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages, spirals
 from frontdesk.model.messages import Plain, Role
+from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
@@ -38,19 +39,20 @@ def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
     return [row for row in given if row["role"] != Role.SESSION_META]
 
 
-def system_prompt(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str:
+def system_prompt(
+    parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, transcript: Sequence[Plain]
+) -> str:
     """The turn's instructions, never stored."""
-    conversations, entry = parts.conversations, session.entry
+    entry = session.entry
     place = replace(context.build_session_context(turn.source, parts.connected, entry), schedules=False)
     block = context.build_session_context_prompt(place, redact_pii=parts.running.redact_pii)
-    policy = conversations.policy_for(entry, turn.source)
     note = notices.reset_note(
         entry, policy, checkpointed=session.checkpointed, handed_over=handover.is_due(session)
     )
     whole = f"{note}\n\n{block}" if note else block
-    bound = conversations.config.get_instructions(turn.source)
+    bound = parts.conversations.config.get_instructions(turn.source)
     extra = "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))
-    return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, transcript))
+    return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, transcript))
 
 
 def prompt_tokens(assignment: events.Assignment, session: Session) -> int:
@@ -60,10 +62,11 @@ def prompt_tokens(assignment: events.Assignment, session: Session) -> int:
     return known or sum(map(tokens.likely_tokens, texts))
 
 
-def _warning(parts: Parts, turn: Turn, session: Session, transcript: Sequence[Plain]) -> str | None:
+def _warning(
+    parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, transcript: Sequence[Plain]
+) -> str | None:
     """What the agent is told of its limits. The answer is worth more than a warning that cannot be made."""
     try:
-        policy = parts.conversations.policy_for(session.entry, turn.source)
         spiral = spirals.look(transcript, policy)
         return limits.turn_warnings(session.as_limited(), policy, spiral, now=parts.clock.now())
     except Exception:

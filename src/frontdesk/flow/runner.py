@@ -1,9 +1,9 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import Hearing, Stopped
-from frontdesk.flow.holding import Held
+from frontdesk.flow.holding import Asked
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices, rotation_due
 from frontdesk.flow.speech import Speech
@@ -25,7 +25,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.messages import Plain
-from frontdesk.model.policies import EndReason
+from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, Turn, TurnClaim, TurnKind, TurnState
 
@@ -46,26 +46,16 @@ SHUT_DOWN = "restart_timeout"
 log = get_logger(__name__)
 
 
-class RunningTurn:
+class RunningTurn(Hearing):
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: TurnClaim, held: Held, *, has_lapsed: bool = False) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, asked: Asked, *, has_lapsed: bool = False) -> None:
         """``has_lapsed``: it was interrupted too long ago to go on."""
-        self._parts = parts
+        super().__init__(parts, claim, asked)
         self._has_lapsed = has_lapsed
-        self._hearing = Hearing(parts, claim, held)
         self._session_id = claim.turn.session_id
-        self._speech: Speech | None = None
         self._prompt_tokens: Callable[[], int] = int
-        self._place = Place()
-        self._time = asyncio.get_running_loop().time
-        self._claimed_at = self._time()
-        self.claim = claim
-        self.held = held
-
-    @property
-    def turn(self) -> Turn:
-        return self.claim.turn
+        self._claimed_at = self._loop.time()
 
     @property
     def is_waiting(self) -> bool:
@@ -75,26 +65,26 @@ class RunningTurn:
     @property
     def seconds(self) -> float:
         """How long it has been running."""
-        return self._time() - self._claimed_at
+        return self._loop.time() - self._claimed_at
+
+    @cached_property
+    def _policy(self) -> SessionResetPolicy:
+        """What holds in the chat of its message."""
+        return self._parts.conversations.policy_at(self.turn.source)
+
+    def _change(self, **fields: Any) -> None:
+        """What the store has by now."""
+        self.turn = replace(self.turn, **fields)
+        self.claim = replace(self.claim, turn=self.turn)
 
     def acquit(self) -> None:
         """It is no longer on trial."""
-        self.claim = replace(self.claim, turn=replace(self.turn, on_trial=False))
-
-    def stop(self) -> None:
-        self._hearing.stop()
-
-    def steer(self, turns: tuple[Turn, ...]) -> None:
-        self._hearing.steer(turns)
-
-    def lose(self) -> None:
-        """Somebody else has the turn."""
-        self._hearing.lose()
+        self._change(on_trial=False)
 
     async def run(self, place: Place) -> None:
         """Run it to its end; others have the place while it waits for a person."""
         turn, self._place = self.turn, place
-        await self.held.confirm()
+        await self.confirm()
         match turn.kind:
             case _ if self._has_lapsed:
                 await self._lapse()
@@ -129,7 +119,7 @@ class RunningTurn:
         viewer = await parts.conversations.shown_in(source)
         request = CommandRequest(turn=self.turn, argument=argument, viewer=viewer)
         try:
-            await self.held.confirm()
+            await self.confirm()
             reply = await command.handle(parts, request)
         except (errors.StoreError, errors.LeaseLost):
             raise
@@ -144,9 +134,9 @@ class RunningTurn:
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
         session, assignment, speech = await self._begin(await self._resolve(), content, note)
-        allowance = Allowance(self._parts, self.turn, session, assignment.messages, speech)
+        allowance = Allowance(self._parts, self.turn, session, self._policy, assignment.messages, speech)
         try:
-            failure = await self._hear(assignment, speech, allowance)
+            failure = await self._hear_and_show(assignment, speech, allowance)
         except Stopped as stopped:
             self._count_rest(silence=True)
             ending = self._stopped(speech, allowance, stopped.limit)
@@ -160,16 +150,18 @@ class RunningTurn:
         ending = self._failed(speech, failure) if failure else self._completed(session, speech)
         await self._conclude(session, speech, allowance, ending)
 
-    async def _hear(
+    async def _hear_and_show(
         self, assignment: events.Assignment, speech: Speech, allowance: Allowance
     ) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
-        drafting = Drafting(self._parts, self.claim, self.held, speech, assignment.session_id)
+        if not self._parts.capabilities_of(self.turn.source).edits:
+            return await self._hear(assignment, speech, allowance)
+        drafting = Drafting(self._parts, self, speech, assignment.session_id)
         try:
             async with drafting:
-                return await self._hearing.hear(assignment, speech, self._place, allowance)
+                return await self._hear(assignment, speech, allowance)
         finally:
-            self.claim = replace(self.claim, turn=replace(self.turn, draft=drafting.message_id))
+            self._change(draft=drafting.message_id)
 
     async def _resolve(self) -> Session:
         """The session that the turn began in, else the one that its message belongs to."""
@@ -234,7 +226,7 @@ class RunningTurn:
             session_id=session.id,
             session_key=session.entry.session_key,
             attempt=turn.attempts,
-            system=prompts.system_prompt(parts, turn, session, transcript),
+            system=prompts.system_prompt(parts, turn, session, self._policy, transcript),
             messages=transcript,
             input=message,
             model=session.entry.model_override,
@@ -318,7 +310,7 @@ class RunningTurn:
     async def _rotate(self, rotation: Rotation) -> None:
         """The answer is safe by now; when this fails, the next message finds the session over."""
         try:
-            await rotation.carry_out(self.held)
+            await rotation.carry_out(self)
         except (errors.StoreError, errors.LeaseLost):
             raise
         except Exception:

@@ -69,7 +69,10 @@ class Service:
 
     def is_shared(self, source: SessionSource) -> bool:
         """Whether several people talk in the conversation that a message belongs to."""
-        return self._address(source, {}).shared
+        config = self._config
+        return keys.is_shared_multi_user_session(
+            source, config.group_sessions_per_user, config.thread_sessions_per_user
+        )
 
     async def viewer_for(self, source: SessionSource) -> people.Viewer:
         """What the sender of a message may see: what is theirs, under every account they linked."""

@@ -95,7 +95,7 @@ class Sessions(Service):
 
         return Resolver(
             now=now,
-            policy=self._policy(source.platform, source.chat_type, source.chat_id),
+            policy=self.policy_at(source),
             machine_zone=self._machine_zone,
             freshness=self._config.freshness,
             newborn=newborn,
@@ -103,15 +103,16 @@ class Sessions(Service):
             force_new=force_new,
         )
 
-    def _policy(self, platform: str | None, chat_type: str, chat_id: str | None) -> SessionResetPolicy:
-        return self._config.get_reset_policy(platform, chat_type, chat_id)
+    def policy_at(self, source: SessionSource) -> SessionResetPolicy:
+        """The policy that holds where a message came from."""
+        return self._config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
 
     def policy_for(self, entry: SessionEntry, source: SessionSource | None = None) -> SessionResetPolicy:
         """The policy that holds for an entry, seen from a source when there is one."""
         if source is not None:
-            return self._policy(source.platform, source.chat_type, source.chat_id)
+            return self.policy_at(source)
         chat_id = entry.origin.chat_id if entry.origin else None
-        return self._policy(entry.platform, entry.chat_type, chat_id)
+        return self._config.get_reset_policy(entry.platform, entry.chat_type, chat_id)
 
     async def reset_reason(
         self, entry: SessionEntry, source: SessionSource | None = None
@@ -415,7 +416,7 @@ class Sessions(Service):
             "rule": str(where.rule),
             "shared": where.shared,
             "refused": refused,
-            "policy": self._policy(source.platform, source.chat_type, source.chat_id).to_dict(),
+            "policy": self.policy_at(source).to_dict(),
             "session": session.entry.to_dict() if session else None,
             "reset_reason": await self.reset_reason(session.entry, source) if session else None,
         }

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import Crew, Place
-from frontdesk.flow.delivery import Sender
+from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
 from frontdesk.flow.holding import Asked, Held, ask, renew
@@ -18,7 +17,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
-from frontdesk.model import deliveries, lanes, turns
+from frontdesk.model import lanes, turns
 
 RENEWALS = 3
 """In the time that a lease lasts."""
@@ -33,13 +32,6 @@ TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, er
 """What is the store's trouble and not the turn's: the attempt does not count."""
 
 log = get_logger(__name__)
-
-
-class Sending(NamedTuple):
-    """A delivery while it is sent."""
-
-    claim: deliveries.DeliveryClaim
-    held: Held
 
 
 class Worker:
@@ -147,13 +139,13 @@ class Worker:
 
     def _begun(self, claim: turns.TurnClaim, asked: Asked) -> RunningTurn:
         lapsed = self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
-        return RunningTurn(self._parts, claim, Held(self._parts, claim.lease, asked), has_lapsed=lapsed)
+        return RunningTurn(self._parts, claim, asked, has_lapsed=lapsed)
 
     async def _claim_deliveries(self, limit: int) -> list[Sending]:
         parts, asked = self._parts, ask(self._parts)
         seconds, now = parts.running.lease_seconds, parts.clock.now()
         claims = await parts.store.deliveries.claim(self._node, limit, now, lease_seconds=seconds)
-        return [Sending(claim, Held(parts, claim.lease, asked)) for claim in claims]
+        return [Sending(parts, claim, asked) for claim in claims]
 
     async def _run_turn(self, running: RunningTurn, place: Place) -> None:
         turn_id = running.turn.id
@@ -185,10 +177,10 @@ class Worker:
     async def _send(self, sending: Sending, _: Place) -> None:
         delivery_id = sending.claim.delivery.id
         if lost := self._sending.get(delivery_id):
-            lost.held.lose()
+            lost.lose()
         self._sending[delivery_id] = sending
         try:
-            await self._sender.send(sending.claim, sending.held)
+            await self._sender.send(sending)
         except errors.LeaseLost:
             log.warning("lease_lost", delivery=delivery_id)
         finally:
@@ -251,8 +243,7 @@ class Worker:
                     running.acquit()
 
     async def _renew(self) -> None:
-        held = [turn.held for turn in self._running.values()]
-        held += [sending.held for sending in self._sending.values()]
+        held: list[Held] = [*self._running.values(), *self._sending.values()]
         asked = ask(self._parts)
         renewed = await renew(self._parts, [each.lease for each in held]) if held else ()
         for each in held:
@@ -261,14 +252,11 @@ class Worker:
 
     async def _let_go(self) -> None:
         """Stop what is no longer ours: while we could not be seen, others may have taken it."""
-        running, sending = list(self._running.values()), list(self._sending.values())
-        held = await self._parts.store.turns.held(self._node) if running or sending else ()
-        for turn in running:
-            if turn.held.lease not in held:
-                turn.lose()
-        for each in sending:
-            if each.held.lease not in held:
-                each.held.lose()
+        known: list[Held] = [*self._running.values(), *self._sending.values()]
+        held = await self._parts.store.turns.held(self._node) if known else ()
+        for each in known:
+            if each.lease not in held:
+                each.lose()
 
     async def _recover(self) -> None:
         """Take over what nodes held that are gone, or have not renewed their leases."""

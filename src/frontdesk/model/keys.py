@@ -95,6 +95,8 @@ def is_shared_multi_user_session(
     aliases: Mapping[str, str] | None = None,
 ) -> bool:
     """Whether several people talk in the session that this message belongs to."""
+    if source.chat_type is ChatType.DM:
+        return False
     return address(source, group_sessions_per_user, thread_sessions_per_user, aliases=aliases).shared
 
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from frontdesk import Platform, SessionSource
-from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender
-from frontdesk.flow.holding import Held, ask
+from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender, Sending
+from frontdesk.flow.holding import ask
 from frontdesk.flow.parts import Parts
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Lease
@@ -43,8 +43,10 @@ async def settlement_of(attempts: int, age: timedelta) -> Settlement:
     to = SessionSource(platform=Platform.TELEGRAM, chat_id="1")
     delivery = Delivery(id="d", lane="chat:1", to=to, text="x", created_at=CREATED, attempts=attempts)
     lease = Lease(lane="chat:1", node=1, token=1)
-    held = Held(parts, lease, ask(parts))
-    await Sender(cast(Parts, parts)).send(DeliveryClaim(delivery=delivery, lease=lease), held)
+    sending = Sending(
+        cast(Parts, parts), DeliveryClaim(delivery=delivery, lease=lease), ask(cast(Parts, parts))
+    )
+    await Sender(cast(Parts, parts)).send(sending)
     (settled,) = ledger.settled
     return settled
 

@@ -11,8 +11,8 @@ from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, Sess
 from frontdesk.contracts.channels import Capabilities
 from frontdesk.flow.confirmations import forms
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
-from frontdesk.flow.delivery import Sender
-from frontdesk.flow.holding import Held, ask
+from frontdesk.flow.delivery import Sender, Sending
+from frontdesk.flow.holding import ask
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import actions, canonical
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
@@ -253,8 +253,8 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
         attempts=1,
     )
     lease = Lease(lane=tried.lane, node=1, token=1)
-    held = Held(parts, lease, ask(parts))
-    await Sender(cast(Parts, parts)).send(DeliveryClaim(delivery=tried, lease=lease), held)
+    sending = Sending(cast(Parts, parts), DeliveryClaim(delivery=tried, lease=lease), ask(cast(Parts, parts)))
+    await Sender(cast(Parts, parts)).send(sending)
 
 
 async def test_notice_that_failed_in_the_chat_is_no_matter_where_home_was_told(
