@@ -52,9 +52,10 @@ class Bounded:
         inner = self._agent.run(turn, Ear(line, patience))
         try:
             while (event := await _next(inner, patience)) is not None:
-                if not book.admits(event):
+                if isinstance(event, events.Calls | events.Result) and not book.admits(event):
                     continue
-                patience.note(event)
+                if isinstance(event, events.Approval):
+                    patience.note(event)
                 event = tally.count(event) or event
                 yield event
                 if isinstance(event, events.Done | events.Failed):
@@ -128,10 +129,10 @@ class Patience:
         """From the next wait on, this long."""
         self._idle = idle_seconds
 
-    def note(self, event: events.Event) -> None:
-        if isinstance(event, events.Approval):
-            self._asked.add(event.id)
-            self._stand_still()
+    def note(self, approval: events.Approval) -> None:
+        """A person is to decide first."""
+        self._asked.add(approval.id)
+        self._stand_still()
 
     def heed(self, signal: events.Signal) -> None:
         if isinstance(signal, events.Decision):
@@ -180,9 +181,6 @@ class Tally:
                 self._characters += len(text)
             case events.Calls(calls=calls):
                 self._calls += len(calls)
-        return self._exceeded()
-
-    def _exceeded(self) -> events.Failed | None:
         counts = (
             (self._events, self._limits.max_events, "events"),
             (self._characters, self._limits.max_text_characters, "characters of text"),

@@ -11,7 +11,7 @@ from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
 from frontdesk.model import events, spirals
 from frontdesk.model.messages import Plain
-from frontdesk.model.policies import EndReason
+from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Turn
 

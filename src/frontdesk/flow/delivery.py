@@ -62,7 +62,9 @@ class Sender:
     async def send(self, sending: Sending) -> None:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
         claim = sending.claim
-        delivery = await questions.as_it_stands(self._parts, claim.delivery)
+        delivery = claim.delivery
+        if delivery.confirmation_id is not None:
+            delivery = await questions.as_it_stands(self._parts, delivery)
         await self._make_sure(sending)
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
@@ -70,7 +72,8 @@ class Sender:
         _log(claim.delivery, settlement)
         await self._note_receiver(claim.delivery, outcome, settlement)
         if settlement.state is DeliveryState.SENT:
-            await self._close_session(claim.delivery)
+            if str(delivery.to.platform) in self._parts.running.close_after_answer:
+                await self._close_session(claim.delivery)
         elif HOME in claim.delivery.extra and claim.delivery.attempts == 1:
             await self._tell_elsewhere(claim.delivery)
 
@@ -170,8 +173,7 @@ class Sender:
     async def _close_session(self, delivery: Delivery) -> None:
         """Where it is so configured, a session rests, resumably, once its answer has arrived."""
         parts = self._parts
-        closes = str(delivery.to.platform) in parts.running.close_after_answer
-        if not (closes and delivery.final and delivery.session_id and delivery.session_key):
+        if not (delivery.final and delivery.session_id and delivery.session_key):
             return
         session = await parts.store.sessions.find(delivery.session_id)
         if session is None or session.status is SessionStatus.ENDED:

@@ -34,6 +34,7 @@ class Held:
         self._asked = asked
         self.lease = lease
         self.is_lost = False
+        self._certain_seconds = parts.running.lease_seconds * CERTAIN_SHARE
 
     def lose(self) -> None:
         """Somebody else has it."""
@@ -50,20 +51,21 @@ class Held:
         the same breath. What remains is a process that is stopped in exactly between, for longer than the
         third of a lease that is left then.
         """
-        nodes = self._parts.store.nodes
-        while not self._is_fresh or (standing := nodes.standing) is None or standing != self._asked.standing:
+        while not self._is_certain:
             asked = ask(self._parts)
             if self.is_lost or self.lease not in await renew(self._parts, [self.lease]):
                 self.is_lost = True  # whoever asks ends by this error: nobody has to be told
                 raise errors.LeaseLost(lane=self.lease.lane)
             self.go_on(asked)
-            if self._is_fresh:  # while the others may take us for gone, this is all that can be known
-                return
+            if not self.is_lost and self._parts.elapsed() - asked.at < self._certain_seconds:
+                return  # while the others may take us for gone, this is all that can be known
 
     @property
-    def _is_fresh(self) -> bool:
-        age = self._parts.elapsed() - self._asked.at
-        return not self.is_lost and age < self._parts.running.lease_seconds * CERTAIN_SHARE
+    def _is_certain(self) -> bool:
+        if self.is_lost or self._parts.elapsed() - self._asked.at >= self._certain_seconds:
+            return False
+        standing = self._parts.store.nodes.standing
+        return standing is not None and standing == self._asked.standing
 
 
 async def renew(parts: Parts, leases: list[Lease]) -> set[Lease]:

@@ -3,14 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
 from frontdesk.flow.commands import registry
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.parts import Parts, new_id
+from frontdesk.flow.refusals import REFUSALS
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
 from frontdesk.model.sources import SessionSource
@@ -48,19 +47,19 @@ class Intake:
         self._channel = channel
 
     async def accept(self, incoming: Incoming) -> Receipt:
-        with self._parts.refusals.counting():
+        try:
             return await self._accept(incoming)
+        except REFUSALS as refusal:
+            self._parts.refusals.count(refusal)
+            raise
 
     async def _accept(self, incoming: Incoming) -> Receipt:
         _check(incoming)
         self._check_origin(incoming.source)
         verdict = await self._admitted(incoming.source)
         key = await self._parts.conversations.route(incoming.source)
-        ordered = None if incoming.content or incoming.observed else registry.message_in(incoming.text)
-        turn = self._turn(incoming, key, verdict)
-        if ordered:
-            turn = replace(turn, text=ordered[0], kind=TurnKind.MESSAGE)
-        admit = partial(self._admit_as, turn, ordered[1]) if ordered else partial(self._admit, turn)
+        turn, wanted = self._turn(incoming, key, verdict)
+        admit = partial(self._admit_as, turn, wanted) if wanted else partial(self._admit, turn)
         accepted = await self._parts.store.turns.accept(turn, admit)
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
@@ -101,19 +100,29 @@ class Intake:
             created_at=self._parts.clock.now(),
         )
 
-    def _turn(self, incoming: Incoming, key: str, verdict: access.AccessVerdict) -> Turn:
-        return Turn(
+    def _turn(self, incoming: Incoming, key: str, verdict: access.AccessVerdict) -> tuple[Turn, Busy | None]:
+        """The turn, and what its sender wants to become of it while another one runs, if they said so."""
+        kind, text, wanted = TurnKind.MESSAGE, incoming.text, None
+        if incoming.observed:
+            kind = TurnKind.OBSERVED
+        elif incoming.content is None and (found := registry.parse(text)):
+            command, argument = found
+            kind = command.kind
+            if command.takes_in and argument:  # it is a message after all
+                kind, text, wanted = TurnKind.MESSAGE, argument, command.takes_in
+        turn = Turn(
             id=new_id("t"),
-            kind=_kind(incoming),
+            kind=kind,
             session_key=key,
             source=incoming.source,
-            text=incoming.text,
+            text=text,
             content=incoming.content,
             history=incoming.history or None,
             role=str(verdict.role) if verdict.role else None,
             event_id=incoming.event_id,
             received_at=self._parts.clock.now(),
         )
+        return turn, wanted
 
     def _admit(self, turn: Turn, running: Turn | None, queued: int) -> Admission:
         """What becomes of a message when something runs or waits before it."""
@@ -200,12 +209,6 @@ def _told(wanted: Busy, mode: Busy, running: Turn | None, queued: int) -> str | 
     return CANNOT_STEER if wanted is not mode else BUSY_NOTICES[mode]
 
 
-def _kind(incoming: Incoming) -> TurnKind:
-    if incoming.observed:
-        return TurnKind.OBSERVED
-    return registry.kind_of(incoming.text) if incoming.content is None else TurnKind.MESSAGE
-
-
 def _check(incoming: Incoming) -> None:
     """Refuse what could not be kept as it is."""
     if not incoming.text.strip() and not incoming.content:
@@ -220,9 +223,7 @@ def _check(incoming: Incoming) -> None:
     for text in (incoming.text, event_id or ""):
         if not text.isascii():
             messages.pack({"role": "user", "content": text})
-    for each in (*_parts_of(incoming), *incoming.history):
+    if incoming.content:
+        messages.pack({"role": "user", "content": incoming.content})
+    for each in incoming.history:
         messages.pack(each)
-
-
-def _parts_of(incoming: Incoming) -> list[messages.Plain]:
-    return [{"role": "user", "content": incoming.content}] if incoming.content else []

@@ -50,7 +50,7 @@ def turn_warnings(
     ``entry`` counts the incoming message; ``spiral`` is what the transcript before the turn ended in.
     """
     warnings = (_limits_text(limits.gauges(entry, policy, now)), _spiral_text(spiral))
-    return "\n\n".join(text for text in warnings if text) or None
+    return "\n\n".join(filter(None, warnings)) or None
 
 
 def reaches_limit(entry: SessionEntry, policy: SessionResetPolicy, *, now: datetime) -> bool:
@@ -77,8 +77,8 @@ def rotation_reason(
 
 def ephemeral_prompt(context: str, extra: str | None, warning: str | None) -> str:
     """A turn's instructions, never stored: the context, the configured extra prompt, the warning."""
-    parts = (part.strip() for part in (context, extra, warning) if part)
-    return "\n\n".join(part for part in parts if part)
+    parts = [part.strip() for part in (context, extra, warning) if part]
+    return "\n\n".join(filter(None, parts))
 
 
 def _limits_text(gauges: Sequence[Gauge]) -> str | None:

@@ -84,8 +84,8 @@ class Live:
     def begin(self, turn_id: str, attempt: int = 1) -> None:
         """A turn begins to run here; who follows it is told when it did before."""
         self._told[turn_id] = Pile()
-        if attempt > 1:
-            self._pass_on(turn_id, events.Restarted())
+        for heard in self._followers.get(turn_id, ()) if attempt > 1 else ():
+            heard.put(events.Restarted())
 
     @contextmanager
     def listening(self, turn_id: str, bell: Bell) -> Iterator[Heard]:
@@ -107,10 +107,9 @@ class Live:
         if event is None:
             self._told.pop(turn_id, None)
         else:
-            self._told.setdefault(turn_id, Pile()).put(event)
-        self._pass_on(turn_id, event)
-
-    def _pass_on(self, turn_id: str, event: events.Event | None) -> None:
+            if turn_id not in self._told:
+                self._told[turn_id] = Pile()
+            self._told[turn_id].put(event)
         for heard in self._followers.get(turn_id, ()):
             heard.put(event)
 

@@ -52,6 +52,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     telling: Telling
     gate: Gate
     refusals: Refusals
+    places: dict[SessionSource, tuple[str, str]] = {}
+    """What agents are told of the places of messages, as far as it was made."""
 
     def channel_of(self, source: SessionSource) -> Channel | None:
         return self.channels.get((str(source.platform), source.account))

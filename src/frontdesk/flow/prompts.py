@@ -17,6 +17,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 
 MAX_NAME_CHARACTERS = 80
+MOST_PLACES = 1_000
 
 Content = str | list[dict[str, Any]]
 
@@ -35,7 +36,7 @@ def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
 
 def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
     """The rows that are the agent's business: what was said and done, and the hand-over."""
-    given = (handover.as_given(row) for row in transcript)
+    given = [row if row["role"] != Role.SESSION_META else handover.as_given(row) for row in transcript]
     return [row for row in given if row["role"] != Role.SESSION_META]
 
 
@@ -43,16 +44,29 @@ def system_prompt(
     parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, transcript: Sequence[Plain]
 ) -> str:
     """The turn's instructions, never stored."""
-    entry = session.entry
-    place = replace(context.build_session_context(turn.source, parts.connected, entry), schedules=False)
-    block = context.build_session_context_prompt(place, redact_pii=parts.running.redact_pii)
-    note = notices.reset_note(
-        entry, policy, checkpointed=session.checkpointed, handed_over=handover.is_due(session)
-    )
+    entry, (block, extra) = session.entry, _of_place(parts, turn.source)
+    note = None
+    if entry.was_auto_reset:
+        handed_over = handover.is_due(session)
+        note = notices.reset_note(entry, policy, checkpointed=session.checkpointed, handed_over=handed_over)
     whole = f"{note}\n\n{block}" if note else block
-    bound = parts.conversations.config.get_instructions(turn.source)
-    extra = "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))
     return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, transcript))
+
+
+def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
+    """The block about the place of a message and what is bound to it: the same in every turn, so they are
+    made once for each place."""
+    place = replace(source, message_id=None) if source.message_id else source
+    known = parts.places.get(place)
+    if known is None:
+        facts = replace(context.build_session_context(place, parts.connected), schedules=False)
+        block = context.build_session_context_prompt(facts, redact_pii=parts.running.redact_pii)
+        bound = parts.conversations.config.get_instructions(place)
+        known = block, "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))
+        if len(parts.places) >= MOST_PLACES:
+            parts.places.clear()
+        parts.places[place] = known
+    return known
 
 
 def prompt_tokens(assignment: events.Assignment, session: Session) -> int:

@@ -1,8 +1,6 @@
 """Messages that were not taken in, counted by what refused them."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 
 from frontdesk import errors
@@ -18,14 +16,6 @@ class Refusals:
         self.counts: Counter[str] = Counter()
         """By the rule that did not let the sender in, else by the name of the error."""
 
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        try:
-            yield
-        except REFUSALS as refusal:
-            self.counts[_reason(refusal)] += 1
-            raise
-
-
-def _reason(refusal: errors.FrontdeskError) -> str:
-    return str(refusal.rule) if isinstance(refusal, errors.NotAllowed) else type(refusal).__name__
+    def count(self, refusal: errors.FrontdeskError) -> None:
+        rule = refusal.rule if isinstance(refusal, errors.NotAllowed) else type(refusal).__name__
+        self.counts[str(rule)] += 1

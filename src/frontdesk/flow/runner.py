@@ -84,7 +84,8 @@ class RunningTurn(Hearing):
     async def run(self, place: Place) -> None:
         """Run it to its end; others have the place while it waits for a person."""
         turn, self._place = self.turn, place
-        await self.confirm()
+        if turn.kind is not TurnKind.MESSAGE:  # whose agent is begun after another look
+            await self.confirm()
         match turn.kind:
             case _ if self._has_lapsed:
                 await self._lapse()
@@ -190,27 +191,25 @@ class RunningTurn(Hearing):
         if not session.started:
             await endings.take_leave_of_parent(parts, session)
             await occasions.tell(parts, HookEvent.START, session.entry)
-        opening = await self._opening(session)
+        rows: list[Plain] = [message]
+        told: list[Delivery] = []
+        if not session.started or turn.session_id == session.id:
+            rows = [*await self._opening(session), message]
+        if not session.reset_told:
+            told += reset_notices(parts, turn, session)
+        if note and parts.capabilities_of(turn.source).notices:
+            told += parts.notices(turn, note)
         return await parts.store.turns.begin(
             self.claim,
             session.id,
-            [messages.pack(each, turn.id, place) for place, each in enumerate((*opening, message))],
+            [messages.pack(each, turn.id, place) for place, each in enumerate(rows)],
             parts.clock.now(),
             starts=not session.started,
-            notices=(*self._told_of_reset(session), *self._noted(note)),
+            notices=told,
         )
-
-    def _told_of_reset(self, session: Session) -> tuple[Delivery, ...]:
-        return () if session.reset_told else reset_notices(self._parts, self.turn, session)
-
-    def _noted(self, note: str | None) -> tuple[Delivery, ...]:
-        wanted = note and self._parts.capabilities_of(self.turn.source).notices
-        return self._parts.notices(self.turn, note) if note and wanted else ()
 
     async def _opening(self, session: Session) -> list[Plain]:
         """What stands before the first message: the hand-over, and what the other side brought along."""
-        if session.started and self.turn.session_id != session.id:
-            return []
         brought = list(self.turn.history or ()) if session.is_empty else []
         if not handover.is_due(session) or session.parent_id is None:
             return brought

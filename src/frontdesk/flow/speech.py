@@ -22,9 +22,10 @@ class Speech:
         self._pieces: list[str] = []
         self._details: dict[str, Any] = {}
         self._last_text = ""
-        self._usage: Usage | None = None
+        self.usage: Usage | None = None
         self._open_calls: tuple[str, ...] = ()
         self._uncounted: list[str] | None = []
+        """What the model has said and nobody has counted; None while it is not asked for anything."""
         self.summary: str | None = None
         self.rows: list[Plain] = []
         """What was written, or handed out to be written."""
@@ -41,54 +42,39 @@ class Speech:
         return self._counted + len(self._open_calls)
 
     @property
-    def usage(self) -> Usage | None:
-        return self._usage
-
-    @property
     def _text(self) -> str:
         return "".join(self._pieces)
 
     def take(self, event: events.Event) -> list[Message]:
         """The rows that are to be written because of an event."""
-        rows = self._rows_of(event)
-        self._follow_model(event)
-        return rows
-
-    def _rows_of(self, event: events.Event) -> list[Message]:
         match event:
             case events.Text():
                 self._pieces.append(event.text)
+                self._uncounted = self._uncounted or []
+                self._uncounted.append(event.text)
             case events.Details():
                 self._details.update(event.fields)
             case events.Calls():
+                self._uncounted = None
                 return [self._assistant(tool_calls=[call.plain for call in event.calls])]
             case events.Result():
-                return [self._row(_result(event))]
+                row = self._row(_result(event))
+                self._uncounted = self._uncounted if self._open_calls else []
+                return [row]
             case events.Used():
-                self._usage = added(self._usage, event.usage)
+                self.usage, self._uncounted = added(self.usage, event.usage), None
             case events.Summary():
                 self.summary = event.text
         return []
-
-    def _follow_model(self, event: events.Event) -> None:
-        """Keep what the model has said and nobody has counted; None while it is not asked for anything."""
-        match event:
-            case events.Text():
-                self._uncounted = self._uncounted or []
-                self._uncounted.append(event.text)
-            case events.Used() | events.Calls():
-                self._uncounted = None
-            case events.Result() if not self._open_calls:
-                self._uncounted = []
 
     def count_rest(self, prompt_tokens: int, *, silence: bool) -> None:
         """Count what a call to the model has used that was cut short: the prompt, and what was said so far.
         ``silence``: also when nothing was."""
         if self._uncounted is None or not (self._uncounted or silence):
             return
-        prompt = (self._usage and self._usage.last_prompt_tokens) or prompt_tokens
+        prompt = (self.usage and self.usage.last_prompt_tokens) or prompt_tokens
         said = tokens.likely_tokens("".join(self._uncounted))
-        self._usage = added(self._usage, Usage(input_tokens=prompt, output_tokens=said))
+        self.usage = added(self.usage, Usage(input_tokens=prompt, output_tokens=said))
         self._uncounted = None
 
     def heard(self, message: Plain) -> Message:

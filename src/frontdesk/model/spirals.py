@@ -70,7 +70,10 @@ def look(messages: Sequence[Mapping[str, Any]], policy: SessionResetPolicy) -> S
     A message that is not answered yet is no turn: before a turn this is what the previous one ended in, after
     it what it ended in itself.
     """
-    turns = _turns(messages[-tail_rows(policy) :])
+    tail = messages[-tail_rows(policy) :]
+    if not [row for row in tail if row.get("tool_calls") or calls.is_result(row)]:
+        return None  # as in most conversations
+    turns = _turns(tail)
     found = [spiral for spiral in (_repeats(turns, policy), _errors(turns, policy)) if spiral]
     return next((spiral for spiral in found if spiral.stage is Stage.ROTATE), found[0] if found else None)
 

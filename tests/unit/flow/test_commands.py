@@ -68,7 +68,6 @@ def test_what_follows_a_command_is_its_argument(text: str, expected: tuple[str, 
 )
 def test_other_messages_are_no_commands(text: str) -> None:
     assert registry.parse(text) is None
-    assert registry.kind_of(text) is TurnKind.MESSAGE
     assert not registry.stops_turn(text)
 
 
@@ -85,7 +84,7 @@ def test_other_messages_are_no_commands(text: str) -> None:
 async def test_slip_is_answered_with_what_may_have_been_meant(text: str, meant: str) -> None:
     found = registry.parse(text)
     assert found is not None
-    assert registry.kind_of(text) is TurnKind.CONTROL
+    assert found[0].kind is TurnKind.CONTROL
     assert not registry.stops_turn(text)
     assert f"Did you mean /{meant}?" in found[0].help
 
@@ -97,5 +96,7 @@ def test_what_is_no_slip_goes_to_the_agent(text: str) -> None:
 
 @pytest.mark.parametrize("name", [command.name for command in registry.COMMANDS])
 def test_lanes_of_commands_are_as_promised(name: str) -> None:
-    assert registry.kind_of(f"/{name} x") is (TurnKind.CONTROL if name in CONTROL else TurnKind.COMMAND)
+    found = registry.parse(f"/{name} x")
+    assert found
+    assert found[0].kind is (TurnKind.CONTROL if name in CONTROL else TurnKind.COMMAND)
     assert registry.stops_turn(f"/{name}") == (name in STOPPING)

@@ -183,7 +183,8 @@ class Exchange:
                 if isinstance(event, protocol.SteeredLine):
                     self._heed(event.id)
                     continue
-                self._patience.note(event)
+                if isinstance(event, events.Approval):
+                    self._patience.note(event)
                 yield event
         finally:
             for task in tasks:

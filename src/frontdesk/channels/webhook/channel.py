@@ -33,15 +33,12 @@ class Channel:
         self._clock = clock or SystemClock()
         self._desk: channels.Desk | None = None
         self._callbacks = outbound.Callbacks(options)
-
-    @property
-    def capabilities(self) -> channels.Capabilities:
-        return channels.Capabilities(
+        self.capabilities = channels.Capabilities(
             authenticates=True,
             reliable_sender_ids=True,
             threads=True,
-            edits=self._options.stream,
-            idempotent_sends=self._options.idempotent,
+            edits=options.stream,
+            idempotent_sends=options.idempotent,
         )
 
     @property

@@ -68,7 +68,7 @@ def read_message(
     return channels.Incoming(
         source=_source(read, account),
         text=read.text,
-        event_id=_text(read.id) or signed_id,
+        event_id=signed_id if read.id in (None, "") else str(read.id),
         observed=read.observed,
         sent_at=read.sent_at,
     )
@@ -83,18 +83,15 @@ def _check_text(text: str, max_characters: int) -> None:
 
 def _source(read: Body, account: str | None) -> SessionSource:
     named: dict[str, Any] = {name: getattr(read, name) for name in NAMES}
-    named |= {name: _text(getattr(read, name)) for name in IDS}
+    given = {name: getattr(read, name) for name in IDS}
+    named |= {name: str(value) for name, value in given.items() if value is not None}
     return SessionSource(
         platform=Platform.WEBHOOK,
         account=account,
-        chat_id=_text(read.chat_id) or "",
+        chat_id="" if read.chat_id is None else str(read.chat_id),
         chat_type=read.chat_type,
         **named,
     )
-
-
-def _text(value: str | int | None) -> str | None:
-    return None if value is None else str(value)
 
 
 async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channels.Response:

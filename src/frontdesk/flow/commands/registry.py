@@ -18,7 +18,7 @@ from frontdesk.flow.commands import (
 )
 from frontdesk.flow.commands.help import help_on
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import Busy, TurnKind
+from frontdesk.model.turns import TurnKind
 
 _GROUPS = (sessions, transcript, search, models, running, confirmations, checkpoints, people)
 _OTHERS = tuple(command for group in _GROUPS for command in group.COMMANDS)
@@ -53,21 +53,6 @@ def _near_miss(name: str) -> Command | None:
         return CommandReply(text)
 
     return Command(name=name, handle=handle, help=text, kind=TurnKind.CONTROL)
-
-
-def kind_of(text: str) -> TurnKind:
-    command = parse(text)
-    return command[0].kind if command else TurnKind.MESSAGE
-
-
-def message_in(text: str) -> tuple[str, Busy] | None:
-    """The message that a command hands to the agent, and what becomes of it while a turn runs."""
-    found = parse(text)
-    if found is None or found[0].takes_in is None or not found[1]:
-        return None
-    command, message = found
-    assert command.takes_in
-    return message, command.takes_in
 
 
 def stops_turn(text: str) -> bool:
