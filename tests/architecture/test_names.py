@@ -37,9 +37,7 @@ NOT_YET: set[str] = {
 }
 MODULES_NOT_YET: set[str] = {
     "gate",
-    "models",
     "service",
-    "sessions",
     "store",
 }
 

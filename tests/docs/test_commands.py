@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from frontdesk.flow.commands import Command, registry, running, sessions, transcript, views
+from frontdesk.flow.commands import Command, registry, running, switching, transcript, views
 from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.model import titles
 from frontdesk.model.turns import Busy, TurnKind
@@ -40,7 +40,7 @@ def test_every_command_on_the_page_exists() -> None:
     "bound",
     [
         f"up to {views.MAX_ARGUMENT_CHARACTERS:,} characters",
-        f"the {sessions.MOST_LISTED} latest conversations",
+        f"the {switching.MOST_LISTED} latest conversations",
         f"up to {titles.MAX_TITLE} characters",
         f"so many, up to {transcript.MOST_UNDONE:,}",
         f"Up to {transcript.KEPT_MESSAGES} of the newest messages",

@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
-from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, registry
+from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import Place
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
@@ -125,12 +125,12 @@ class RunningTurn(Hearing):
         except (errors.StoreError, errors.LeaseLost):
             raise
         except errors.FrontdeskError as refusal:
-            reply = CommandReply(str(refusal), refused=True)
+            reply = Refusal(refusal)
         if isinstance(reply, Rerun):
             await self._answer(reply.content, reply.note)
             return
-        said = parts.answers(self.turn, reply.text)
-        why = reply.text if reply.refused else None
+        said = parts.answers(self.turn, str(reply))
+        why = str(reply) if isinstance(reply, Refusal) else None
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:

@@ -33,12 +33,8 @@ class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.turn.role == Role.ADMINISTRATOR
 
 
-class CommandReply(msgspec.Struct, frozen=True):
-    """What the caller is told."""
-
-    text: str
-    refused: bool = False
-    """Whether it says why nothing was done."""
+class Refusal(str):
+    """What the caller is told when nothing was done, and why."""
 
 
 class Rerun(msgspec.Struct, frozen=True):
@@ -49,7 +45,8 @@ class Rerun(msgspec.Struct, frozen=True):
     """What the caller is told before the answer."""
 
 
-Handler = Callable[[Parts, CommandRequest], Awaitable[CommandReply | Rerun]]
+Handler = Callable[[Parts, CommandRequest], Awaitable[str | Rerun]]
+"""What it gives is told to the caller."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

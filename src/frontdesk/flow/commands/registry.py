@@ -5,30 +5,60 @@ import re
 
 from frontdesk.flow.commands import (
     Command,
-    CommandReply,
     CommandRequest,
-    checkpoints,
-    confirmations,
-    models,
-    people,
+    directory,
+    permissions,
     running,
-    search,
-    sessions,
+    switching,
     transcript,
+    views,
 )
-from frontdesk.flow.commands.help import help_on
 from frontdesk.flow.parts import Parts
 from frontdesk.model.turns import TurnKind
 
-_GROUPS = (sessions, transcript, search, models, running, confirmations, checkpoints, people)
-_OTHERS = tuple(command for group in _GROUPS for command in group.COMMANDS)
-
-COMMANDS: tuple[Command, ...] = (*_OTHERS, help_on(_OTHERS))
+HEAD = "Just write to me. These commands are for me, not for the agent:"
 NEAR = 0.75
 """How alike a name and a command's must be, from 0 to 1, to be taken for a slip."""
 TO_THE_AGENT = "If it is for the agent, write something before it."
 _CALLED = re.compile(r"/([a-z]+)(?:@\S+)?(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
 
+
+async def explain(_: Parts, request: CommandRequest) -> str:
+    wanted = views.argument_of(request).removeprefix("/").lower()
+    if not wanted:
+        return "\n".join((HEAD, *(f"{_form(each)}: {each.help}" for each in COMMANDS)))
+    if wanted not in _BY_NAME:
+        return f"There is no command {views.quoted(wanted)}. /help lists those there are."
+    command = _BY_NAME[wanted]
+    lines = [f"{_form(command)}: {command.help}"]
+    if command.aliases:
+        lines.append("Also: " + ", ".join(f"/{alias}" for alias in command.aliases))
+    if command.kind is TurnKind.CONTROL:
+        lines.append("It works while I am busy.")
+    else:
+        stops = command.stops_turn
+        lines.append("It stops what is running first." if stops else "It waits for what is running.")
+    return "\n".join(lines)
+
+
+def _form(command: Command) -> str:
+    return f"/{command.name} {command.usage}".strip()
+
+
+COMMANDS: tuple[Command, ...] = (
+    *switching.COMMANDS,
+    *transcript.COMMANDS,
+    *running.COMMANDS,
+    *permissions.COMMANDS,
+    *directory.COMMANDS,
+    Command(
+        name="help",
+        usage="[command]",
+        handle=explain,
+        kind=TurnKind.CONTROL,
+        help="List the commands, or explain one.",
+    ),
+)
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
 
 
@@ -49,8 +79,8 @@ def _near_miss(name: str) -> Command | None:
         return None
     text = f"There is no /{name}. Did you mean /{near[0]}? {TO_THE_AGENT}"
 
-    async def handle(_: Parts, __: CommandRequest) -> CommandReply:
-        return CommandReply(text)
+    async def handle(_: Parts, __: CommandRequest) -> str:
+        return text
 
     return Command(name=name, handle=handle, help=text, kind=TurnKind.CONTROL)
 

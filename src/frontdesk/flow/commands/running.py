@@ -5,7 +5,7 @@ from functools import partial
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import notices
-from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
+from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
 from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.resolution import mark_expired
@@ -36,17 +36,17 @@ WAITS = f"Now: your message waits: {HELD_BACK}."
 log = get_logger(__name__)
 
 
-async def stop(parts: Parts, request: CommandRequest) -> CommandReply:
+async def stop(parts: Parts, request: CommandRequest) -> str:
     turn = await parts.store.turns.request_stop(request.key, parts.clock.now(), partial(_tell, parts))
     if turn is None:
-        return CommandReply(" ".join((await _let_go(parts, request), await _waiting(parts, request))).strip())
+        return " ".join((await _let_go(parts, request), await _waiting(parts, request))).strip()
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
     ended = await _ends(parts, turn, seconds)
     if not ended:
         await _break_off(parts, turn)
     await parts.gate.withdraw(turn)
     text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
-    return CommandReply(f"{text} {await _waiting(parts, request)}".strip())
+    return f"{text} {await _waiting(parts, request)}".strip()
 
 
 def _tell(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
@@ -104,11 +104,11 @@ def _queued(turns: list[Turn]) -> int:
     )
 
 
-async def status(parts: Parts, request: CommandRequest) -> CommandReply:
+async def status(parts: Parts, request: CommandRequest) -> str:
     turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
     session = await views.own_session(parts, request)
     about = await _about(parts, request, session) if session else [views.NO_SESSION]
-    return CommandReply("\n".join((*about, *_work(parts, turns), *_refused(parts, request))))
+    return "\n".join((*about, *_work(parts, turns), *_refused(parts, request)))
 
 
 def _refused(parts: Parts, request: CommandRequest) -> list[str]:
@@ -179,7 +179,7 @@ def _now(parts: Parts, turn: Turn | None) -> str:
     return f"Now: {doing}, begun {begun}{again}{stopping}. /stop ends it."
 
 
-async def usage(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def usage(parts: Parts, request: CommandRequest, session: Session) -> str:
     entry = session.entry
     policy = parts.conversations.policy_for(entry, request.turn.source)
     found = gauges(session.as_limited(), policy, parts.clock.now())
@@ -189,12 +189,12 @@ async def usage(parts: Parts, request: CommandRequest, session: Session) -> Comm
         f"Last prompt: {entry.last_prompt_tokens:,} tokens",
         *map(str, found),
     ]
-    return CommandReply("\n".join((f"Used in conversation {session.id}:", *lines)))
+    return "\n".join((f"Used in conversation {session.id}:", *lines))
 
 
-async def ask_for_text(_: Parts, request: CommandRequest) -> CommandReply:
+async def ask_for_text(_: Parts, request: CommandRequest) -> str:
     name = request.turn.text.split()[0]
-    return CommandReply(f"Say what for the agent: {name} and the text of a message.", refused=True)
+    return Refusal(f"Say what for the agent: {name} and the text of a message.")
 
 
 COMMANDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.flow import endings, handover
-from frontdesk.flow.commands import Command, CommandReply, CommandRequest, Rerun, views
+from frontdesk.flow.commands import Command, CommandRequest, Rerun, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
 from frontdesk.flow.speech import SUMMARY
@@ -44,12 +44,12 @@ COMPRESSED = (
 LEFT_OUT = "(The beginning is left out: a reply holds the newest {most:,} characters.)"
 
 
-async def retry(parts: Parts, request: CommandRequest, session: Session) -> CommandReply | Rerun:
+async def retry(parts: Parts, request: CommandRequest, session: Session) -> str | Rerun:
     begun_in = request.turn.session_id
     if begun_in:  # an attempt before this one has taken the message back and said it again
         content = _last_request(await parts.conversations.load_transcript(begun_in))
     elif session.entry.suspended:
-        return CommandReply(SET_ASIDE.format(resume=views.resume_with(session)))
+        return SET_ASIDE.format(resume=views.resume_with(session))
     else:
         content = await _take_back(parts, request, session)
         await parts.conversations.clear_resume_pending(request.key)  # it goes on by this, however late
@@ -58,7 +58,7 @@ async def retry(parts: Parts, request: CommandRequest, session: Session) -> Comm
     before = await views.rotated_from(parts, request, session)
     content = _last_request(await parts.conversations.load_transcript(before.id)) if before else None
     if before is None or content is None:
-        return CommandReply(f"{NOTHING_SAID} There is nothing to retry.")
+        return f"{NOTHING_SAID} There is nothing to retry."
     note = ASKED_ANEW.format(resume=views.resume_with(before))
     return Rerun(_unsigned(parts, request, content), note)
 
@@ -67,13 +67,13 @@ def _unsigned(parts: Parts, request: CommandRequest, content: Content) -> Conten
     return _unnamed(content) if parts.conversations.is_shared(request.turn.source) else content
 
 
-async def _nothing_said(parts: Parts, request: CommandRequest, session: Session, what: str) -> CommandReply:
+async def _nothing_said(parts: Parts, request: CommandRequest, session: Session, what: str) -> str:
     """Nothing can be done here; where what was meant is, when the conversation has rotated."""
     before = await views.rotated_from(parts, request, session)
     if before is None:
-        return CommandReply(f"{NOTHING_SAID} There is nothing to {what}.")
+        return f"{NOTHING_SAID} There is nothing to {what}."
     told = ROTATED.format(id=before.id, resume=views.resume_with(before))
-    return CommandReply(f"{told}, then /{what}.")
+    return f"{told}, then /{what}."
 
 
 async def _take_back(parts: Parts, request: CommandRequest, session: Session) -> Content | None:
@@ -107,18 +107,18 @@ def _unnamed(content: Content) -> Content:
     return content[1:] if named else content
 
 
-async def undo(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def undo(parts: Parts, request: CommandRequest, session: Session) -> str:
     wanted = _count(views.argument_of(request))
     before = await _undone_before(parts, request, session)
     if before:
         rows = await parts.conversations.load_transcript(session.id, revision=before.number)
         requests = [row for row in rows if calls.is_request(row)]
         text = messages.text_of(requests[0]) if requests else ""
-        return CommandReply(_undone(len(requests), len(rows), text))
+        return _undone(len(requests), len(rows), text)
     rewound = await parts.conversations.rewind_session(session.id, wanted)
     if rewound is None:
         return await _nothing_said(parts, request, session, "undo")
-    return CommandReply(_undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"]))
+    return _undone(rewound["turns_undone"], rewound["rewound_count"], rewound["target_text"])
 
 
 def _count(argument: str) -> int:
@@ -134,33 +134,33 @@ def _undone(turns: int, rows: int, text: str) -> str:
     return f"{taken}, from {views.quoted(text)} on. To bring it back: /redo"
 
 
-async def redo(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def redo(parts: Parts, request: CommandRequest, session: Session) -> str:
     if views.was_done_before(request, session.entry.updated_at):
-        return CommandReply("It is back.")
+        return "It is back."
     brought = await parts.conversations.redo_session(session.id)
     if brought is None:
-        return CommandReply(NOTHING_UNDONE)
-    return CommandReply(f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on.")
+        return NOTHING_UNDONE
+    return f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on."
 
 
-async def compress(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def compress(parts: Parts, request: CommandRequest, session: Session) -> str:
     done = session.relation is Relation.COMPRESSED
     if done and views.was_done_before(request, session.entry.created_at):
-        return CommandReply("Compressed. Just go on.")
+        return "Compressed. Just go on."
     transcript = await parts.conversations.load_transcript(session.id)
     old, kept = _divided(transcript)
     if len(old) < FEWEST_COMPRESSED:
         count = views.plural(len(transcript), "message")
-        return CommandReply(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
+        return TOO_SHORT.format(count=count, kept=KEPT_MESSAGES)
     shorter = [handover.handover_message(handover.make_handover(old, _summary(old))), *kept]
     after = await parts.conversations.compress_session(request.key, shorter)
     if after is None:
-        return CommandReply(views.NO_SESSION)
+        return views.NO_SESSION
     if session.title:
         await parts.conversations.set_title(after.session_id, session.title, request.viewer)
     await endings.leave(parts, session.entry, EndReason.COMPRESSED)
     gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
-    return CommandReply(COMPRESSED.format(gone=gone, kept=rest))
+    return COMPRESSED.format(gone=gone, kept=rest)
 
 
 def _divided(transcript: list[Plain]) -> tuple[list[Plain], list[Plain]]:
@@ -177,13 +177,13 @@ def _summary(transcript: Sequence[Plain]) -> str | None:
     return str(last["content"]) if last.get("kind") == SUMMARY else None
 
 
-async def export(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def export(parts: Parts, request: CommandRequest, session: Session) -> str:
     transcript = await _with_ancestors(parts, request, session)
     blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
     if not blocks:
         return await _nothing_said(parts, request, session, "export")
     begun = f"Session {session.id}, begun {session.entry.created_at:%Y-%m-%d}"
-    return CommandReply("\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks))))
+    return "\n\n".join((f"# {session.title or 'Conversation'}", begun, *_newest(blocks)))
 
 
 async def _with_ancestors(parts: Parts, request: CommandRequest, session: Session) -> list[Plain]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from frontdesk import errors
-from frontdesk.flow.commands import CommandReply, CommandRequest, Handler, Rerun
+from frontdesk.flow.commands import CommandRequest, Handler, Rerun
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
 from frontdesk.model import amounts
@@ -23,7 +23,7 @@ ONLY_THIS_CHAT = (
 )
 NO_SESSION = "There is no conversation of yours here yet. Say something, and there is one."
 
-SessionHandler = Callable[[Parts, CommandRequest, Session], Awaitable[CommandReply | Rerun]]
+SessionHandler = Callable[[Parts, CommandRequest, Session], Awaitable[str | Rerun]]
 
 
 async def own_session(parts: Parts, request: CommandRequest) -> Session | None:
@@ -54,9 +54,9 @@ async def rotated_from(parts: Parts, request: CommandRequest, session: Session) 
 def with_session(handle: SessionHandler) -> Handler:
     """A command that is about the conversation's session, and says so where there is none."""
 
-    async def find_first(parts: Parts, request: CommandRequest) -> CommandReply | Rerun:
+    async def find_first(parts: Parts, request: CommandRequest) -> str | Rerun:
         session = await own_session(parts, request)
-        return await handle(parts, request, session) if session else CommandReply(NO_SESSION)
+        return await handle(parts, request, session) if session else (NO_SESSION)
 
     return find_first
 

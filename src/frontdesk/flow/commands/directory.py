@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
+from frontdesk.flow.commands import Command, CommandRequest, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model import checkpoints
 from frontdesk.model.checkpoints import Checkpoint
@@ -32,26 +32,24 @@ def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | Non
     return parts.snapshots, directory
 
 
-async def checkpoint(parts: Parts, request: CommandRequest) -> CommandReply:
+async def checkpoint(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
-        return CommandReply(OFF)
+        return OFF
     snapshots, directory = place
     first, name = views.words_of(request)
     if first.lower() == DIFF:
-        return CommandReply(await _compared(request, snapshots, directory, name))
+        return await _compared(request, snapshots, directory, name)
     session = await views.own_session(parts, request)
     label = views.argument_of(request) or LABEL
     made = await snapshots.create_checkpoint(
         directory, label, session.id if session else None, request.turn.id
     )
     if made is None:
-        return CommandReply(UNCHANGED)
+        return UNCHANGED
     skipped = f", {views.plural(made.skipped_count, 'path')} left out" if made.skipped_count else ""
     files = views.plural(made.files, "file")
-    return CommandReply(
-        f"Checkpoint {made.number} made ({files}{skipped}). To go back to it: /rollback {made.number}"
-    )
+    return f"Checkpoint {made.number} made ({files}{skipped}). To go back to it: /rollback {made.number}"
 
 
 async def _compared(request: CommandRequest, snapshots: Snapshots, directory: str, name: str) -> str:
@@ -82,21 +80,21 @@ def _shortened(text: str) -> list[str]:
     return [FENCE, *kept, FENCE] if kept else []
 
 
-async def rollback(parts: Parts, request: CommandRequest) -> CommandReply:
+async def rollback(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
-        return CommandReply(OFF)
+        return OFF
     snapshots, directory = place
     kept = await snapshots.list_checkpoints(directory)
     wanted, path = views.words_of(request)
     if not wanted:
-        return CommandReply(await _listed(parts, request, kept))
+        return await _listed(parts, request, kept)
     target = checkpoints.find_named(kept, wanted)
     if target is None:
-        return CommandReply(UNKNOWN.format(name=views.quoted(wanted)))
+        return UNKNOWN.format(name=views.quoted(wanted))
     session = await views.own_session(parts, request)
     links = {"session_id": session.id if session else None, "turn_id": request.turn.id}
-    return CommandReply(await _restore(snapshots, directory, target, path or None, links))
+    return await _restore(snapshots, directory, target, path or None, links)
 
 
 async def _listed(parts: Parts, request: CommandRequest, kept: list[Checkpoint]) -> str:

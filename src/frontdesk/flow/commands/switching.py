@@ -1,23 +1,31 @@
-"""Commands about conversations as a whole: new, resume, sessions, title, branch, forget."""
+"""Commands about conversations as a whole: new, resume, sessions, search, title, model, branch, forget."""
+
+import re
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import endings, occasions
-from frontdesk.flow.commands import Command, CommandReply, CommandRequest, views
+from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
 from frontdesk.model import titles
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
+from frontdesk.model.searches import Hit
 from frontdesk.model.sessions import Relation, Session, SessionEntry, SessionStatus
 from frontdesk.model.turns import TurnState
 
 MOST_NUMBERED = 10
 MOST_LISTED = 15
+MOST_FOUND = 20
+MOST_FOUND_SHOWN = 8
+SNIPPET_CHARACTERS = 240
 MOST_TURNS_LOOKED_AT = 100
+DEFAULT_MODEL = "default"
+MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 CONFIRMATION = "yes"
 EVERYBODY = "--all"
 
@@ -29,6 +37,10 @@ UNKNOWN_HERE = (
 ELSEWHERE = "That conversation is at work in another chat of yours. Write /stop there first."
 NO_TITLES = "None of your conversations has a title. /title TEXT names this one, /sessions lists all of them."
 TITLE_UNUSABLE = "The title {name} cannot be used here. Choose another one."
+NO_OTHER_MODEL = "The agent here cannot be given another model; nothing was changed."
+SEARCH_USAGE = (
+    'What shall I look for? /search WORDS finds messages with all of them; "a phrase" and begin* work, too.'
+)
 NONE_YET = "There are no conversations yet. Say something, and there is one."
 ASK_FORGET = (
     "This ends conversation {name} for good: it can never be resumed, loses its title, and no longer shows in"
@@ -41,11 +53,11 @@ FORGOT = (
 )
 
 
-async def new(parts: Parts, request: CommandRequest) -> CommandReply:
+async def new(parts: Parts, request: CommandRequest) -> str:
     conversations = parts.conversations
     current = await views.own_session(parts, request)
     if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
-        return CommandReply(_begun(current.entry, None))
+        return _begun(current.entry, None)
     if current and not current.entry.expiry_finalized:
         await occasions.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
@@ -53,7 +65,7 @@ async def new(parts: Parts, request: CommandRequest) -> CommandReply:
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
         await endings.leave(parts, current.entry, EndReason.NEW)
-    return CommandReply(_begun(fresh, current))
+    return _begun(fresh, current)
 
 
 def _begun(fresh: SessionEntry, before: Session | None) -> str:
@@ -63,20 +75,20 @@ def _begun(fresh: SessionEntry, before: Session | None) -> str:
     return f"{text} The one before is kept; to get back to it: {resume_with(before)}"
 
 
-async def resume(parts: Parts, request: CommandRequest) -> CommandReply:
+async def resume(parts: Parts, request: CommandRequest) -> str:
     wanted = views.argument_of(request)
     if not wanted:
-        return CommandReply(views.with_offer(request, await _numbered_list(parts, request)))
+        return views.with_offer(request, await _numbered_list(parts, request))
     current = await views.own_session(parts, request)
     number = views.number_in(wanted)
     if number and current and views.was_done_before(request, current.entry.updated_at):
-        return CommandReply(await _resumed(parts, current))  # the list has another order by now
+        return await _resumed(parts, current)  # the list has another order by now
     target = await _find(parts, request.viewer, wanted)
     if target is None:
-        return CommandReply(_unknown(request, quoted(wanted)))
+        return _unknown(request, quoted(wanted))
     if views.is_forgotten(target):
-        return CommandReply(FORGOTTEN)
-    return CommandReply(await _go_to(parts, request, current, target))
+        return FORGOTTEN
+    return await _go_to(parts, request, current, target)
 
 
 def _unknown(request: CommandRequest, name: str) -> str:
@@ -183,7 +195,7 @@ async def _is_busy_elsewhere(parts: Parts, request: CommandRequest, session: Ses
     return any(turn.state in (TurnState.RUNNING, TurnState.WAITING) for turn in open_turns)
 
 
-async def list_sessions(parts: Parts, request: CommandRequest) -> CommandReply:
+async def list_sessions(parts: Parts, request: CommandRequest) -> str:
     everybody = views.argument_of(request) == EVERYBODY
     viewer = views.everybody(request) if everybody else request.viewer
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
@@ -191,9 +203,9 @@ async def list_sessions(parts: Parts, request: CommandRequest) -> CommandReply:
     shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
     lines = [await _line(parts, each, here) for each in shown if not views.is_forgotten(each)]
     if not lines:
-        return CommandReply(views.with_offer(request, NONE_YET))
+        return views.with_offer(request, NONE_YET)
     listed = "\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID"))
-    return CommandReply(views.with_offer(request, listed))
+    return views.with_offer(request, listed)
 
 
 async def _line(parts: Parts, session: Session, here: str | None) -> str:
@@ -205,11 +217,35 @@ async def _line(parts: Parts, session: Session, here: str | None) -> str:
     return ", ".join(facts) + (" (you are here)" if session.id == here else "")
 
 
-async def title(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def search(parts: Parts, request: CommandRequest) -> str:
+    first, rest = views.words_of(request)
+    words, viewer = request.argument, request.viewer
+    if first == EVERYBODY:
+        words, viewer = rest, views.everybody(request)
+    if not words:
+        return SEARCH_USAGE
+    hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
+    found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
+    lines = [_found_line(parts, hit, tip) for hit, tip in found if tip and not views.is_forgotten(tip)]
+    if not lines:
+        nothing = f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
+        return views.with_offer(request, nothing)
+    more = "\n(There is more: add a word.)" if len(lines) > MOST_FOUND_SHOWN else ""
+    found_here = "\n".join(lines[:MOST_FOUND_SHOWN]) + f"{more}\nTo go on with one of yours: /resume ID"
+    return views.with_offer(request, found_here)
+
+
+def _found_line(parts: Parts, hit: Hit, session: Session) -> str:
+    snippet = quoting.clean_text(hit.snippet, SNIPPET_CHARACTERS).replace("\n", " ")
+    title = f" {views.quoted(session.title)}" if session.title else ""
+    return f"{session.id}{title}, {views.ago(hit.created_at, parts.clock.now())}, {hit.role}: {snippet}"
+
+
+async def title(parts: Parts, request: CommandRequest, session: Session) -> str:
     wanted = views.argument_of(request)
     if not wanted:
         named = f"is called {quoted(session.title)}" if session.title else "has no title"
-        return CommandReply(f"This conversation {named}. To name it: /title TEXT")
+        return f"This conversation {named}. To name it: /title TEXT"
     named = titles.clean_title(wanted)
     try:
         await parts.conversations.set_title(session.id, named, request.viewer)
@@ -217,40 +253,68 @@ async def title(parts: Parts, request: CommandRequest, session: Session) -> Comm
         if await parts.conversations.find_title(named, request.viewer):
             raise
         # By a conversation that is not shown here: nothing is said of it.
-        return CommandReply(TITLE_UNUSABLE.format(name=quoted(named)), refused=True)
-    return CommandReply(f"This conversation is called {quoted(named)} now. /resume finds it by that.")
+        return Refusal(TITLE_UNUSABLE.format(name=quoted(named)))
+    return f"This conversation is called {quoted(named)} now. /resume finds it by that."
 
 
-async def branch(parts: Parts, request: CommandRequest, session: Session) -> CommandReply:
+async def model(parts: Parts, request: CommandRequest) -> str:
+    wanted = views.argument_of(request)
+    if not wanted:
+        return await _model_shown(parts, request)
+    if not MODEL.fullmatch(wanted):
+        raise errors.InvalidInput(what=f"Model {quoted(wanted)}", why="a model's name is one word")
+    override = None if wanted.lower() == DEFAULT_MODEL else {"model": wanted}
+    if override and not parts.agent.abilities.models:
+        return Refusal(NO_OTHER_MODEL)
+    # The choice belongs to the session that the next message goes to.
+    await parts.conversations.get_or_create_session(request.turn.source)
+    await parts.conversations.set_model_override(request.key, override)
+    if override is None:
+        return "This conversation uses the default model again."
+    name = quoted(override["model"])
+    return f"This conversation uses the model {name} from now on. To go back: /model default"
+
+
+async def _model_shown(parts: Parts, request: CommandRequest) -> str:
+    session = await views.own_session(parts, request)
+    override = session.entry.model_override if session else None
+    chosen = override.get("model") if override else None
+    name = quoted(chosen) if chosen else "the default model"
+    if not parts.agent.abilities.models:
+        return "This conversation uses the agent's own model, and no other can be chosen."
+    return f"This conversation uses {name}. To choose another: /model NAME"
+
+
+async def branch(parts: Parts, request: CommandRequest, session: Session) -> str:
     done = session.relation is Relation.BRANCH and views.was_done_before(request, session.entry.created_at)
     if done and session.parent_id:
-        return CommandReply(_branched(session.id, session.parent_id))
+        return _branched(session.id, session.parent_id)
     copy = await parts.conversations.branch_session(request.key)
     if copy is None:
-        return CommandReply(views.NO_SESSION)
+        return views.NO_SESSION
     await endings.leave(parts, session.entry, EndReason.BRANCH)
-    return CommandReply(_branched(copy.session_id, session.id))
+    return _branched(copy.session_id, session.id)
 
 
 def _branched(copy: str, original: str) -> str:
     return f"You go on in a copy ({copy}). The original stays as it is; to get back to it: /resume {original}"
 
 
-async def forget(parts: Parts, request: CommandRequest) -> CommandReply:
+async def forget(parts: Parts, request: CommandRequest) -> str:
     session = await views.own_session(parts, request)
     if session is None:
         known = await parts.store.sessions.current(request.key)
         done = known is not None and views.is_forgotten(known)
-        return CommandReply(FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION)
+        return FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION
     if views.argument_of(request).lower() != CONFIRMATION:
-        return CommandReply(ASK_FORGET.format(name=name_of(session)))
+        return ASK_FORGET.format(name=name_of(session))
     conversations = parts.conversations
     if session.status is SessionStatus.ENDED:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
     await endings.leave(parts, session.entry, EndReason.FORGOTTEN)
-    return CommandReply(FORGOT)
+    return FORGOT
 
 
 COMMANDS = (
@@ -263,11 +327,18 @@ COMMANDS = (
         help="List your conversations with a title, or go on with one.",
     ),
     Command(name="sessions", handle=list_sessions, help="List your latest conversations."),
+    Command(name="search", usage="words", handle=search, help="Search what was said in your conversations."),
     Command(
         name="title",
         usage="[text]",
         handle=views.with_session(title),
         help="Name this conversation, or show its title.",
+    ),
+    Command(
+        name="model",
+        usage="[name or default]",
+        handle=model,
+        help="Show or choose the model of this conversation.",
     ),
     Command(
         name="branch",

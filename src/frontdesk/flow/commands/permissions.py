@@ -1,0 +1,131 @@
+"""Commands about who may do what: approve and deny for actions, pair, link and unlink for people."""
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
+from frontdesk.flow.parts import Parts
+from frontdesk.flow.service import aliases_of
+from frontdesk.model import people
+from frontdesk.model.access import AccessVerdict, Role
+from frontdesk.model.codes import Pairing
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
+from frontdesk.model.turns import TurnKind
+
+MOST_SHOWN = 10
+
+NOBODY_WAITS = 'Nobody waits to be let in. Strangers are shown a code where the setting strangers is "pair".'
+LINK = (
+    "Write this to me from your other account within an hour: /link {code}\n"
+    "From then on both see each other's conversations."
+)
+WHICH = "Which one? The question names its id: {usage}"
+NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
+STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
+DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
+
+
+async def approve(parts: Parts, request: CommandRequest) -> str:
+    return await _decide(parts, request, "approve")
+
+
+async def deny(parts: Parts, request: CommandRequest) -> str:
+    return await _decide(parts, request, "deny")
+
+
+async def _decide(parts: Parts, request: CommandRequest, verb: Literal["approve", "deny"]) -> str:
+    wanted, reason = views.words_of(request)
+    if not wanted:
+        return Refusal(WHICH.format(usage=f"/{verb} ID [reason]"))
+    decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
+    return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
+
+
+async def _caller(parts: Parts, request: CommandRequest) -> Caller:
+    """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
+    role = Role(request.turn.role) if request.turn.role else Role.USER
+    source = request.turn.source
+    named = people.name_of(source, await aliases_of(parts.store, source))
+    if not role.covers(Role.APPROVER):
+        raise errors.NotAllowed(who=named, rule=NOT_YOURS)
+    return Caller(id=named, kind=CallerKind.APPROVER)
+
+
+def _told(decided: Confirmation) -> str:
+    if decided.status is Status.PENDING:
+        more = decided.terms.quorum - len(decided.approvals)
+        return STILL_WAITS.format(id=decided.id, more=more, so_far=len(decided.approvals))
+    return DECIDED[decided.status].format(id=decided.id)
+
+
+async def verdict_of(parts: Parts, request: CommandRequest) -> AccessVerdict:
+    """Who gives the command, with the role that they had when it came in; a block counts at once."""
+    verdict = await parts.authorization.check(request.turn.source, authenticates=True)
+    return replace(verdict, role=Role(request.turn.role) if request.turn.role else None)
+
+
+async def pair(parts: Parts, request: CommandRequest) -> str:
+    verdict = await verdict_of(parts, request)
+    code = views.argument_of(request)
+    if not code:
+        views.require_privacy(request, "those who wait are")
+        return _pending(await parts.authorization.pending(verdict))
+    grant = await parts.authorization.approve(code, verdict)
+    name = f" ({views.quoted(grant.name)})" if grant.name else ""
+    return f"{views.quoted(grant.principal)}{name} is let in and can write to me now."
+
+
+def _pending(waiting: list[Pairing]) -> str:
+    if not waiting:
+        return NOBODY_WAITS
+    lines = [_who(each) for each in waiting[:MOST_SHOWN]]
+    return "\n".join(("These wait to be let in:", *lines, "With the code that one was shown: /pair CODE"))
+
+
+def _who(pairing: Pairing) -> str:
+    name = f", who goes by {views.quoted(pairing.name)}" if pairing.name else ""
+    return f"{views.quoted(pairing.principal)}{name}, until {pairing.expires_at:%H:%M} UTC"
+
+
+async def link(parts: Parts, request: CommandRequest) -> str:
+    verdict = await verdict_of(parts, request)
+    code = views.argument_of(request)
+    if not code:
+        shown = await parts.authorization.begin_link(request.turn.source, verdict)
+        return LINK.format(code=shown)
+    linked = await parts.authorization.link(code, verdict)
+    accounts = views.plural(len(linked), "account")
+    return f"Linked: {accounts} of yours see each other's conversations now. To undo this: /unlink"
+
+
+async def unlink(parts: Parts, request: CommandRequest) -> str:
+    unlinked = await parts.authorization.unlink(await verdict_of(parts, request))
+    return "This account stands alone again." if unlinked else "This account is not linked. See /link"
+
+
+COMMANDS = (
+    Command(
+        name="approve",
+        usage="id [reason]",
+        handle=approve,
+        kind=TurnKind.CONTROL,
+        help="Allow an action that an agent asked for.",
+    ),
+    Command(
+        name="deny",
+        usage="id [reason]",
+        handle=deny,
+        kind=TurnKind.CONTROL,
+        help="Refuse an action that an agent asked for.",
+    ),
+    Command(
+        name="pair",
+        usage="[code]",
+        handle=pair,
+        help="Let in somebody who was shown a code (administrators).",
+    ),
+    Command(name="link", usage="[code]", handle=link, help="Link your accounts on several platforms."),
+    Command(name="unlink", handle=unlink, help="Take this account out of a link."),
+)
