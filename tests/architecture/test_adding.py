@@ -136,3 +136,93 @@ def test_platform_is_its_folder_its_name_and_its_entry_point(copy: Path) -> None
     assert told.startswith("True\n")
     assert "**Source:** pager, DM with" in told
     assert "**Platform notes:** 12345 shows digits alone." in told
+
+
+ENDPOINT = '''
+@OPERATIONS.add("GET", "/confirm/{id}/votes", records.Votes, who=Who.APPROVER)
+async def count_votes(api: ConfirmationApi, call: HttpCall) -> records.Votes:
+    """How many have said yes so far."""
+    return records.Votes(count=len((await api.seen(call)).approvals))
+
+
+'''
+RECORD = """class Votes(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+
+
+"""
+VOTES = """
+import json, sys, urllib.request
+
+from frontdesk import ConfirmationServer
+from frontdesk.confirm import SyncClient
+
+server = ConfirmationServer(port=0, db_path=":memory:", home=sys.argv[1])
+url = server.start_background()
+ticket = SyncClient(url).request("deploy", "Deploy it")
+
+
+def fetch(path):
+    headers = {"authorization": f"Bearer {server.keys.token()}"}
+    return json.load(urllib.request.urlopen(urllib.request.Request(url + path, headers=headers)))
+
+
+told = fetch("/openapi.json")["paths"]["/confirm/{id}/votes"]["get"]
+print(fetch(f"/confirm/{ticket.id}/votes"), told["operationId"], told["summary"], told["security"])
+try:
+    urllib.request.urlopen(f"{url}/confirm/{ticket.id}/votes")
+except urllib.error.HTTPError as refused:
+    print(refused.code)
+server.stop()
+"""
+
+
+def test_endpoint_is_its_function_with_its_row_and_its_record(copy: Path) -> None:
+    served = copy / "frontdesk" / "web" / "confirmations"
+    insert(served / "api.py", '@OPERATIONS.add("GET", "/health"', ENDPOINT.lstrip())
+    insert(served / "records.py", "class Health(", RECORD)
+    install(copy)
+    said = run(copy, VOTES, str(copy / "home"))
+    assert said == "{'count': 0} count_votes How many have said yes so far [{'approver': []}]\n401\n"
+
+
+QUESTION = '''    async def count_sessions(self, at_most: int = 1000) -> int:
+        """How many sessions there are."""
+        return await self._store.sessions.count(at_most)
+
+'''
+ASKED = """
+import asyncio, pathlib, sys
+
+from frontdesk import SessionStore, config
+from frontdesk.agents import scripted
+from frontdesk.app import sockets
+from frontdesk.app.gateway import Gateway
+from frontdesk.cli.asking import reach_gateway, reach_office
+from frontdesk.web import server
+
+
+async def main():
+    home = pathlib.Path(sys.argv[1])
+    loaded = config.load(None, {"HOME": str(home), "FRONTDESK_HOME": str(home)})
+    async with reach_office(loaded) as near:
+        print(type(near).__name__, await near.count_sessions())
+    async with await SessionStore.open("sqlite:///:memory:") as sessions:
+        gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
+        path = sockets.socket_of(home)
+        async with gateway.started(), server.serving(gateway, port=0, socket=path, grace_seconds=1):
+            async with reach_office(loaded) as far:
+                print(type(far).__name__, await far.count_sessions(at_most=5))
+            told = await (await reach_gateway(home)).call("GET", "/openapi.json")
+            print(told["paths"]["/office/count_sessions"]["post"]["summary"])
+
+
+asyncio.run(main())
+"""
+
+
+def test_question_of_the_owner_is_one_method(copy: Path) -> None:
+    insert(copy / "frontdesk" / "app" / "office.py", "    async def list_people(", QUESTION)
+    install(copy)
+    said = run(copy, ASKED, str(copy / "home"))
+    assert said == "Office 0\nFarOffice 0\nHow many sessions there are\n"
