@@ -14,26 +14,19 @@ SHARED = {"Decision", "Limits", "Role"}
 MOST_SHARED = 0.05
 NOT_YET: set[str] = {
     "Address",
-    "Approval",
     "Ask",
     "Asked",
     "Call",
-    "Caller",
     "Change",
     "Condition",
     "Desk",
     "Details",
-    "Event",
     "Link",
     "Place",
-    "Problem",
-    "Redeemed",
     "Reply",
     "Seen",
     "Sessions",
-    "Shown",
     "Transcripts",
-    "Trouble",
 }
 MODULES_NOT_YET: set[str] = {
     "gate",

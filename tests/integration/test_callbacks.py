@@ -158,8 +158,8 @@ async def dripping(status: bytes) -> AsyncIterator[tuple[Dripping, str]]:
 
 
 @asynccontextmanager
-async def caller(secret: Callable[[], str] = lambda: SECRET) -> AsyncIterator[callbacks.Caller]:
-    opened = callbacks.Caller(secret)
+async def caller(secret: Callable[[], str] = lambda: SECRET) -> AsyncIterator[callbacks.CallbackClient]:
+    opened = callbacks.CallbackClient(secret)
     try:
         yield opened
     finally:

@@ -80,12 +80,12 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
 
 def test_document_says_what_may_be_missing() -> None:
     schemas = described(Mode.SOLO)["components"]["schemas"]
-    shown = schemas["Shown"]["properties"]
+    shown = schemas["ShownConfirmation"]["properties"]
     assert shown["details"] == {"type": ["object", "null"]}
     assert shown["details_omitted"]["type"] == "boolean"
     assert "too long for a list" in shown["details_omitted"]["description"]
-    assert schemas["Redeemed"]["properties"]["payload"] == {"type": "object"}
-    assert {"submitted", "redeemed", "unreadable"} <= set(schemas["Event"]["properties"]["kind"]["enum"])
+    assert schemas["RedeemedPayload"]["properties"]["payload"] == {"type": "object"}
+    assert {"submitted", "redeemed", "unreadable"} <= set(schemas["AuditEvent"]["properties"]["kind"]["enum"])
 
 
 RETRY = {"$ref": "#/components/headers/Retry-After"}

@@ -23,7 +23,7 @@ from frontdesk.formats import webhooks
 from frontdesk.model.running import Running
 from frontdesk.stores.store import Store
 from frontdesk.web import ports, server
-from frontdesk.web.doors import Hosts
+from frontdesk.web.middleware import Hosts
 from tests import loopback
 from tests.flow.harness import Notebook, open_house, poll
 

@@ -21,7 +21,7 @@ CALL_SECONDS = 10.0
 log = get_logger(__name__)
 
 
-class Caller:
+class CallbackClient:
     """Posts bodies in the Standard Webhooks form. Redirections are not followed."""
 
     def __init__(self, secret: Secret, clock: Clock | None = None) -> None:
@@ -57,7 +57,7 @@ async def calling(store: Store, secret: Secret | None, clock: Clock | None = Non
     if secret is None:
         yield
         return
-    caller = Caller(secret, clock)
+    caller = CallbackClient(secret, clock)
     async with (
         aclosing(caller),
         running(DecisionCallbacks(store, caller.call, clock).run(), "frontdesk-callbacks"),

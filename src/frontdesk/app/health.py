@@ -17,7 +17,7 @@ NOT_RUNNING = "The gateway takes no messages: it is starting or shutting down."
 SLOW = f"The store did not answer within {STORE_SECONDS:.0f} second."
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class HealthTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """Why messages are refused, or not worked on."""
 
     why: str
@@ -26,33 +26,33 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     """For anybody: no name, no path."""
 
 
-async def find_troubles(gateway: "Gateway") -> list[Trouble]:
+async def find_troubles(gateway: "Gateway") -> list[HealthTrouble]:
     """Everything that keeps the gateway from being ready; nothing when it is."""
     if not gateway.ready:
-        return [Trouble(why=NOT_RUNNING, outside=NOT_RUNNING)]
+        return [HealthTrouble(why=NOT_RUNNING, outside=NOT_RUNNING)]
     return [*await _store_troubles(gateway), *_channel_troubles(gateway)]
 
 
-async def _store_troubles(gateway: "Gateway") -> list[Trouble]:
+async def _store_troubles(gateway: "Gateway") -> list[HealthTrouble]:
     store = gateway.parts.store
     try:
         async with asyncio.timeout(STORE_SECONDS):
             await store.check()
             await store.sessions.count(1)
     except TimeoutError:
-        return [Trouble(why=SLOW, outside=SLOW)]
+        return [HealthTrouble(why=SLOW, outside=SLOW)]
     except errors.StoreError as error:
-        return [Trouble(why=str(error), outside=f"No message can be stored: {error.outside}.")]
+        return [HealthTrouble(why=str(error), outside=f"No message can be stored: {error.outside}.")]
     return []
 
 
-def _channel_troubles(gateway: "Gateway") -> Iterator[Trouble]:
+def _channel_troubles(gateway: "Gateway") -> Iterator[HealthTrouble]:
     for channel in gateway.parts.channels.values():
         why = channel.trouble() if isinstance(channel, Watchful) else None
         if why is not None:
             name = name_of(channel)
             outside = f"The channel {name} takes no messages: it is not set up rightly."
-            yield Trouble(why=f"The channel {name} takes no messages: {why}", outside=outside)
+            yield HealthTrouble(why=f"The channel {name} takes no messages: {why}", outside=outside)
 
 
 def name_of(channel: Channel) -> str:

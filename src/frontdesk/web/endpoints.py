@@ -21,7 +21,7 @@ from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import Caller, CallerKind
 from frontdesk.web import browsers, problems
-from frontdesk.web.doors import Door, Hosts
+from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.openapi import ID_PATTERN, MAX_ID_CHARACTERS
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
 
@@ -83,7 +83,7 @@ def make_app(
     routes += _channel_routes(plain)
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _apologise})
     app.router.redirect_slashes = False
-    return Door(app, hosts)
+    return Middleware(app, hosts)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001

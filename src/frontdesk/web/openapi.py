@@ -109,7 +109,7 @@ class Schemas:
     def __init__(self, operations: Sequence[Operation]) -> None:
         answers = {kind for each in operations for kinds in each.answers.values() for kind in kinds}
         bodies = {each.body for each in operations if each.body is not None}
-        kinds = sorted(answers | bodies | {problems.Problem}, key=str)
+        kinds = sorted(answers | bodies | {problems.ProblemDocument}, key=str)
         refs, components = msgspec.json.schema_components(kinds, ref_template=REF)
         self._refs = dict(zip(kinds, refs, strict=True))
         self.components = components | {EXACT_VALUE: EXACT_SCHEMA}
@@ -177,7 +177,7 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
 
 
 def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
-    content: Plain = {problems.MEDIA_TYPE: {"schema": schemas.of([problems.Problem])}}
+    content: Plain = {problems.MEDIA_TYPE: {"schema": schemas.of([problems.ProblemDocument])}}
     if status is HTTPStatus.BAD_REQUEST:
         content |= NOT_HTTP
     return {"description": status.phrase, "headers": _headers(BESIDES.get(status)), "content": content}

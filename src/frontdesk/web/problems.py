@@ -55,7 +55,7 @@ REFUSALS = (errors.FrontdeskError, HTTPException)
 log = get_logger(__name__)
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Why not. ``error`` is the same text as ``detail``."""
 
     type: str

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.health import find_troubles
 from frontdesk.web import endpoints, openapi
-from frontdesk.web.doors import Hosts
 from frontdesk.web.endpoints import HttpCall, Served
+from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import BrowserOrigin, Table
 
 RETRY_AFTER_SECONDS = 5

@@ -12,8 +12,8 @@ from frontdesk.web import endpoints, openapi
 from frontdesk.web.confirmations import api, pages
 from frontdesk.web.confirmations.credentials import Credentials
 from frontdesk.web.confirmations.streams import QUIET_SECONDS, Streams
-from frontdesk.web.doors import Hosts
 from frontdesk.web.endpoints import Served
+from frontdesk.web.middleware import Hosts
 
 __all__ = ["Credentials", "ServedConfirmations"]
 

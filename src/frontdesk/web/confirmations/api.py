@@ -49,7 +49,7 @@ class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
     {202: records.Waiting, 200: records.Allowed},
     who=Who.REQUESTER,
     headers=records.Repeats,
-    body=records.Asked,
+    body=records.ActionRequest,
     needs_body=True,
     problems=(409, 422, 429),
 )
@@ -70,7 +70,9 @@ async def list_confirmations(api: ConfirmationApi, call: HttpCall) -> records.Li
     return records.Listing(count=len(found), confirmations=views.listed(found))
 
 
-@OPERATIONS.add("GET", "/confirm/{id}", records.Shown, who=Who.READER, headers=records.Waits, waits=True)
+@OPERATIONS.add(
+    "GET", "/confirm/{id}", records.ShownConfirmation, who=Who.READER, headers=records.Waits, waits=True
+)
 async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     """Show a request, at once or when it is decided."""
     asked = await api.seen(call)
@@ -86,22 +88,27 @@ async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     "/confirm/{id}/approve",
     records.Decided,
     who=Who.APPROVER,
-    body=records.Approval,
+    body=records.ApproveBody,
     problems=(409, 412),
 )
 async def approve(api: ConfirmationApi, call: HttpCall) -> records.Decided:
     """Allow an action."""
-    said = call.read(records.Approval)
+    said = call.read(records.ApproveBody)
     terms = {"reason": said.reason, "digest": said.digest}
     return views.decided(await api.service.approve(call.id, call.caller, name=said.approver, **terms))
 
 
 @OPERATIONS.add(
-    "POST", "/confirm/{id}/deny", records.Decided, who=Who.APPROVER, body=records.Denial, problems=(409, 412)
+    "POST",
+    "/confirm/{id}/deny",
+    records.Decided,
+    who=Who.APPROVER,
+    body=records.DenyBody,
+    problems=(409, 412),
 )
 async def deny(api: ConfirmationApi, call: HttpCall) -> records.Decided:
     """Refuse an action."""
-    said = call.read(records.Denial)
+    said = call.read(records.DenyBody)
     terms = {"reason": said.reason, "digest": said.digest}
     return views.decided(await api.service.deny(call.id, call.caller, name=said.denier, **terms))
 
@@ -115,33 +122,33 @@ async def reveal(api: ConfirmationApi, call: HttpCall) -> records.Revealed:
 @OPERATIONS.add(
     "POST",
     "/confirm/{id}/redeem",
-    records.Redeemed,
+    records.RedeemedPayload,
     who=Who.REQUESTER,
-    body=records.Redeeming,
+    body=records.RedeemBody,
     needs_body=True,
     problems=(409, 410, 412),
 )
-async def redeem(api: ConfirmationApi, call: HttpCall) -> records.Redeemed:
+async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayload:
     """Have the bytes of an allowed action, once, to carry them out."""
-    digest = call.read(records.Redeeming).digest
+    digest = call.read(records.RedeemBody).digest
     await api.seen(call)
     return views.redeemed(*await api.service.redeem(call.id, call.caller, digest))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/erase", records.Shown, who=Who.APPROVER, problems=(409,))
-async def erase(api: ConfirmationApi, call: HttpCall) -> records.Shown:
+@OPERATIONS.add("POST", "/confirm/{id}/erase", records.ShownConfirmation, who=Who.APPROVER, problems=(409,))
+async def erase(api: ConfirmationApi, call: HttpCall) -> records.ShownConfirmation:
     """Forget the arguments, description and reasons of what was decided."""
     await api.service.erase(call.id, call.caller)
     return views.shown(await api.service.find(call.id))
 
 
-@OPERATIONS.add("GET", "/audit", (records.Entries, records.Events), who=Who.APPROVER, query=records.View)
-async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | records.Events:
+@OPERATIONS.add("GET", "/audit", (records.Entries, records.AuditEvents), who=Who.APPROVER, query=records.View)
+async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | records.AuditEvents:
     """What was asked and what became of it, or the rows of the audit log."""
     wanted: records.View = call.query
     if wanted.view == "events":
         rows = await api.service.audit_newest(wanted.limit)
-        return records.Events(count=len(rows), entries=tuple(map(views.event, rows)))
+        return records.AuditEvents(count=len(rows), entries=tuple(map(views.event, rows)))
     found = await api.service.list(wanted.limit)
     return records.Entries(count=len(found), entries=views.listed(found))
 

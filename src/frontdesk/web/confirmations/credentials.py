@@ -14,8 +14,8 @@ from frontdesk import errors
 from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
-from frontdesk.web.doors import is_loopback
 from frontdesk.web.endpoints import ANYBODY
+from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
 
 CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}

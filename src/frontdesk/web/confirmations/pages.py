@@ -23,11 +23,11 @@ from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Stat
 from frontdesk.web.confirmations import markup, screens, views
 from frontdesk.web.confirmations.credentials import CHALLENGE, MAX_TOKEN_BYTES, Credentials
 from frontdesk.web.confirmations.records import Digest, Text
-from frontdesk.web.confirmations.sessions import PATH, Endings, Sessions
+from frontdesk.web.confirmations.sessions import PATH, Endings, PageSessions
 from frontdesk.web.confirmations.streams import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.operations import BrowserOrigin, Form, Table, Who
-from frontdesk.web.problems import Problem
+from frontdesk.web.problems import ProblemDocument
 
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
@@ -113,7 +113,7 @@ class Pages:
         self._credentials = credentials
         self._clock = clock or SystemClock()
         secure = (page_url or "").startswith("https://")
-        self._sessions = Sessions(credentials, link_key, self._clock, Endings(ended), secure=secure)
+        self._sessions = PageSessions(credentials, link_key, self._clock, Endings(ended), secure=secure)
         self._streams = streams
 
     @OPERATIONS.add("GET", PATH, query=Opened, **PAGE)
@@ -235,7 +235,7 @@ class Pages:
 
     def show_refusal(self, problem: Response) -> Response:
         """What is refused, as a page."""
-        told = msgspec.json.decode(problem.body, type=Problem)
+        told = msgspec.json.decode(problem.body, type=ProblemDocument)
         return html(told.title, screens.refusal(told.title, told.detail), HTTPStatus(told.status))
 
     async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:

@@ -41,7 +41,7 @@ EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.Audi
 Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ActionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An action that somebody is to allow. Strings are trimmed."""
 
     action: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_ACTION_CHARACTERS)]
@@ -60,19 +60,19 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     digest: Digest | None = None
 
 
-class Approval(Said, frozen=True, kw_only=True):
+class ApproveBody(Said, frozen=True, kw_only=True):
     """``approver`` is what the one who decides wants to be called, beside who they are."""
 
     approver: Name | None = None
 
 
-class Denial(Said, frozen=True, kw_only=True):
+class DenyBody(Said, frozen=True, kw_only=True):
     """``denier`` is what the one who decides wants to be called, beside who they are."""
 
     denier: Name | None = None
 
 
-class Redeeming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedeemBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     digest: Digest
 
 
@@ -131,7 +131,7 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class ShownConfirmation(msgspec.Struct, frozen=True, kw_only=True):
     """A request and what became of it. ``details`` is null, and ``description`` empty, when they were erased,
     or were not kept because it was denied at once."""
 
@@ -185,7 +185,7 @@ class Revealed(msgspec.Struct, frozen=True, kw_only=True):
     payload: Object
 
 
-class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
+class RedeemedPayload(msgspec.Struct, frozen=True, kw_only=True):
     """What was approved. Carry out ``payload_base64``: these are the bytes that people saw; ``payload`` is
     the same, parsed."""
 
@@ -197,17 +197,17 @@ class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     count: int
-    confirmations: tuple[Shown, ...]
+    confirmations: tuple[ShownConfirmation, ...]
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
     """One entry for each request, newest first."""
 
     count: int
-    entries: tuple[Shown, ...]
+    entries: tuple[ShownConfirmation, ...]
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the audit log. ``hash`` is the SHA-256 of the number, ``previous`` and ``body``, each but the
     last with a line feed after it. A row that somebody has changed so that it cannot be read is of the kind
     ``unreadable``, and has no time."""
@@ -224,11 +224,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
 
 
-class Events(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of the audit log, newest first."""
 
     count: int
-    entries: tuple[Event, ...]
+    entries: tuple[AuditEvent, ...]
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ class Endings:
                 file.unlink(missing_ok=True)
 
 
-class Sessions:
+class PageSessions:
     """The cookie is a signed, ending proof that a token was shown; the token is nowhere in it.
 
     It is the session's own number and the signature: no two sessions are the same one, so that one of them

@@ -91,7 +91,7 @@ class Payload(msgspec.Struct, frozen=True):
     details: msgspec.Raw
 
 
-def listed(found: Iterable[Confirmation]) -> tuple[records.Shown, ...]:
+def listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, ...]:
     """Requests in a list, with details as far as there is room."""
     room, told = MOST_DETAILS_BYTES, []
     for each in found:
@@ -100,8 +100,8 @@ def listed(found: Iterable[Confirmation]) -> tuple[records.Shown, ...]:
     return tuple(told)
 
 
-def shown(asked: Confirmation) -> records.Shown:
-    return records.Shown(
+def shown(asked: Confirmation) -> records.ShownConfirmation:
+    return records.ShownConfirmation(
         id=asked.id,
         action=asked.action,
         description=asked.description,
@@ -153,8 +153,8 @@ def seen_payload(asked: Confirmation) -> bytes:
     return asked.payload
 
 
-def redeemed(asked: Confirmation, payload: bytes) -> records.Redeemed:
-    return records.Redeemed(
+def redeemed(asked: Confirmation, payload: bytes) -> records.RedeemedPayload:
+    return records.RedeemedPayload(
         id=asked.id,
         digest=asked.digest,
         payload_base64=base64.b64encode(payload).decode(),
@@ -162,10 +162,10 @@ def redeemed(asked: Confirmation, payload: bytes) -> records.Redeemed:
     )
 
 
-def event(row: audit.Row) -> records.Event:
+def event(row: audit.Row) -> records.AuditEvent:
     """A row; also one whose entry somebody has changed, so that whoever verifies the log finds it."""
     entry = row.readable
-    return records.Event(
+    return records.AuditEvent(
         number=row.number,
         kind=str(entry.kind) if entry else records.UNREADABLE,
         at=entry.at.isoformat() if entry else None,

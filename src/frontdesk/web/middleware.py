@@ -1,4 +1,4 @@
-"""The outermost door of the server: every request comes in and every answer goes out through it."""
+"""What every request and every answer goes through, outermost: the host, ids, the log, faults of ours."""
 
 import ipaddress
 import re
@@ -64,10 +64,10 @@ def _is_address(name: str) -> bool:
     return True
 
 
-class Door:
+class Middleware:
     """Checks the host, gives each request an id, and turns what nobody else caught into an answer.
 
-    Without hosts it is the owner's door: whoever gets there is known, and not every request is logged.
+    Without hosts it is the owner's socket: whoever gets there is known, and not every request is logged.
     """
 
     def __init__(self, app: ASGIApp, hosts: Hosts | None = None) -> None:
@@ -76,15 +76,15 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            visit = Visit(scope, send, self._hosts)
-            before = request_id.set(visit.id)
+            handled = RequestAnswer(scope, send, self._hosts)
+            before = request_id.set(handled.id)
             try:
-                await visit.run(self._app, receive)
+                await handled.run(self._app, receive)
             finally:
                 request_id.reset(before)
 
 
-class Visit:
+class RequestAnswer:
     """One request and its answer."""
 
     def __init__(self, scope: Scope, send: Send, hosts: Hosts | None) -> None:
