@@ -6,8 +6,10 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from tests.acceptance import forks
 
 FRONTDESK = Path(sys.executable).with_name("frontdesk")
 # Run the arguments on a terminal of their own, its other end being our input and output.
@@ -26,16 +28,31 @@ def run(
     home: Path, *arguments: str, given: str | bytes = b"", **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
-    done = subprocess.run(
-        [FRONTDESK, *arguments],
-        input=given.encode() if isinstance(given, str) else given,
-        env=environment(home, **more),
-        cwd=home,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return _run(forks.popen, arguments, home, given, more)
+
+
+def run_afresh(
+    home: Path, *arguments: str, given: str | bytes = b"", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Start the program from nothing, and run it to its end."""
+    return _run(subprocess.Popen, arguments, home, given, more)
+
+
+def _run(
+    begin: Callable[..., subprocess.Popen[bytes]],
+    arguments: Sequence[str],
+    home: Path,
+    given: str | bytes,
+    more: Mapping[str, str],
+) -> subprocess.CompletedProcess[str]:
+    pipe, env = subprocess.PIPE, environment(home, **more)
+    with begin([FRONTDESK, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=home) as process:
+        try:
+            read = given.encode() if isinstance(given, str) else given
+            output, errors = process.communicate(read, PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, output.decode(), errors.decode())
 
 
 @contextlib.contextmanager
@@ -44,8 +61,9 @@ def start(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the program and talk to it through pipes; it does not outlive the block."""
     launcher = [sys.executable, "-c", ON_A_TERMINAL] if terminal else []
-    with subprocess.Popen(
-        [*launcher, str(FRONTDESK), *arguments],
+    begin = subprocess.Popen if terminal else forks.popen
+    with begin(
+        [*launcher, FRONTDESK, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

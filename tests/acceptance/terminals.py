@@ -7,21 +7,15 @@ import pty
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.acceptance import forks
 from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment
 
 CTRL_C, CTRL_D = "\x03", "\x04"
-TAKE_SEAT = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-"""Makes the terminal on its input the one that it is interrupted from, and becomes the program."""
 
 
 class Seat:
@@ -72,14 +66,13 @@ class Seat:
 def seated(home: Path, *arguments: str, **more: str) -> Iterator[Seat]:
     """Start the program on a terminal; it does not outlive the block."""
     screen, seat = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", TAKE_SEAT, FRONTDESK, *arguments],
+    process = forks.popen_seated(
+        [FRONTDESK, *arguments],
         stdin=seat,
         stdout=seat,
         stderr=seat,
         env=environment(home, **more),
         cwd=home,
-        start_new_session=True,
     )
     os.close(seat)
     try:

@@ -16,6 +16,7 @@ import pytest
 from frontdesk import errors
 from frontdesk.cli import asking
 from tests import counts
+from tests.acceptance import forks
 from tests.acceptance.program import (
     FRONTDESK,
     PATIENCE_SECONDS,
@@ -39,7 +40,7 @@ def running(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The gateway as a user runs it."""
     with (home / "run.log").open("wb") as log:
         command = [str(FRONTDESK), "run", "--port", "0"]
-        process = subprocess.Popen(
+        process = forks.popen(
             command, stdout=log, stderr=log, env=environment(home, **AGENT), cwd=home, start_new_session=True
         )
         try:

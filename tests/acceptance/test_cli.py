@@ -13,7 +13,8 @@ import pytest
 
 from frontdesk import Platform, SessionSource, SessionStore, config
 from frontdesk.config import reference
-from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, run
+from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment
+from tests.acceptance.program import run_afresh as run
 
 SHOWN = """
 from frontdesk.cli import main

@@ -23,7 +23,7 @@ import pytest
 from frontdesk import errors
 from frontdesk.confirm import SyncClient, Ticket
 from frontdesk.model.confirmations import HIGH_RISK_ACTIONS
-from tests.acceptance import program
+from tests.acceptance import forks, program
 from tests.approvers import Approver
 from tests.counts import count
 
@@ -367,7 +367,7 @@ def asking(
         service.url,
         *arguments,
     ]
-    with subprocess.Popen(
+    with forks.popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

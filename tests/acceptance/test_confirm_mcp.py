@@ -14,7 +14,7 @@ import pytest
 
 from frontdesk import ConfirmationServer
 from frontdesk.cli.confirm import protocol
-from tests.acceptance import program
+from tests.acceptance import forks, program
 from tests.approvers import Approver, approver, server, url
 
 __all__ = ["approver", "server", "url"]
@@ -64,7 +64,7 @@ class Agent:
 def starting(home: Path, url: str) -> Iterator[Agent]:
     command = [str(program.FRONTDESK), "confirm", "mcp", "--url", url]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
+    with forks.popen(
         command, stdin=pipe, stdout=pipe, stderr=pipe, env=program.environment(home), cwd=home
     ) as process:
         try:
