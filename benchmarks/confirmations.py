@@ -13,7 +13,7 @@ import asyncpg
 from benchmarks.table import Result
 from frontdesk import plugins
 from frontdesk.flow import audits
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model import audit
 from frontdesk.model.confirmations import MOST_PENDING, Caller, CallerKind, Settings
 from frontdesk.stores.store import Store

@@ -29,8 +29,6 @@ NOT_YET: set[str] = {
     "Transcripts",
 }
 MODULES_NOT_YET: set[str] = {
-    "gate",
-    "service",
     "store",
 }
 

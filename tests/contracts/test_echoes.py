@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.flow import audits
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_KEYS, Settings
 from frontdesk.stores.store import Store

@@ -8,8 +8,8 @@ import pytest
 
 from frontdesk import errors, plugins
 from frontdesk.flow import audits, steadiness
-from frontdesk.flow.confirmations import tidying
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations import rounds
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.audit import AuditKind
@@ -193,7 +193,7 @@ async def test_what_was_decided_lately_is_not_forgotten(
 async def test_many_are_forgotten_some_at_a_time(
     asker: Talker, service: ConfirmationService, clock: SettableClock
 ) -> None:
-    for number in range(tidying.BATCH + 1):
+    for number in range(rounds.TIDIED_AT_ONCE + 1):
         await asker.ask(request(target=number, requester=f"token:{number}"), ruling(Effect.DENY))
     clock.advance(LONG_AFTER)
     assert await service.tidy()
@@ -211,7 +211,7 @@ async def test_nobody_looks_again_for_what_is_old_before_a_while(
     clock.advance(seconds=2)
     assert not await service.tidy()
     assert await asker.kept.find(asked.id)
-    clock.advance(tidying.PAUSE)
+    clock.advance(rounds.TIDY_EVERY)
     assert not await service.tidy()
     assert await asker.kept.find(asked.id) is None
 
@@ -224,7 +224,7 @@ async def test_idempotency_key_is_known_for_a_day(
     clock.advance(seconds=KEY_SECONDS)
     await tidy_up(service)
     assert (await asker.submit(keyed)).confirmation.id == first.id
-    clock.advance(tidying.PAUSE)
+    clock.advance(rounds.TIDY_EVERY)
     await tidy_up(service)
     assert (await asker.submit(keyed)).confirmation.id != first.id
     assert await asker.kept.find(first.id)

@@ -12,7 +12,7 @@ import msgspec
 from frontdesk import plugins
 from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store

@@ -17,7 +17,7 @@ from frontdesk.app import callbacks
 from frontdesk.app.confirmations import open_confirmations
 from frontdesk.contracts import channels
 from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, DecisionCallbacks
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import Caller, CallerKind, Settings
 from frontdesk.stores.store import Store

@@ -15,7 +15,7 @@ from frontdesk.app.opening import open_store
 from frontdesk.app.tasks import running
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.secrets import Secret
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
 

@@ -15,8 +15,8 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization
-from frontdesk.flow.confirmations.gate import Gate
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.approvals import Gate
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.live import Live

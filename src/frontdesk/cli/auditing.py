@@ -14,7 +14,7 @@ from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Fault
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
 from frontdesk.stores.store import Store

@@ -12,8 +12,8 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization
-from frontdesk.flow.confirmations.gate import Gate
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.approvals import Gate
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live

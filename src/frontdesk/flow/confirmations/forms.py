@@ -48,7 +48,7 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
         payload=payload,
         digest=canonical.digest(payload),
         requester=_requester(data, caller),
-        session_key=optional(data, "session_key", MAX_TEXT_CHARACTERS),
+        session_key=cleaned("session_key", data.get("session_key"), MAX_TEXT_CHARACTERS),
         timeout_seconds=clamp_timeout(data.get("timeout_seconds")),
         callback_url=_callback(data, settings),
     )
@@ -56,7 +56,9 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
 
 def _requester(data: Mapping[str, Any], caller: Caller) -> str:
     """Whoever showed a credential is known by it, whatever they call themselves."""
-    named = _plain("requester", optional(data, "requester", MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER)
+    named = _plain(
+        "requester", cleaned("requester", data.get("requester"), MAX_NAME_CHARACTERS) or DEFAULT_REQUESTER
+    )
     if caller.kind is not CallerKind.ANYBODY:
         return caller.id
     if is_reserved(named):
@@ -73,7 +75,7 @@ def _plain(what: str, text: str) -> str:
 
 def _callback(data: Mapping[str, Any], settings: Settings) -> str | None:
     """An address under one that was allowed, whoever reads it: it leads nowhere else."""
-    url = optional(data, "callback_url", MAX_URL_CHARACTERS)
+    url = cleaned("callback_url", data.get("callback_url"), MAX_URL_CHARACTERS)
     if url is None:
         return None
     if why := _fault(url):
@@ -107,15 +109,14 @@ def _split(url: str) -> SplitResult | None:
 
 
 def needed(data: Mapping[str, Any], name: str, most: int) -> str:
-    text = optional(data, name, most)
+    text = cleaned(name, data.get(name), most)
     if text is None:
         raise errors.InvalidInput(what=name, why="it is missing or blank")
     return text
 
 
-def optional(data: Mapping[str, Any], name: str, most: int) -> str | None:
+def cleaned(name: str, value: object, most: int) -> str | None:
     """A text without the space around it; None when there is none."""
-    value = data.get(name)
     if value is None:
         return None
     if not isinstance(value, str):

@@ -1,18 +1,25 @@
-"""Rounds: something that is done whenever it is due, for as long as anything runs."""
+"""Rounds: what is done whenever it is due, and now and then, for as long as anything runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells, Topic
+from frontdesk.flow.steadiness import Steadiness
 from frontdesk.logs import get_logger
+from frontdesk.model.confirmations import KEY_SECONDS
+from frontdesk.stores.confirmations import Confirmations
 
 LOOK_SECONDS = 1.0
 IDLE_SECONDS = 5.0
 """Until another look when nothing waits: a bell may have been lost on its way from another node."""
 SHORTEST_PAUSE_SECONDS = 0.02
 TROUBLE_PAUSE_SECONDS = 0.5
+TIDIED_AT_ONCE = 100
+"""So much is done in one transaction, for which others wait."""
+TIDY_EVERY = timedelta(minutes=1)
+KEYS_KEPT = timedelta(seconds=KEY_SECONDS)
 
 log = get_logger(__name__)
 
@@ -42,3 +49,32 @@ def pause_until(due: datetime | None, now: datetime) -> float:
     if due is None:
         return IDLE_SECONDS
     return min(max((due - now).total_seconds(), SHORTEST_PAUSE_SECONDS), LOOK_SECONDS)
+
+
+class Tidying:
+    """What was decided long ago is forgotten, and what the log left out is summed up."""
+
+    def __init__(self, kept: Confirmations, steadiness: Steadiness) -> None:
+        self._kept = kept
+        self._steadiness = steadiness
+        self._done_at: datetime | None = None
+
+    async def tidy(self, keep_days: int, now: datetime) -> bool:
+        """Do a batch if it is time for it; whether there may be more to do right away. Nothing is forgotten
+        by a clock that was not steady for a while."""
+        steady = self._steadiness.holds(now)
+        if self._done_at is not None and abs(now - self._done_at) < TIDY_EVERY:
+            return False
+        done = [await self._kept.close_echoes(now, TIDIED_AT_ONCE)]
+        if steady:
+            done += await self._forget(keep_days, now)
+        more = TIDIED_AT_ONCE in done
+        self._done_at = None if more else now
+        return more
+
+    async def _forget(self, keep_days: int, now: datetime) -> tuple[int, int]:
+        keys = await self._kept.prune_keys(now - KEYS_KEPT, TIDIED_AT_ONCE)
+        pruned = await self._kept.prune(now - timedelta(days=keep_days), now, TIDIED_AT_ONCE)
+        if pruned:
+            log.info("confirmations_pruned", count=pruned)
+        return keys, pruned

@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from frontdesk.contracts.clock import Clock
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.web import endpoints, openapi
 from frontdesk.web.confirmations import api, pages
 from frontdesk.web.confirmations.credentials import Credentials

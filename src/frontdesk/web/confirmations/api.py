@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model import rules
 from frontdesk.model.confirmations import CallerKind, Confirmation
 from frontdesk.web.confirmations import records, streams, views

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import actions
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from frontdesk.flow.confirmations import forms
-from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS
+from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS
 from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS
 from frontdesk.web.openapi import EXACT_VALUE

@@ -14,7 +14,7 @@ from frontdesk.app.tasks import running
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TokenHolders
 from frontdesk.config.settings import Origin
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.urls import url_of
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from frontdesk import errors
-from frontdesk.flow.confirmations.service import LONGEST_WAIT_SECONDS, ConfirmationService
+from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS, ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.model import audit
 from frontdesk.model.confirmations import Confirmation

@@ -14,7 +14,6 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
 from frontdesk.flow.confirmations import forms, rounds
-from frontdesk.flow.confirmations.tidying import Tidying
 from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
@@ -77,7 +76,7 @@ class ConfirmationService:
         self._kept = store.confirmations
         self._clock = clock or SystemClock()
         self._tell = tell
-        self._tidying = Tidying(self._kept, Steadiness(elapsed))
+        self._tidying = rounds.Tidying(self._kept, Steadiness(elapsed))
         self.settings = settings
 
     async def submit(
@@ -96,9 +95,12 @@ class ConfirmationService:
         """
         if caller.kind is CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="whoever approves does not ask")
+        if idempotency_key is not None and not 0 < len(idempotency_key) <= forms.MAX_KEY_CHARACTERS:
+            why = f"use 1 to {forms.MAX_KEY_CHARACTERS} characters"
+            raise errors.InvalidInput(what="Idempotency-Key", why=why)
         submission = replace(
             await asyncio.to_thread(forms.read_submission, data, caller, self.settings),
-            idempotency_key=_checked_key(idempotency_key),
+            idempotency_key=idempotency_key,
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
         )
@@ -177,41 +179,33 @@ class ConfirmationService:
         finally:
             bell.silence()
 
-    async def approve(
-        self,
-        confirmation_id: str,
-        caller: Caller,
-        *,
-        name: str | None = None,
-        reason: str | None = None,
-        digest: str | None = None,
-    ) -> Confirmation:
-        return await self._vote(confirmation_id, caller, True, name, reason, digest)
+    async def approve(self, confirmation_id: str, caller: Caller, **said: str | None) -> Confirmation:
+        return await self._decide(confirmation_id, caller, True, **said)
 
-    async def deny(
-        self,
-        confirmation_id: str,
-        caller: Caller,
-        *,
-        name: str | None = None,
-        reason: str | None = None,
-        digest: str | None = None,
-    ) -> Confirmation:
-        return await self._vote(confirmation_id, caller, False, name, reason, digest)
+    async def deny(self, confirmation_id: str, caller: Caller, **said: str | None) -> Confirmation:
+        return await self._decide(confirmation_id, caller, False, **said)
 
-    async def _vote(
+    async def _decide(
         self,
         confirmation_id: str,
         caller: Caller,
         approves: bool,
-        name: str | None,
-        reason: str | None,
-        digest: str | None,
+        *,
+        name: str | None = None,
+        reason: str | None = None,
+        digest: str | None = None,
     ) -> Confirmation:
-        """The one place where somebody decides."""
+        """The one place where somebody decides: about what has this digest, by the name they want to have."""
         now = self._clock.now()
         caller = await self._as_person(caller)
-        vote = _vote(caller, approves, name, reason, digest)
+        vote = Vote(
+            approves=approves,
+            by=caller.id,
+            people=caller.people,
+            name=forms.cleaned("name", name, MAX_NAME_CHARACTERS),
+            reason=forms.cleaned("reason", reason, MAX_TEXT_CHARACTERS),
+            digest=digest,
+        )
 
         def check(asked: Confirmation) -> None:
             asked.check_decider(caller, self.settings.mode, now)
@@ -404,23 +398,3 @@ def _new_id() -> str:
 def _check_approver(caller: Caller) -> None:
     if caller.kind is not CallerKind.APPROVER:
         raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
-
-
-def _checked_key(key: str | None) -> str | None:
-    if key is not None and not 0 < len(key) <= forms.MAX_KEY_CHARACTERS:
-        raise errors.InvalidInput(
-            what="Idempotency-Key", why=f"use 1 to {forms.MAX_KEY_CHARACTERS} characters"
-        )
-    return key
-
-
-def _vote(caller: Caller, approves: bool, name: str | None, reason: str | None, digest: str | None) -> Vote:
-    said = {"name": name, "reason": reason}
-    return Vote(
-        approves=approves,
-        by=caller.id,
-        people=caller.people,
-        name=forms.optional(said, "name", MAX_NAME_CHARACTERS),
-        reason=forms.optional(said, "reason", MAX_TEXT_CHARACTERS),
-        digest=digest,
-    )

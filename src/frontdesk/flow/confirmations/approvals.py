@@ -6,7 +6,7 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
-from frontdesk.flow.confirmations.service import ConfirmationService
+from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.service import aliases_of
 from frontdesk.formats import canonical
