@@ -11,7 +11,6 @@ LONG = {"config/table.py", "errors.py"}
 NOT_YET = {
     "flow/sessions.py",
     "stores/transcripts.py",
-    "testing/channels.py",
 }
 
 

@@ -10,8 +10,7 @@ import pytest
 from frontdesk import CheckpointManager, EndReason, GatewayConfig, ResetMode, SessionResetPolicy
 from frontdesk.agents import scripted
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
-from frontdesk.hooks import open_hooks
-from frontdesk.hooks.chain import Guarded
+from frontdesk.hooks.chain import Chain, Guarded
 from frontdesk.model.access import Access
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry
@@ -527,9 +526,7 @@ async def test_session_reset_by_the_next_message_is_taken_leave_of_before_its_tu
     ]
 
 
-@pytest.mark.parametrize(
-    "hooks", [Raising(), open_hooks(packages=[("slow", Guarded("slow", Hanging(), 0.05))])]
-)
+@pytest.mark.parametrize("hooks", [Raising(), Chain([Guarded("slow", Hanging(), 0.05)])])
 async def test_hooks_that_fail_or_hang_stop_nothing(store_url: str, hooks: Any) -> None:
     async with open_house(store_url, config=limited(max_messages=2), hooks=hooks) as house:
         await house.say("hello")

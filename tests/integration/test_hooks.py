@@ -15,8 +15,8 @@ import pytest
 from frontdesk import EndReason, Platform, SessionEntry, config, errors
 from frontdesk.app.build import open_gateway
 from frontdesk.contracts.hooks import Commands, Hooks, LoadTranscript, NoHooks
-from frontdesk.hooks import open_hooks, processes
-from frontdesk.hooks.packages import load_packages
+from frontdesk.hooks import commands as programs
+from frontdesk.hooks import load_packages, open_hooks
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ENTRY = SessionEntry(
@@ -155,20 +155,20 @@ async def test_long_transcript_arrives_whole(tmp_path: Path) -> None:
 
 
 async def test_flood_is_read_to_its_end_and_little_of_it_kept() -> None:
-    finished = await processes.run(["/bin/sh", "-c", "yes | head -c 30000000"], b"", LONG)
+    finished = await programs.run(["/bin/sh", "-c", "yes | head -c 30000000"], b"", LONG)
     assert finished.code == 0
-    assert len(finished.output) <= processes.MAX_OUTPUT_BYTES
+    assert len(finished.output) <= programs.MAX_OUTPUT_BYTES
     assert finished.output.startswith("y\ny\n")
 
 
 async def test_endless_flood_ends_with_its_time() -> None:
-    finished = await processes.run(["/bin/sh", "-c", "yes"], b"", 0.5)
+    finished = await programs.run(["/bin/sh", "-c", "yes"], b"", 0.5)
     assert finished.code is None
-    assert 0 < len(finished.output) <= processes.MAX_OUTPUT_BYTES
+    assert 0 < len(finished.output) <= programs.MAX_OUTPUT_BYTES
 
 
 async def test_output_that_is_no_text_is_shown_as_far_as_it_can_be() -> None:
-    finished = await processes.run(["/bin/sh", "-c", r"printf 'a\377b'"], b"", LONG)
+    finished = await programs.run(["/bin/sh", "-c", r"printf 'a\377b'"], b"", LONG)
     assert finished.output == "a\N{REPLACEMENT CHARACTER}b"
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.confirm import steps
-from frontdesk.confirm.answers import Reply
+from frontdesk.confirm.answers import ServiceReply
 from frontdesk.confirm.records import Ticket
-from frontdesk.confirm.steps import Call, Pause, Steps, Talk
+from frontdesk.confirm.steps import Pause, ServiceCall, Steps, Talk
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Status
 
@@ -24,11 +24,11 @@ AWAY = errors.ServiceUnreachable(url=URL, why="nobody is there")
 PATIENCE_SECONDS = 60.0
 
 
-def reply(code: int = 200, /, **body: Any) -> Reply:
-    return Reply(url=URL, status=code, body=json.dumps(body).encode())
+def reply(code: int = 200, /, **body: Any) -> ServiceReply:
+    return ServiceReply(url=URL, status=code, body=json.dumps(body).encode())
 
 
-def shown(status: Status = Status.APPROVED) -> Reply:
+def shown(status: Status = Status.APPROVED) -> ServiceReply:
     return reply(id="c_1", action="pay", status=str(status))
 
 
@@ -37,8 +37,8 @@ def ask(**options: Any) -> Steps[Ticket]:
 
 
 def lead(
-    conversation: Steps[T], *heard: Reply | errors.ServiceUnreachable, patience_seconds: float = 0
-) -> tuple[T, list[Call]]:
+    conversation: Steps[T], *heard: ServiceReply | errors.ServiceUnreachable, patience_seconds: float = 0
+) -> tuple[T, list[ServiceCall]]:
     """Play the service: the result, and the calls that were made; pauses take no time."""
     talk, calls, answers = Talk(conversation, patience_seconds), [], list(heard)
     step = talk.go_on(None)
@@ -52,7 +52,7 @@ def lead(
     return talk.result, calls
 
 
-def said(call: Call) -> Any:
+def said(call: ServiceCall) -> Any:
     assert call.body is not None
     return json.loads(call.body)
 
@@ -113,14 +113,14 @@ class TestAsking:
         ],
     )
     def test_refusals_are_named_and_not_tried_again(
-        self, answer: Reply, error: type[errors.FrontdeskError]
+        self, answer: ServiceReply, error: type[errors.FrontdeskError]
     ) -> None:
         with pytest.raises(error):
             lead(ask(), answer, patience_seconds=PATIENCE_SECONDS)
 
 
 class TestCollecting:
-    def grant(self, payload: bytes = PAYLOAD, *, of: str = "c_1") -> Reply:
+    def grant(self, payload: bytes = PAYLOAD, *, of: str = "c_1") -> ServiceReply:
         return reply(id=of, payload_base64=base64.b64encode(payload).decode())
 
     def test_decision_is_waited_for_as_long_as_it_is_pending(self) -> None:
@@ -166,7 +166,7 @@ class TestCollecting:
         with pytest.raises(errors.UnknownConfirmation):
             lead(steps.redeem(ticket), reply(404))
         step = next(steps.redeem(ticket))
-        assert isinstance(step, Call)
+        assert isinstance(step, ServiceCall)
         assert step.path == "/confirm/..%2Frules%3Fx%3D1%23/redeem"
 
 

@@ -1,12 +1,9 @@
 """A client of chat-completions endpoints: streams an answer, within bounds, and tries again while it may."""
 
 import asyncio
-import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -14,7 +11,7 @@ import httpx
 import msgspec
 
 from frontdesk import errors
-from frontdesk.formats import completions, quoting, sse
+from frontdesk.formats import completions, http, quoting, sse
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 
@@ -212,7 +209,7 @@ def _encode(request: ChatRequest) -> bytes:
 
 def checked_token(token: str, request: ChatRequest) -> str:
     """The token, when a header can hold it."""
-    if not token.isascii() or not token.isprintable() or " " in token or not token:
+    if not http.is_token(token):
         why = f"the secret in {request.token_setting} is no key: check it for line ends and blanks"
         raise errors.EndpointRefused(endpoint=request.endpoint, why=why)
     return token
@@ -249,7 +246,7 @@ def refusal_of(response: httpx.Response, request: ChatRequest, body: bytes) -> e
         told = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         told = body.decode("utf-8", "replace")
-    return _failure(told, status, request, _retry_after(response))
+    return _failure(told, status, request, http.retry_seconds(response.headers.get("retry-after")))
 
 
 def _check_chunk(chunk: completions.Chunk, request: ChatRequest) -> None:
@@ -270,25 +267,6 @@ def _failure(told: object, status: int, request: ChatRequest, wait: float | None
         kind = errors.EndpointBusy if status == HTTPStatus.TOO_MANY_REQUESTS else errors.EndpointTroubled
         return kind(endpoint=request.endpoint, why=why, retry_after=wait)
     return errors.EndpointRefused(endpoint=request.endpoint, why=why)
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """What the header says, in seconds from now."""
-    told = response.headers.get("retry-after", "")
-    try:
-        seconds = float(told)
-    except ValueError:
-        seconds = _seconds_until(told)
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return math.nan
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - datetime.now(UTC)).total_seconds()
 
 
 def failed_of(error: errors.FrontdeskError, *, retryable: bool) -> events.Failed:

@@ -125,14 +125,8 @@ class Process:
                 self._group.signal(signal.SIGTERM)
                 await self.ends_within(kill_seconds)
         finally:
-            self._group.signal(signal.SIGKILL)
-            try:
-                if not await self.ends_within(REAP_SECONDS):
-                    log.warning("agent_not_killed", pid=self._group.pid)
-                await asyncio.wait({self._listening}, timeout=SETTLE_SECONDS)
-            finally:
-                self._listening.cancel()
-                self._pipes.close()
+            if not await self._pipes.end(self._group, self._listening, REAP_SECONDS, SETTLE_SECONDS):
+                log.warning("agent_not_killed", pid=self._group.pid)
 
     async def _listen(self) -> None:
         """Log the standard error line by line."""

@@ -24,7 +24,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.refusals import Refusals
 from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.flow.worker import Worker
-from frontdesk.hooks.chain import Guarded
+from frontdesk.hooks.chain import Chain, Guarded
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.running import Running
@@ -68,7 +68,7 @@ class Gateway:
             channels=channels_by_name,
             connected=sessions.config.connected_to(channel.name for channel in channels),
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
-            hooks=Guarded("all", hooks or NoHooks(), HOOKS_SECONDS),
+            hooks=Chain([Guarded("all", hooks or NoHooks(), HOOKS_SECONDS)]),
             snapshots=snapshots,
             running=running,
             clock=clock,

@@ -7,7 +7,7 @@ def drop_table(name: str) -> None: ...
 """
 
 from frontdesk.confirm.client import Client, SyncClient
-from frontdesk.confirm.gate import confirmed
+from frontdesk.confirm.decorator import confirmed
 from frontdesk.confirm.records import Decision, Redeemed, Ticket
 
 __all__ = ["Client", "Decision", "Redeemed", "SyncClient", "Ticket", "confirmed"]

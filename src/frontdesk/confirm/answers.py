@@ -16,13 +16,13 @@ UNUSABLE = " cannot be used: "
 Read = TypeVar("Read")
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     status: int
     body: bytes
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class RowTold(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the audit log as the service tells it."""
 
     number: int
@@ -31,7 +31,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalTold(msgspec.Struct, frozen=True, kw_only=True):
     """What the service says when it refuses."""
 
     detail: str = ""
@@ -43,7 +43,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     window_seconds: int | None = None
 
 
-def read_ticket(reply: Reply, action: str, digest: str) -> Ticket:
+def read_ticket(reply: ServiceReply, action: str, digest: str) -> Ticket:
     """The ticket. Denied when it is refused at once; DigestMismatch when the service has understood another
     action than was asked for."""
     problem = _problem(reply)
@@ -59,7 +59,7 @@ def read_ticket(reply: Reply, action: str, digest: str) -> Ticket:
     return ticket
 
 
-def read(reply: Reply, kind: type[Read], confirmation_id: str = "") -> Read:
+def read(reply: ServiceReply, kind: type[Read], confirmation_id: str = "") -> Read:
     """What the service says, as a record; ``confirmation_id`` is the request that it was asked about."""
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise refusal(reply, confirmation_id)
@@ -70,7 +70,7 @@ def read(reply: Reply, kind: type[Read], confirmation_id: str = "") -> Read:
         raise errors.ServiceUnreachable(url=reply.url, why=why, answered=True) from error
 
 
-def read_plain(reply: Reply, confirmation_id: str = "") -> Any:
+def read_plain(reply: ServiceReply, confirmation_id: str = "") -> Any:
     """An answer that is passed on as it is."""
     return read(reply, object, confirmation_id) if reply.body else None
 
@@ -78,14 +78,14 @@ def read_plain(reply: Reply, confirmation_id: str = "") -> Any:
 def read_row(url: str, data: str) -> Row:
     """A row of the audit log out of an event."""
     try:
-        told = msgspec.json.decode(data, type=Told)
+        told = msgspec.json.decode(data, type=RowTold)
     except msgspec.MsgspecError as error:
         why = f"an event cannot be read ({error})"
         raise errors.ServiceUnreachable(url=url, why=why, answered=True) from error
     return Row(number=told.number, body=told.body.encode(), previous=told.previous, hash=told.hash)
 
 
-def refusal(reply: Reply, confirmation_id: str = "") -> errors.FrontdeskError:
+def refusal(reply: ServiceReply, confirmation_id: str = "") -> errors.FrontdeskError:
     """The error that an answer tells."""
     problem = _problem(reply)
     why = _reason(problem.detail) or f"it answered {reply.status}"
@@ -105,11 +105,11 @@ def refusal(reply: Reply, confirmation_id: str = "") -> errors.FrontdeskError:
     return errors.ServiceUnreachable(url=reply.url, why=why, answered=True)
 
 
-def _problem(reply: Reply) -> Problem:
+def _problem(reply: ServiceReply) -> RefusalTold:
     try:
-        return msgspec.json.decode(reply.body, type=Problem)
+        return msgspec.json.decode(reply.body, type=RefusalTold)
     except msgspec.MsgspecError:
-        return Problem()
+        return RefusalTold()
 
 
 def _reason(detail: str) -> str:
@@ -123,7 +123,7 @@ def _unusable(why: str) -> errors.InvalidInput:
     return errors.InvalidInput(what=what, why=reason) if said else errors.RequestRefused(why=why)
 
 
-def _conflict(problem: Problem, why: str, confirmation_id: str) -> errors.FrontdeskError:
+def _conflict(problem: RefusalTold, why: str, confirmation_id: str) -> errors.FrontdeskError:
     if problem.refused is None:
         return _settled(problem, confirmation_id)
     return errors.GrantUnusable(
@@ -131,7 +131,7 @@ def _conflict(problem: Problem, why: str, confirmation_id: str) -> errors.Frontd
     )
 
 
-def _settled(problem: Problem, confirmation_id: str) -> errors.FrontdeskError:
+def _settled(problem: RefusalTold, confirmation_id: str) -> errors.FrontdeskError:
     status = problem.confirmation_status
     if status is None:
         return errors.KeyReused()

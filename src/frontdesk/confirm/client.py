@@ -14,9 +14,9 @@ import httpx
 
 from frontdesk import errors
 from frontdesk.confirm import answers, steps
-from frontdesk.confirm.answers import Reply
-from frontdesk.confirm.steps import Call, Pause, Steps, Talk
-from frontdesk.formats import sse
+from frontdesk.confirm.answers import ServiceReply
+from frontdesk.confirm.steps import Pause, ServiceCall, Steps, Talk
+from frontdesk.formats import http, sse
 from frontdesk.model.audit import Row
 
 URL = "http://127.0.0.1:6000"
@@ -95,8 +95,8 @@ class _Service:
         why = _NUMBER.sub("", str(error)) or type(error).__name__
         return errors.ServiceUnreachable(url=self.url, why=why)
 
-    def _reply(self, response: httpx.Response) -> Reply:
-        return Reply(url=self.url, status=response.status_code, body=response.content)
+    def _reply(self, response: httpx.Response) -> ServiceReply:
+        return ServiceReply(url=self.url, status=response.status_code, body=response.content)
 
 
 def _checked_url(url: str) -> str:
@@ -113,7 +113,7 @@ def _checked_url(url: str) -> str:
 def _credentials(token: str | None) -> dict[str, str]:
     if token is None:
         return {}
-    if not token.isascii() or not token.isprintable() or " " in token or not token:
+    if not http.is_token(token):
         raise errors.InvalidInput(what="The token", why="use visible ASCII characters")
     return {"authorization": f"Bearer {token}"}
 
@@ -125,7 +125,7 @@ def _default_tls(url: str) -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _request(call: Call) -> dict[str, Any]:
+def _request(call: ServiceCall) -> dict[str, Any]:
     headers = {"content-type": "application/json"} if call.body is not None else {}
     return {
         "method": call.method,
@@ -174,8 +174,8 @@ class Client(_Service):
         return talk.result
 
     async def _do(
-        self, opened: httpx.AsyncClient, step: Call | Pause
-    ) -> Reply | errors.ServiceUnreachable | None:
+        self, opened: httpx.AsyncClient, step: ServiceCall | Pause
+    ) -> ServiceReply | errors.ServiceUnreachable | None:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
@@ -198,7 +198,9 @@ class SyncClient(_Service):
                 heard = self._do(opened, step)
         return talk.result
 
-    def _do(self, opened: httpx.Client, step: Call | Pause) -> Reply | errors.ServiceUnreachable | None:
+    def _do(
+        self, opened: httpx.Client, step: ServiceCall | Pause
+    ) -> ServiceReply | errors.ServiceUnreachable | None:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None

@@ -16,7 +16,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.confirm import answers
-from frontdesk.confirm.answers import Reply
+from frontdesk.confirm.answers import ServiceReply
 from frontdesk.confirm.records import Decision, Redeemed, Ticket
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Status
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     """The same request under the same key, after a crash perhaps, is the one that was made before."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceCall(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "POST"
     path: str
     body: bytes | None = None
@@ -63,7 +63,7 @@ class Pause(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Steps = Generator[Call | Pause, Reply | None, T]
+Steps = Generator[ServiceCall | Pause, ServiceReply | None, T]
 
 
 class Talk(Generic[T]):
@@ -74,7 +74,7 @@ class Talk(Generic[T]):
     def __init__(self, conversation: Steps[T], patience_seconds: float) -> None:
         self._conversation = _patient(conversation, patience_seconds)
 
-    def go_on(self, heard: Reply | errors.ServiceUnreachable | None) -> Call | Pause | None:
+    def go_on(self, heard: ServiceReply | errors.ServiceUnreachable | None) -> ServiceCall | Pause | None:
         """What is to be done next; None at the end, when there is a result."""
         try:
             if isinstance(heard, errors.ServiceUnreachable):
@@ -87,18 +87,18 @@ class Talk(Generic[T]):
 
 def _patient(conversation: Steps[T], patience_seconds: float) -> Steps[T]:
     """The same conversation with each call repeated, if that is allowed, until it is answered."""
-    reply: Reply | None = None
+    reply: ServiceReply | None = None
     while True:
         try:
             step = conversation.send(reply)
         except StopIteration as end:
             result: T = end.value
             return result
-        repeated = isinstance(step, Call) and step.again
+        repeated = isinstance(step, ServiceCall) and step.again
         reply = (yield from _answered(step, patience_seconds)) if repeated else (yield step)
 
 
-def _answered(call: Call | Pause, patience_seconds: float) -> Steps[Reply | None]:
+def _answered(call: ServiceCall | Pause, patience_seconds: float) -> Steps[ServiceReply | None]:
     deadline = time.monotonic() + patience_seconds
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -113,6 +113,12 @@ def _answered(call: Call | Pause, patience_seconds: float) -> Steps[Reply | None
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
+def _hear(call: ServiceCall) -> Steps[ServiceReply]:
+    reply = yield call
+    assert reply is not None
+    return reply
+
+
 def request(
     action: str, description: str, details: Mapping[str, Any] | None = None, **options: Unpack[Options]
 ) -> Steps[Ticket]:
@@ -124,8 +130,7 @@ def request(
     said = {name: value for name, value in options.items() if value is not None}
     key = said.pop("idempotency_key", None) or secrets.token_hex(KEY_BYTES)
     body = canonical.canonical({"description": description, **said, **canonical.read_strict(payload)})
-    reply = yield Call(path="/confirm", body=body, headers={"idempotency-key": str(key)})
-    assert reply is not None
+    reply = yield from _hear(ServiceCall(path="/confirm", body=body, headers={"idempotency-key": str(key)}))
     return answers.read_ticket(reply, action, canonical.digest(payload))
 
 
@@ -133,8 +138,7 @@ def look(confirmation_id: str, wait: int = 0) -> Steps[Decision]:
     """What has become of a request; with ``wait``, as soon as it is decided or so many seconds later."""
     prefer = {"prefer": f"wait={wait}"} if wait else {}
     path, seconds = path_of(confirmation_id), CALL_SECONDS + wait
-    reply = yield Call(method="GET", path=path, headers=prefer, seconds=seconds)
-    assert reply is not None
+    reply = yield from _hear(ServiceCall(method="GET", path=path, headers=prefer, seconds=seconds))
     return answers.read(reply, Decision, confirmation_id)
 
 
@@ -162,8 +166,7 @@ def redeem(ticket: Ticket) -> Steps[Redeemed]:
     An answer that got lost on the way may have used it up: then GrantUnusable, and nothing is carried out.
     """
     body = canonical.canonical({"digest": ticket.digest})
-    reply = yield Call(path=f"{path_of(ticket.id)}/redeem", body=body)
-    assert reply is not None
+    reply = yield from _hear(ServiceCall(path=f"{path_of(ticket.id)}/redeem", body=body))
     redeemed = answers.read(reply, Redeemed, ticket.id)
     if redeemed.id != ticket.id or canonical.digest(redeemed.payload) != ticket.digest:
         raise errors.DigestMismatch(confirmation_id=ticket.id)
@@ -196,8 +199,7 @@ def say(method: str, path: str, said: Mapping[str, Any] | None = None, *, about:
     """The answer to a single question, asked once, as plain data; ``about`` is the confirmation that it
     names."""
     body = None if said is None else canonical.canonical(said)
-    reply = yield Call(method=method, path=path, body=body, again=False)
-    assert reply is not None
+    reply = yield from _hear(ServiceCall(method=method, path=path, body=body, again=False))
     return answers.read_plain(reply, about)
 
 

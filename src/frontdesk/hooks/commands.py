@@ -1,20 +1,33 @@
 """Hooks that are programs: each event is JSON on the standard input."""
 
-from collections.abc import Mapping
+import asyncio
+import subprocess
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import Commands, HookEvent, LoadTranscript, idempotency_key
-from frontdesk.hooks import processes
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
-
-ANSWERS: Mapping[int | None, bool] = {0: True, 1: False}
+from frontdesk.processes import Group, Pipes
 
 log = get_logger(__name__)
+
+ANSWERS: Mapping[int | None, bool] = {0: True, 1: False}
+MAX_OUTPUT_BYTES = 4096
+"""So much of what a program writes is kept; the rest is read and dropped."""
+CHUNK_BYTES = 64 * 1024
+LAST_SECONDS = 2.0
+"""How long the end of a killed program and of its output is waited for."""
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    code: int | None
+    """What it ended with, negative for a signal; None when its time was up."""
+    output: str
 
 
 class CommandHooks:
@@ -49,7 +62,7 @@ class CommandHooks:
         if not command:
             return False
         asked = msgspec.json.encode({"event": "has_active_processes", "session_key": session_key})
-        finished = await processes.run(command, asked, self._commands.timeout_seconds)
+        finished = await run(command, asked, self._commands.timeout_seconds)
         if finished.code not in ANSWERS:
             raise errors.HookUndecided(name=command[0], code=finished.code, output=finished.output)
         return ANSWERS[finished.code]
@@ -59,7 +72,7 @@ class CommandHooks:
         if not command:
             return
         try:
-            finished = await processes.run(command, _told(event, entry, facts), seconds)
+            finished = await run(command, _told(event, entry, facts), seconds)
         except (OSError, ValueError) as error:
             raise self._not_started(event, entry, error) from error
         _report(finished, seconds, self._about(event, entry))
@@ -85,7 +98,7 @@ def _told(event: HookEvent, entry: SessionEntry, facts: Mapping[str, Any]) -> by
     )
 
 
-def _report(finished: processes.Finished, seconds: float, about: dict[str, str]) -> None:
+def _report(finished: Finished, seconds: float, about: dict[str, str]) -> None:
     output = finished.output or None
     if finished.code is None:
         log.warning("hook_timed_out", seconds=seconds, output=output, **about)
@@ -93,3 +106,28 @@ def _report(finished: processes.Finished, seconds: float, about: dict[str, str])
         log.warning("hook_failed", code=finished.code, output=output, **about)
     else:
         log.info("hook_finished", output=output, **about)
+
+
+async def run(command: Sequence[str], data: bytes, seconds: float) -> Finished:
+    """Run a program with ``data`` as its input. Whatever it has started in its group is killed with it.
+
+    Raises OSError when it cannot be started, and ValueError for arguments that no program can have.
+    """
+    group = Group.start(command, stderr=subprocess.STDOUT)
+    pipes = await Pipes.open(group)
+    output = bytearray()
+    reading = asyncio.create_task(_read(pipes.stdout, output))
+    try:
+        # A program that does not read its input is no error.
+        pipes.stdin.write(data)
+        pipes.stdin.close()
+        in_time = await group.ends_within(seconds)
+    finally:
+        await pipes.end(group, reading, LAST_SECONDS, LAST_SECONDS)
+    return Finished(code=group.code if in_time else None, output=output.decode(errors="replace").strip())
+
+
+async def _read(stream: asyncio.StreamReader, kept: bytearray) -> None:
+    """Keep the beginning of what a program writes."""
+    while chunk := await stream.read(CHUNK_BYTES):
+        kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

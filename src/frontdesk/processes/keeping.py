@@ -12,13 +12,22 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from frontdesk.logs import get_logger
-from frontdesk.processes import marks
 
 log = get_logger(__name__)
 
+PROC = Path("/proc")
+BOOT_ID = PROC / "sys/kernel/random/boot_id"
+BOOT_CHARACTERS = 8
+CORPSES = ("Z", "X")
+STATE, GROUP, STARTED = 0, 2, 19
+"""Places in /proc/PID/stat, counted from behind the program's name."""
+PS_SECONDS = 5.0
 VARIABLE = "_FRONTDESK_STARTED_BY"
 """Tells whose a process is when the first of its group has ended."""
 LAST_SECONDS = 5.0
@@ -39,6 +48,74 @@ exec 3<&0
 """
 
 
+class LivingProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A living process."""
+
+    pid: int
+    group: int
+    mark: str
+    """The same for as long as the process lives, and no other's on this machine."""
+
+
+def find(pid: int) -> LivingProcess | None:
+    return next((each for each in _look(pid)), None)
+
+
+def members(group: int) -> list[LivingProcess]:
+    return [each for each in _look(None) if each.group == group]
+
+
+def variable_of(pid: int, name: str) -> str | None:
+    """What a process was given in its environment, where the system tells."""
+    try:
+        variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    start = f"{name}=".encode()
+    return next((each[len(start) :].decode() for each in variables if each.startswith(start)), None)
+
+
+def _look(pid: int | None) -> Iterator[LivingProcess]:
+    """That process, or all."""
+    if not BOOT_ID.exists():
+        yield from _ask(pid)
+        return
+    for each in [pid] if pid else [int(entry.name) for entry in PROC.iterdir() if entry.name.isdecimal()]:
+        seen = _read(each)
+        if seen:
+            yield seen
+
+
+def _read(pid: int) -> LivingProcess | None:
+    try:
+        facts = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return None
+    if facts[STATE] in CORPSES:
+        return None
+    return LivingProcess(pid=pid, group=int(facts[GROUP]), mark=f"{pid}-{_boot()}-{facts[STARTED]}")
+
+
+@cache
+def _boot() -> str:
+    """Start times are counted from here."""
+    return BOOT_ID.read_text()[:BOOT_CHARACTERS]
+
+
+def _ask(pid: int | None) -> Iterator[LivingProcess]:
+    """The same where there is no /proc."""
+    whom = ("-p", str(pid)) if pid else ("-A",)
+    command = ("ps", *whom, "-o", "pid=,pgid=,stat=,lstart=")
+    listed = subprocess.run(
+        command, capture_output=True, check=False, timeout=PS_SECONDS, env={**os.environ, "LC_ALL": "C"}
+    )
+    for line in listed.stdout.decode(errors="replace").splitlines():
+        number, group, state, *started = line.split()
+        if not state.startswith(CORPSES):
+            mark = "-".join((number, *started)).replace(":", "")
+            yield LivingProcess(pid=int(number), group=int(group), mark=mark)
+
+
 class Keeper:
     """Knows the groups that run."""
 
@@ -50,7 +127,7 @@ class Keeper:
 
     def add(self, group: int) -> None:
         """Keep it from outliving us."""
-        seen = marks.find(group)
+        seen = find(group)
         self._groups[group] = self._folder / (seen.mark if seen else str(group))
         self._tell("+", group)
         try:
@@ -135,7 +212,7 @@ _keepers: list[Keeper] = []
 @contextmanager
 def kept(folder: Path) -> Iterator[None]:
     """In here, no program that is started outlives this process."""
-    ourselves = marks.find(os.getpid())
+    ourselves = find(os.getpid())
     keeper = Keeper(folder, ourselves.mark if ourselves else str(os.getpid()))
     _keepers.append(keeper)
     try:
@@ -173,7 +250,7 @@ def end_left(folder: Path) -> int:
 
 
 def _lives(mark: str) -> bool:
-    seen = marks.find(_number(mark))
+    seen = find(_number(mark))
     return seen is not None and seen.mark == mark
 
 
@@ -189,7 +266,7 @@ def _end(starter: str, mark: str) -> bool:
         return False
     log.warning("program_ended", group=group, why="the gateway that started it is gone")
     deadline = time.monotonic() + LAST_SECONDS
-    while marks.members(group):
+    while members(group):
         if time.monotonic() > deadline:
             log.warning("program_not_ended", group=group)
             break
@@ -201,5 +278,5 @@ def _end(starter: str, mark: str) -> bool:
 
 def _is_theirs(starter: str, mark: str, group: int) -> bool:
     """Whether the group is still the one that was recorded: by its first process, or what that has left."""
-    found = marks.members(group) if group > 1 else []
-    return any(each.mark == mark or marks.variable_of(each.pid, VARIABLE) == starter for each in found)
+    found = members(group) if group > 1 else []
+    return any(each.mark == mark or variable_of(each.pid, VARIABLE) == starter for each in found)

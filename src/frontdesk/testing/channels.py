@@ -5,129 +5,20 @@ be changed) or from :class:`CollectingContract`, and say in ``open_bench`` how t
 platform that the test plays.
 """
 
-import asyncio
-import itertools
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts import channels
-from frontdesk.model import deliveries, events, keys, lanes, turns
+from frontdesk.model import deliveries, keys
 from frontdesk.model.platforms import Platform
-from frontdesk.model.sources import SessionSource
-
-LOOP_TURNS = 20
-"""How long the desk takes to store a message, so that who does not wait for it is caught."""
-
-NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the desk has an agent do with a message."""
-
-    seen: tuple[events.Event, ...] = ()
-    """What is seen of the turn; nothing, when it runs on another node."""
-    text: str = ""
-    notice: str = ""
-    state: turns.TurnState = turns.TurnState.DONE
-    hangs: bool = False
-    """Whether the turn goes on until the desk is released."""
-
-
-def echo(incoming: channels.Incoming) -> Answer:
-    text = f"You said: {incoming.text}"
-    return Answer(seen=(events.Text(text=text),), text=text)
-
-
-class RecordingDesk:
-    """A desk in memory: it knows a repeated event again, and answers as it is told to."""
-
-    def __init__(self, answer: Callable[[channels.Incoming], Answer] = echo) -> None:
-        self.answer = answer
-        self.refusal: errors.FrontdeskError | None = None
-        """What accept raises."""
-        self.offered: list[channels.Incoming] = []
-        self.stored: list[channels.Incoming] = []
-        self.collected_ids: list[str] = []
-        self.released = asyncio.Event()
-        self.following = asyncio.Event()
-        """Set once somebody follows a turn."""
-        self._receipts: dict[tuple[str, str | None, str | None], channels.Receipt] = {}
-        self._answers: dict[str, list[deliveries.Delivery]] = {}
-
-    async def accept(self, incoming: channels.Incoming) -> channels.Receipt:
-        self.offered.append(incoming)
-        for _ in range(LOOP_TURNS):
-            await asyncio.sleep(0)
-        if self.refusal is not None:
-            raise self.refusal
-        keys.check_routable(incoming.source, keys.address(incoming.source))
-        event = (str(incoming.source.platform), incoming.source.account, incoming.event_id)
-        if event in self._receipts:
-            return msgspec.structs.replace(self._receipts[event], repeated=True)
-        self._receipts[event] = self._store(incoming)
-        return self._receipts[event]
-
-    def _store(self, incoming: channels.Incoming) -> channels.Receipt:
-        self.stored.append(incoming)
-        turn_id = f"turn-{len(self.stored)}"
-        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
-        return channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(incoming.source))
-
-    async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
-        incoming = self._message_of(turn_id)
-        answer = self.answer(incoming)
-        self.following.set()
-        for event in answer.seen:
-            yield event
-        if answer.hangs:
-            await self.released.wait()
-        yield turns.Turn(
-            id=turn_id,
-            state=answer.state,
-            session_key=keys.build_session_key(incoming.source),
-            source=incoming.source,
-            text=incoming.text,
-            received_at=NOW,
-        )
-
-    async def uncollected(
-        self, source: SessionSource, *, turn_id: str | None = None
-    ) -> list[deliveries.Delivery]:
-        found = await self.answers(turn_id) if turn_id else itertools.chain(*self._answers.values())
-        return [each for each in found if each.to == source and each.id not in self.collected_ids]
-
-    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
-        return self._answers[turn_id]
-
-    async def collected(self, delivery_ids: Sequence[str]) -> None:
-        self.collected_ids += delivery_ids
-
-    def _message_of(self, turn_id: str) -> channels.Incoming:
-        return self.stored[int(turn_id.removeprefix("turn-")) - 1]
-
-
-def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) -> list[deliveries.Delivery]:
-    said = ((deliveries.DeliveryKind.NOTICE, answer.notice), (deliveries.DeliveryKind.REPLY, answer.text))
-    return [
-        deliveries.Delivery(
-            id=f"{turn_id}-{kind}",
-            kind=kind,
-            lane=lanes.chat_lane(incoming.source),
-            to=incoming.source,
-            text=text,
-            turn_id=turn_id,
-            event_id=incoming.event_id,
-            created_at=NOW,
-        )
-        for kind, text in said
-        if text
-    ]
+from frontdesk.testing.desks import Answer as Answer  # noqa: PLC0414
+from frontdesk.testing.desks import RecordingDesk as RecordingDesk  # noqa: PLC0414
+from frontdesk.testing.desks import echo as echo  # noqa: PLC0414
 
 
 class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,6 +73,20 @@ class SendingBench(Bench, Protocol):
         ...
 
 
+AnyBench = TypeVar("AnyBench", bound=Bench)
+
+
+@asynccontextmanager
+async def on_desk(
+    open_bench: Callable[[RecordingDesk, str | None], AbstractAsyncContextManager[AnyBench]],
+    account: str | None = None,
+) -> AsyncIterator[tuple[RecordingDesk, AnyBench]]:
+    """A bench with a desk of its own."""
+    desk = RecordingDesk()
+    async with open_bench(desk, account) as bench:
+        yield desk, bench
+
+
 FORGED = {
     "platform": "local",
     "account": "another",
@@ -215,8 +120,7 @@ class ChannelContract:
         return PlatformEvent(id=f"event-{number}", chat_id=chat_id, user_id=user_id, text=text, **more)
 
     async def test_message_reaches_the_desk_as_it_was_sent(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk, self.accounts[0]) as bench:
+        async with on_desk(self.open_bench, self.accounts[0]) as (desk, bench):
             assert await bench.inject(self.event(text="Hello"))
         (incoming,) = desk.stored
         assert (incoming.text, incoming.source.user_id) == ("Hello", self.users[0])
@@ -225,14 +129,12 @@ class ChannelContract:
         assert incoming.event_id
 
     async def test_platform_is_told_yes_only_when_the_message_is_stored(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             assert await bench.inject(self.event())
             assert len(desk.stored) == 1
 
     async def test_platform_is_not_told_yes_when_the_message_could_not_be_stored(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for refusal in (errors.StoreFull(path="x"), errors.StoreUnavailable(path="x", why="x")):
                 desk.refusal = refusal
                 assert not await bench.inject(self.event())
@@ -240,8 +142,7 @@ class ChannelContract:
         assert not desk.stored
 
     async def test_message_that_was_not_stored_is_taken_when_it_comes_again(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             desk.refusal = errors.StoreFull(path="x")
             await bench.inject(self.event())
             desk.refusal = None
@@ -249,8 +150,7 @@ class ChannelContract:
         assert len({incoming.event_id for incoming in desk.offered}) == len(desk.stored) == 1
 
     async def test_same_event_twice_has_the_same_event_id(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             assert await bench.inject(self.event())
             assert await bench.inject(self.event())
         first, second = desk.offered
@@ -258,23 +158,20 @@ class ChannelContract:
         assert first.source == second.source
 
     async def test_two_events_have_two_event_ids(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for number in (1, 2):
                 assert await bench.inject(self.event(number))
         one, two = desk.stored
         assert one.event_id != two.event_id
 
     async def test_text_reaches_the_desk_exactly(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for number, text in enumerate(self.texts):
                 assert await bench.inject(self.event(number, text))
         assert tuple(incoming.text for incoming in desk.stored) == self.texts
 
     async def test_sender_does_not_say_what_only_the_channel_may_say(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk, self.accounts[0]) as bench:
+        async with on_desk(self.open_bench, self.accounts[0]) as (desk, bench):
             await bench.inject(self.event(forged=FORGED))
         for source in (incoming.source for incoming in desk.offered):
             assert (source.platform, source.account) == (bench.channel.name, self.accounts[0])
@@ -291,16 +188,14 @@ class ChannelContract:
         assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
 
     async def test_two_chats_never_share_a_conversation(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for chat in (0, 1):
                 assert await bench.inject(self.event(chat, chat=chat))
         one, two = desk.stored
         assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
 
     async def test_refused_message_does_not_stop_the_next_one(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for number, refusal in enumerate(REFUSALS):
                 desk.refusal = refusal
                 await bench.inject(self.event(number))
@@ -337,6 +232,15 @@ REFUSALS = (
 )
 
 
+TROUBLED = {
+    Trouble.REFUSES: deliveries.NotSent,
+    Trouble.FAILS: deliveries.NotSent,
+    Trouble.HANGS: deliveries.Unknown,
+    Trouble.CUTS: deliveries.Unknown,
+}
+"""What is known of an answer after each trouble."""
+
+
 class SendingContract(ChannelContract):
     """What holds for a channel that takes answers to its platform."""
 
@@ -353,8 +257,7 @@ class SendingContract(ChannelContract):
         return msgspec.structs.replace(answer, text=text)
 
     async def test_answer_arrives_exactly_in_the_chat_of_its_message(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             for text in self.texts:
                 outcome = await bench.channel.send(await self.delivery(bench, desk, text))
                 assert isinstance(outcome, deliveries.Sent)
@@ -362,28 +265,22 @@ class SendingContract(ChannelContract):
         assert [(each.text, each.chat_id) for each in arrived] == [(t, self.chats[0]) for t in self.texts]
 
     async def test_longest_text_arrives_whole(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             text = "ü" * (bench.channel.capabilities.text_limit or 50_000)
             await bench.channel.send(await self.delivery(bench, desk, text))
             assert [each.text for each in await bench.arrived()] == [text]
 
     async def test_platform_in_trouble_never_makes_send_raise_or_say_sent(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             delivery = await self.delivery(bench, desk)
             outcomes = {}
             for trouble in Trouble:
                 await bench.trouble(trouble)
                 outcomes[trouble] = await bench.channel.send(delivery)
-        assert isinstance(outcomes[Trouble.REFUSES], deliveries.NotSent)
-        assert isinstance(outcomes[Trouble.FAILS], deliveries.NotSent)
-        assert isinstance(outcomes[Trouble.HANGS], deliveries.Unknown)
-        assert isinstance(outcomes[Trouble.CUTS], deliveries.Unknown)
+        assert {trouble: type(outcome) for trouble, outcome in outcomes.items()} == TROUBLED
 
     async def test_answer_arrives_when_the_trouble_is_over(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             delivery = await self.delivery(bench, desk)
             await bench.trouble(Trouble.REFUSES)
             await bench.channel.send(delivery)
@@ -392,8 +289,7 @@ class SendingContract(ChannelContract):
             assert [each.text for each in await bench.arrived()] == [delivery.text]
 
     async def test_repeated_answer_is_known_again_where_the_channel_says_so(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             delivery = await self.delivery(bench, desk)
             for _ in range(2):
                 await bench.channel.send(delivery)
@@ -417,8 +313,7 @@ class EditingContract(SendingContract):
         return await drafts.draft(msgspec.structs.replace(delivery, **changes))
 
     async def test_answer_grows_in_one_message(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             assert bench.channel.capabilities.edits
             delivery = await self.delivery(bench, desk, "Hel")
             shown = await self._drafted(bench, delivery, 1)
@@ -432,8 +327,7 @@ class EditingContract(SendingContract):
         assert arrived == [("Hello, world.", self.chats[0])]
 
     async def test_answer_that_takes_a_drafts_place_twice_is_there_once(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             delivery = await self.delivery(bench, desk)
             answer = in_place_of(await self._drafted(bench, delivery, 1), delivery, delivery.text)
             for _ in range(2):
@@ -441,25 +335,20 @@ class EditingContract(SendingContract):
             assert [each.text for each in await bench.arrived()] == [answer.text]
 
     async def test_two_answers_grow_in_two_messages(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             first, second = [await self.delivery(bench, desk, text) for text in ("One", "Two")]
             shown = [await self._drafted(bench, each, 1) for each in (first, second)]
             await self._drafted(bench, in_place_of(shown[0], first, "One and a half"), 2)
             assert [each.text for each in await bench.arrived()] == ["One and a half", "Two"]
 
     async def test_platform_in_trouble_never_makes_draft_raise_or_say_sent(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             delivery = await self.delivery(bench, desk)
             outcomes = {}
             for number, trouble in enumerate(Trouble):
                 await bench.trouble(trouble)
                 outcomes[trouble] = await self._drafted(bench, delivery, number)
-        assert isinstance(outcomes[Trouble.REFUSES], deliveries.NotSent)
-        assert isinstance(outcomes[Trouble.FAILS], deliveries.NotSent)
-        assert isinstance(outcomes[Trouble.HANGS], deliveries.Unknown)
-        assert isinstance(outcomes[Trouble.CUTS], deliveries.Unknown)
+        assert {trouble: type(outcome) for trouble, outcome in outcomes.items()} == TROUBLED
 
 
 def in_place_of(shown: deliveries.Outcome, delivery: deliveries.Delivery, text: str) -> deliveries.Delivery:
@@ -473,8 +362,7 @@ class CollectingContract(ChannelContract):
     """What holds for a channel whose other side comes and collects the answers."""
 
     async def test_answer_is_handed_out_exactly_and_noted_as_collected(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             assert bench.channel.capabilities.collects
             for number, text in enumerate(self.texts):
                 assert await bench.inject(self.event(number, text))
@@ -483,8 +371,7 @@ class CollectingContract(ChannelContract):
         assert len(desk.collected_ids) == len(self.texts)
 
     async def test_send_says_that_nothing_was_sent(self) -> None:
-        desk = RecordingDesk()
-        async with self.open_bench(desk) as bench:
+        async with on_desk(self.open_bench) as (desk, bench):
             assert await bench.inject(self.event())
             (answer,) = await desk.answers("turn-1")
             assert isinstance(await bench.channel.send(answer), deliveries.NotSent)

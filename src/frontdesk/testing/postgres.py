@@ -21,8 +21,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -51,28 +51,8 @@ class PostgresFailed(RuntimeError):
     """PostgreSQL was found and did not start; the message ends with its log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A PostgreSQL server that keeps its address and its data while it is stopped, killed and started."""
-
-    url: str
-    _postmaster: "_Postmaster" = field(repr=False)
-
-    def start(self) -> None:
-        """Return when the server takes connections; after a kill it has recovered by then."""
-        self._postmaster.start()
-
-    def stop(self) -> None:
-        """End all connections and shut down in order. A server that is down stays down."""
-        self._postmaster.stop()
-
-    def kill(self) -> None:
-        """End the server and all its processes at once (SIGKILL). A server that is down stays down."""
-        self._postmaster.kill()
-
-
 @contextlib.contextmanager
-def running(*, bin_dir: Path | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+def running(*, bin_dir: Path | None = None, settings: Mapping[str, str] | None = None) -> Iterator["Server"]:
     """A started server with an empty database, removed with its data at the end.
 
     `settings` are PostgreSQL's own (`{"fsync": "off"}`) and come before the defaults here.
@@ -87,12 +67,13 @@ def running(*, bin_dir: Path | None = None, settings: Mapping[str, str] | None =
         command = [str(binaries / "postgres"), "-D", str(data)]
         for name, value in {**SETTINGS, **(settings or {}), "port": str(port)}.items():
             command += ["-c", f"{name}={value}"]
-        postmaster = _Postmaster(command, data, directory / "log", account)
+        url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        server = Server(url, command, data, directory / "log", account)
         try:
-            postmaster.start()
-            yield Server(f"postgresql://postgres@127.0.0.1:{port}/postgres", postmaster)
+            server.start()
+            yield server
         finally:
-            postmaster.close()
+            server.close()
 
 
 def find_binaries(bin_dir: Path | None = None) -> Path:
@@ -198,9 +179,7 @@ def _initialised(binaries: Path, data: Path, account: pwd.struct_passwd | None) 
     try:
         subprocess.run(
             [binaries / "initdb", "-D", data, *options.split()],
-            user=account.pw_uid if account else None,
-            group=account.pw_gid if account else None,
-            extra_groups=[] if account else None,
+            **_as(account),
             cwd=data.parent,
             env=ENVIRONMENT,
             capture_output=True,
@@ -216,6 +195,11 @@ def _initialised(binaries: Path, data: Path, account: pwd.struct_passwd | None) 
     return data
 
 
+def _as(account: pwd.struct_passwd | None) -> dict[str, Any]:
+    """How a program is run as this account."""
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+
+
 def _free_port() -> int:
     for port in random.SystemRandom().sample(PORTS, k=len(PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -224,11 +208,17 @@ def _free_port() -> int:
     raise PostgresFailed(f"no port of 127.0.0.1 is free between {PORTS.start} and {PORTS.stop}")
 
 
-class _Postmaster:
-    """The server's first process. It is a direct child, so that a killed one leaves no zombie behind whose
-    number would keep the next from starting."""
+class Server:
+    """A PostgreSQL server that keeps its address and its data while it is stopped, killed and started.
 
-    def __init__(self, command: list[str], data: Path, log: Path, account: pwd.struct_passwd | None) -> None:
+    Its first process is a direct child, so that a killed one leaves no zombie behind whose number would keep
+    the next from starting.
+    """
+
+    def __init__(
+        self, url: str, command: list[str], data: Path, log: Path, account: pwd.struct_passwd | None
+    ) -> None:
+        self.url = url
         self._command = command
         self._data = data
         self._log = log
@@ -236,15 +226,13 @@ class _Postmaster:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Return when the server takes connections; after a kill it has recovered by then."""
         if self._process:
             raise PostgresFailed("the server is already running")
-        account = self._account
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
-                user=account.pw_uid if account else None,
-                group=account.pw_gid if account else None,
-                extra_groups=[] if account else None,
+                **_as(self._account),
                 cwd=self._data,
                 env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
@@ -257,6 +245,7 @@ class _Postmaster:
             raise PostgresFailed(f"the server did not start: {self._log.read_text()[-LOG_TAIL_CHARACTERS:]}")
 
     def stop(self) -> None:
+        """End all connections and shut down in order. A server that is down stays down."""
         if self._process:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -266,6 +255,7 @@ class _Postmaster:
             self._process = None
 
     def kill(self) -> None:
+        """End the server and all its processes at once (SIGKILL). A server that is down stays down."""
         process, self._process = self._process, None
         if not process or process.poll() is not None:
             return

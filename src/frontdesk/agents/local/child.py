@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -65,13 +64,7 @@ class Child:
         await self.kill()
 
     async def kill(self) -> None:
-        self._group.signal(signal.SIGKILL)
-        try:
-            await self._group.ends_within(LAST_SECONDS)
-            await asyncio.wait({self._listener}, timeout=LAST_SECONDS)
-        finally:
-            self._listener.cancel()
-            self._pipes.close()
+        await self._pipes.end(self._group, self._listener, LAST_SECONDS, LAST_SECONDS)
 
     async def complaint(self) -> str:
         """What it wrote last to its standard error, once it is dead."""

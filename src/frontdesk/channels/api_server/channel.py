@@ -1,15 +1,14 @@
 """Frontdesk as a chat-completions endpoint: conversations are kept here, answers are collected."""
 
-import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
 
 from frontdesk import errors
-from frontdesk.channels import checks
 from frontdesk.channels.api_server import inbound, outbound, replies
 from frontdesk.channels.api_server import options as settings
+from frontdesk.channels.called import CalledChannel
 from frontdesk.contracts import channels
-from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.clock import Clock
 from frontdesk.formats import bodies
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries
@@ -31,7 +30,7 @@ NOT_READY = outbound.Failure(
 )
 
 
-class Channel:
+class Channel(CalledChannel[settings.Options]):
     """An endpoint whose users are known by their bearer tokens."""
 
     Options = settings.Options
@@ -39,12 +38,7 @@ class Channel:
     def __init__(
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
     ) -> None:
-        checks.check_account("api_server", account)
-        self.name: str = Platform.API_SERVER
-        self.account = account
-        self._options = options
-        self._clock = clock or SystemClock()
-        self._desk: channels.Desk | None = None
+        super().__init__(Platform.API_SERVER, options, account, clock)
 
     @property
     def capabilities(self) -> channels.Capabilities:
@@ -65,13 +59,6 @@ class Channel:
             ),
             channels.Route(method="GET", path=f"{prefix}/v1/models", handle=self._list_models),
         ]
-
-    async def receive(self, desk: channels.Desk) -> None:
-        self._desk = desk
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._desk = None
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         return deliveries.NotSent(why=f"answer {delivery.id} is to be collected")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels import checks
+from frontdesk.channels.called import check_positive
 from frontdesk.contracts.secrets import Secret
 
 USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
@@ -28,4 +28,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             if not USER.fullmatch(user):
                 allowed = "a-z, A-Z, 0-9 and '_.@+-', at most 64 characters"
                 raise errors.InvalidSetting(key="api_server.tokens", value=user, allowed=allowed)
-        checks.check_positive("api_server", self, "wait_seconds", "max_body_bytes")
+        check_positive("api_server", self, "wait_seconds", "max_body_bytes")

@@ -1,14 +1,13 @@
 """One webhook endpoint: its address, its secrets, its callbacks."""
 
-import asyncio
 from collections.abc import Sequence
 
 from frontdesk import errors
-from frontdesk.channels import checks
+from frontdesk.channels.called import CalledChannel
 from frontdesk.channels.webhook import inbound, outbound
 from frontdesk.channels.webhook import options as settings
 from frontdesk.contracts import channels
-from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import webhooks
 from frontdesk.logs import get_logger
@@ -18,7 +17,7 @@ from frontdesk.model.platforms import Platform
 log = get_logger(__name__)
 
 
-class Channel:
+class Channel(CalledChannel[settings.Options]):
     """An endpoint called ``account``. The service that uses it is known by its signature."""
 
     Options = settings.Options
@@ -26,12 +25,7 @@ class Channel:
     def __init__(
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
     ) -> None:
-        checks.check_account("webhook", account)
-        self.name: str = Platform.WEBHOOK
-        self.account = account
-        self._options = options
-        self._clock = clock or SystemClock()
-        self._desk: channels.Desk | None = None
+        super().__init__(Platform.WEBHOOK, options, account, clock)
         self._callbacks = outbound.Callbacks(options)
         self.capabilities = channels.Capabilities(
             authenticates=True,
@@ -46,13 +40,6 @@ class Channel:
         path = f"/channels/webhook/{self.account}" if self.account else "/channels/webhook"
         limit = self._options.max_body_bytes
         return [channels.Route(method="POST", path=path, handle=self._handle, max_body_bytes=limit)]
-
-    async def receive(self, desk: channels.Desk) -> None:
-        self._desk = desk
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._desk = None
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         secrets = self._usable_secrets(self._options.secrets[:1])

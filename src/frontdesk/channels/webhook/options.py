@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels import checks
+from frontdesk.channels.called import check_positive
 from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import webhooks
 
@@ -34,7 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.secrets:
             raise errors.InvalidSetting(key="webhook.secrets", value="", allowed="at least one secret")
-        checks.check_positive("webhook", self, "max_text_characters", "max_body_bytes", "timeout_seconds")
+        check_positive("webhook", self, "max_text_characters", "max_body_bytes", "timeout_seconds")
         _check_url(self.callback_url, self.allow_insecure)
 
 

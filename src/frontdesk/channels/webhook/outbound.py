@@ -2,8 +2,7 @@
 
 import asyncio
 import ssl
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
 
 import certifi
@@ -11,7 +10,7 @@ import httpx
 import msgspec
 
 from frontdesk.channels.webhook.options import Options
-from frontdesk.formats import webhooks
+from frontdesk.formats import http, webhooks
 from frontdesk.model import deliveries
 from frontdesk.model.sources import readable
 
@@ -116,25 +115,13 @@ def judge_response(status: int, retry_after: str | None = None) -> deliveries.Ou
     """What an answer says about the arrival. 409 is a receiver that has it already."""
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.CONFLICT:
         return deliveries.Sent()
+    wait = http.retry_seconds(retry_after)
     refused = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     return deliveries.NotSent(
         why=f"the receiver answered {status}",
-        retry_after_seconds=_seconds(retry_after),
+        retry_after_seconds=None if wait is None else min(wait, MAX_RETRY_AFTER_SECONDS),
         hopeless=refused and status not in WORTH_ANOTHER_TRY,
     )
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """The wait in a Retry-After header, which holds seconds or a date."""
-    if retry_after is None:
-        return None
-    if retry_after.isascii() and retry_after.isdigit():
-        return min(float(retry_after), MAX_RETRY_AFTER_SECONDS)
-    try:
-        wait = (parsedate_to_datetime(retry_after).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    except (ValueError, OverflowError):
-        return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER_SECONDS)
 
 
 async def _drain(response: httpx.Response) -> None:

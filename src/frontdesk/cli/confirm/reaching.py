@@ -15,7 +15,7 @@ from frontdesk.app.confirmations import read_token
 from frontdesk.app.sockets import SocketClient
 from frontdesk.config import Config
 from frontdesk.confirm import answers
-from frontdesk.confirm.answers import Reply
+from frontdesk.confirm.answers import ServiceReply
 from frontdesk.confirm.client import MAX_STREAM_BYTES, QUIET_SECONDS, Client, SyncClient
 from frontdesk.confirm.steps import Pause, Steps, Talk
 from frontdesk.formats import sse
@@ -62,7 +62,7 @@ class OwnService:
                 )
             except errors.GatewayUnreachable as error:
                 raise self._unreachable(error) from error
-            heard = Reply(url=self.url, status=answer[0], body=answer[1])
+            heard = ServiceReply(url=self.url, status=answer[0], body=answer[1])
         return talk.result
 
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
@@ -73,7 +73,7 @@ class OwnService:
             async with self._client.open("GET", "/events", b"", headers) as (status, pieces):
                 if status != HTTPStatus.OK:
                     body = b"".join([piece async for piece in pieces])
-                    raise answers.refusal(Reply(url=self.url, status=status, body=body))
+                    raise answers.refusal(ServiceReply(url=self.url, status=status, body=body))
                 while piece := await asyncio.wait_for(anext(pieces, b""), QUIET_SECONDS):
                     for data in reader.feed(piece):
                         yield answers.read_row(self.url, data)

@@ -1,0 +1,48 @@
+"""What channels have in common that are called over HTTP."""
+
+import asyncio
+import re
+from typing import Generic, TypeVar
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.model.platforms import Platform
+
+ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+OptionsOf = TypeVar("OptionsOf")
+
+
+class CalledChannel(Generic[OptionsOf]):
+    """A channel whose messages come as requests: it has a desk for as long as it receives."""
+
+    def __init__(
+        self, platform: Platform, options: OptionsOf, account: str | None, clock: Clock | None
+    ) -> None:
+        """InvalidSetting for an account whose name cannot stand in an address."""
+        if account is not None and not ACCOUNT.fullmatch(account):
+            allowed = "a-z, A-Z, 0-9, '_' and '-', at most 64 characters"
+            raise errors.InvalidSetting(key=f"{platform} name", value=account, allowed=allowed)
+        self.name: str = platform
+        self.account = account
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._desk: channels.Desk | None = None
+
+    async def receive(self, desk: channels.Desk) -> None:
+        self._desk = desk
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._desk = None
+
+
+def check_positive(channel: str, options: msgspec.Struct, *names: str) -> None:
+    """Refuse a bound that lets nothing through."""
+    for name in names:
+        value = getattr(options, name)
+        if not value > 0:
+            raise errors.InvalidSetting(key=f"{channel}.{name}", value=value, allowed="a number over 0")

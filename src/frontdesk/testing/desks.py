@@ -1,0 +1,121 @@
+"""A desk in memory, for tests of channels."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.contracts import channels
+from frontdesk.model import deliveries, events, keys, lanes, turns
+from frontdesk.model.sources import SessionSource
+
+LOOP_TURNS = 20
+"""How long the desk takes to store a message, so that who does not wait for it is caught."""
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the desk has an agent do with a message."""
+
+    seen: tuple[events.Event, ...] = ()
+    """What is seen of the turn; nothing, when it runs on another node."""
+    text: str = ""
+    notice: str = ""
+    state: turns.TurnState = turns.TurnState.DONE
+    hangs: bool = False
+    """Whether the turn goes on until the desk is released."""
+
+
+def echo(incoming: channels.Incoming) -> Answer:
+    text = f"You said: {incoming.text}"
+    return Answer(seen=(events.Text(text=text),), text=text)
+
+
+class RecordingDesk:
+    """A desk in memory: it knows a repeated event again, and answers as it is told to."""
+
+    def __init__(self, answer: Callable[[channels.Incoming], Answer] = echo) -> None:
+        self.answer = answer
+        self.refusal: errors.FrontdeskError | None = None
+        """What accept raises."""
+        self.offered: list[channels.Incoming] = []
+        self.stored: list[channels.Incoming] = []
+        self.collected_ids: list[str] = []
+        self.released = asyncio.Event()
+        self.following = asyncio.Event()
+        """Set once somebody follows a turn."""
+        self._receipts: dict[tuple[str, str | None, str | None], channels.Receipt] = {}
+        self._answers: dict[str, list[deliveries.Delivery]] = {}
+
+    async def accept(self, incoming: channels.Incoming) -> channels.Receipt:
+        self.offered.append(incoming)
+        for _ in range(LOOP_TURNS):
+            await asyncio.sleep(0)
+        if self.refusal is not None:
+            raise self.refusal
+        keys.check_routable(incoming.source, keys.address(incoming.source))
+        event = (str(incoming.source.platform), incoming.source.account, incoming.event_id)
+        if event in self._receipts:
+            return msgspec.structs.replace(self._receipts[event], repeated=True)
+        self._receipts[event] = self._store(incoming)
+        return self._receipts[event]
+
+    def _store(self, incoming: channels.Incoming) -> channels.Receipt:
+        self.stored.append(incoming)
+        turn_id = f"turn-{len(self.stored)}"
+        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
+        return channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(incoming.source))
+
+    async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
+        incoming = self._message_of(turn_id)
+        answer = self.answer(incoming)
+        self.following.set()
+        for event in answer.seen:
+            yield event
+        if answer.hangs:
+            await self.released.wait()
+        yield turns.Turn(
+            id=turn_id,
+            state=answer.state,
+            session_key=keys.build_session_key(incoming.source),
+            source=incoming.source,
+            text=incoming.text,
+            received_at=NOW,
+        )
+
+    async def uncollected(
+        self, source: SessionSource, *, turn_id: str | None = None
+    ) -> list[deliveries.Delivery]:
+        found = await self.answers(turn_id) if turn_id else itertools.chain(*self._answers.values())
+        return [each for each in found if each.to == source and each.id not in self.collected_ids]
+
+    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
+        return self._answers[turn_id]
+
+    async def collected(self, delivery_ids: Sequence[str]) -> None:
+        self.collected_ids += delivery_ids
+
+    def _message_of(self, turn_id: str) -> channels.Incoming:
+        return self.stored[int(turn_id.removeprefix("turn-")) - 1]
+
+
+def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) -> list[deliveries.Delivery]:
+    said = ((deliveries.DeliveryKind.NOTICE, answer.notice), (deliveries.DeliveryKind.REPLY, answer.text))
+    return [
+        deliveries.Delivery(
+            id=f"{turn_id}-{kind}",
+            kind=kind,
+            lane=lanes.chat_lane(incoming.source),
+            to=incoming.source,
+            text=text,
+            turn_id=turn_id,
+            event_id=incoming.event_id,
+            created_at=NOW,
+        )
+        for kind, text in said
+        if text
+    ]
