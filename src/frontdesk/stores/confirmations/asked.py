@@ -1,8 +1,8 @@
 """Confirmations as they are looked up and written in a transaction, and what the log says of them.
 
-Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the door that
-requests come in through, lanes, the audit log. Who joins a request locks it behind the door; those who hold a
-row and want the door hold one that waits no longer.
+Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the entrance that
+requests come in through, lanes, the audit log. Who joins a request locks it behind the entrance; those who
+hold a row and want the entrance hold one that waits no longer.
 """
 
 import hmac
@@ -26,7 +26,7 @@ from frontdesk.stores.confirmations.requests import (
 from frontdesk.stores.rows import maybe_micros, to_micros
 from frontdesk.stores.work import first
 
-DOOR = "confirmations"
+ENTRANCE = "confirmations"
 CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
 
 NewId = Callable[[], str]
@@ -57,7 +57,7 @@ def locked(confirmation_id: str) -> Work[Confirmation]:
 
 def pass_door() -> Work[None]:
     """Requests come in one after the other, on however many nodes."""
-    yield "lock_key", {"key": DOOR}
+    yield "lock_key", {"key": ENTRANCE}
 
 
 def insert(asked: Confirmation) -> Work[None]:

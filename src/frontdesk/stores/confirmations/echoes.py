@@ -16,7 +16,8 @@ WINDOW = timedelta(seconds=ECHO_SECONDS)
 
 def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
     """The entry, with how many were left out before it. None when the same actor did the same to the same
-    request less than a minute ago: then it is counted. Whoever asks has locked the request, or the door."""
+    request less than a minute ago: then it is counted. Whoever asks has locked the request, or the
+    entrance."""
     about = {
         "confirmation_id": entry.confirmation_id,
         "kind": str(entry.kind),
