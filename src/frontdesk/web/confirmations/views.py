@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from frontdesk.model import audit
 from frontdesk.model.confirmations import MUTED, Confirmation, Status, Submitted
 from frontdesk.web import problems
 from frontdesk.web.confirmations import records
-from frontdesk.web.endpoints import give
+from frontdesk.web.endpoints import Record, give
 
 AUTO_APPROVED = "auto_approved"
 WAITS = "It waits until somebody decides, at most {seconds} seconds."
@@ -51,31 +52,20 @@ def _refusal(status: HTTPStatus, detail: str, asked: Confirmation) -> Response:
 def _waiting(what: Submitted, page_url: str | None) -> records.Waiting:
     asked = what.confirmation
     look = LOOK.format(url=f"{page_url.rstrip('/')}/approvals/{asked.id}") if page_url else ""
-    return records.Waiting(
-        id=asked.id,
-        action=asked.action,
-        status=asked.status,
-        timeout_seconds=asked.timeout_seconds,
+    return _told(
+        records.Waiting,
+        asked,
         message=WAITS.format(seconds=asked.timeout_seconds) + look,
         approve_url=f"/confirm/{asked.id}/approve",
         deny_url=f"/confirm/{asked.id}/deny",
-        digest=asked.digest,
-        expires_at=asked.expires_at.timestamp(),
         repeated=what.repeated,
     )
 
 
 def _allowed(what: Submitted) -> records.Allowed:
-    asked = what.confirmation
-    return records.Allowed(
-        id=asked.id,
-        action=asked.action,
-        status=AUTO_APPROVED if what.automatic else str(asked.status),
-        auto_approved=what.automatic,
-        message=ALLOWED,
-        digest=asked.digest,
-        repeated=what.repeated,
-    )
+    status = AUTO_APPROVED if what.automatic else str(what.confirmation.status)
+    facts = {"auto_approved": what.automatic, "message": ALLOWED, "repeated": what.repeated}
+    return _told(records.Allowed, what.confirmation, status=status, **facts)
 
 
 def _refused(what: Submitted) -> str:
@@ -101,49 +91,30 @@ def listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, ..
 
 
 def shown(asked: Confirmation) -> records.ShownConfirmation:
-    return records.ShownConfirmation(
-        id=asked.id,
-        action=asked.action,
-        description=asked.description,
+    return _told(
+        records.ShownConfirmation,
+        asked,
         details=details(asked),
         details_omitted=asked.left_out,
-        requester=asked.requester,
-        session_key=asked.session_key,
-        status=asked.status,
-        resolved_by=asked.resolved_by,
-        resolved_at=_seconds(asked.resolved_at),
-        created_at=asked.created_at.timestamp(),
-        timeout_seconds=asked.timeout_seconds,
         created_at_iso=iso(asked.created_at),
         resolved_at_iso=iso(asked.resolved_at) if asked.resolved_at else None,
-        resolved_as=asked.resolved_as,
-        reason=asked.reason,
-        digest=asked.digest,
-        expires_at=asked.expires_at.timestamp(),
-        approvals=asked.approvals,
         quorum=asked.terms.quorum,
-        redeemed_at=_seconds(asked.redeemed_at),
-        renewal_of=asked.renewal_of,
     )
 
 
 def decided(asked: Confirmation) -> records.Decided:
-    return records.Decided(
-        id=asked.id,
-        action=asked.action,
-        status=asked.status,
-        resolved_by=asked.resolved_by,
-        resolved_at=_seconds(asked.resolved_at),
-        resolved_as=asked.resolved_as,
-        reason=asked.reason,
-        digest=asked.digest,
-        approvals=asked.approvals,
-        quorum=asked.terms.quorum,
-    )
+    return _told(records.Decided, asked, quorum=asked.terms.quorum)
+
+
+def _told(kind: type[Record], asked: Confirmation, **different: Any) -> Record:
+    """The fields that are called the same in both, and what is not; times as seconds since 1970."""
+    same = {name: getattr(asked, name) for name in kind.__struct_fields__ if name not in different}
+    times = {name: each.timestamp() for name, each in same.items() if isinstance(each, datetime)}
+    return kind(**same | times | different)
 
 
 def revealed(asked: Confirmation) -> records.Revealed:
-    return records.Revealed(id=asked.id, digest=asked.digest, payload=msgspec.Raw(seen_payload(asked)))
+    return _told(records.Revealed, asked, payload=msgspec.Raw(seen_payload(asked)))
 
 
 def seen_payload(asked: Confirmation) -> bytes:
@@ -154,12 +125,8 @@ def seen_payload(asked: Confirmation) -> bytes:
 
 
 def redeemed(asked: Confirmation, payload: bytes) -> records.RedeemedPayload:
-    return records.RedeemedPayload(
-        id=asked.id,
-        digest=asked.digest,
-        payload_base64=base64.b64encode(payload).decode(),
-        payload=msgspec.Raw(payload),
-    )
+    encoded = base64.b64encode(payload).decode()
+    return _told(records.RedeemedPayload, asked, payload_base64=encoded, payload=msgspec.Raw(payload))
 
 
 def event(row: audit.Row) -> records.AuditEvent:
@@ -186,7 +153,3 @@ def details(asked: Confirmation) -> msgspec.Raw:
 
 def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    return moment.timestamp() if moment else None
