@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from frontdesk import ConfirmationServer, errors, plugins
-from frontdesk.app import callbacks
+from frontdesk.app import confirmations
 from frontdesk.app.confirmations import open_confirmations
 from frontdesk.contracts import channels
 from frontdesk.flow.confirmations.callbacks import MOST_ATTEMPTS, DecisionCallbacks
@@ -158,8 +158,8 @@ async def dripping(status: bytes) -> AsyncIterator[tuple[Dripping, str]]:
 
 
 @asynccontextmanager
-async def caller(secret: Callable[[], str] = lambda: SECRET) -> AsyncIterator[callbacks.CallbackClient]:
-    opened = callbacks.CallbackClient(secret)
+async def caller(secret: Callable[[], str] = lambda: SECRET) -> AsyncIterator[confirmations.CallbackClient]:
+    opened = confirmations.CallbackClient(secret)
     try:
         yield opened
     finally:
@@ -173,7 +173,7 @@ async def test_answer_that_never_ends_is_not_read(status: bytes, heard: bool) ->
 
 
 async def test_headers_that_never_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(confirmations, "CALL_SECONDS", 0.3)
     async with asyncio.timeout(PATIENCE_SECONDS), dripping(b"") as (_, url), caller() as opened:
         assert await opened.call(url, "c_1", b"{}") is False
 

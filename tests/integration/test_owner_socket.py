@@ -144,7 +144,8 @@ async def test_socket_of_a_living_gateway_is_not_taken(settings: config.Config) 
     path = sockets.socket_of(settings.home)
     async with running(settings) as (gateway, _):
         with pytest.raises(errors.GatewayRunning, match=f"process {os.getpid()}"):
-            await server.serve(gateway, port=0, socket=path)
+            async with server.serving(gateway, port=0, socket=path):
+                pass
         assert await SocketClient(path).call("GET", "/") == {"program": "frontdesk"}
 
 

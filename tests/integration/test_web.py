@@ -283,7 +283,8 @@ async def test_used_port_is_named(store_url: str) -> None:
         port = taken.getsockname()[1]
         async with open_house(store_url) as house:
             with pytest.raises(errors.AddressInUse) as caught:
-                await server.serve(house.gateway, port=port)
+                async with server.serving(house.gateway, port=port):
+                    pass
     assert (caught.value.host, caught.value.port) == ("127.0.0.1", port)  # type: ignore[attr-defined]
     assert str(port) in str(caught.value)
 
@@ -292,13 +293,20 @@ async def test_used_port_is_named(store_url: str) -> None:
 async def test_address_that_cannot_be_had_is_named(store_url: str, where: dict[str, Any]) -> None:
     async with open_house(store_url) as house:
         with pytest.raises(errors.CannotListen):
-            await server.serve(house.gateway, **{"port": 0} | where)
+            async with server.serving(house.gateway, **{"port": 0} | where):
+                pass
 
 
 async def test_serving_says_where_and_stops_when_cancelled(store_url: str) -> None:
     told: asyncio.Future[server.ServerAddress] = asyncio.get_running_loop().create_future()
+
+    async def serve(gateway: Gateway) -> None:
+        async with server.serving(gateway, port=0) as address:
+            told.set_result(address)
+            await asyncio.Event().wait()
+
     async with open_house(store_url) as house:
-        serving = asyncio.create_task(server.serve(house.gateway, port=0, ready=told.set_result))
+        serving = asyncio.create_task(serve(house.gateway))
         address = await told
         async with httpx.AsyncClient(base_url=address.url, trust_env=False) as client:
             assert (await client.get("/livez")).status_code == 200

@@ -169,46 +169,38 @@ def make_channels(config: Config) -> list[Channel]:
 
 def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """The class, the account and the options of each configured channel."""
-    for platform, table in config.channels.items():
-        if platform != LOCAL:
-            yield from _read_platform(platform, table)
-
-
-def _read_platform(
-    platform: str, table: Mapping[str, Any]
-) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
-    for made, account, above, own in _tables(platform, table):
+    for made, account, above, own in _channel_tables(config):
         others = () if account else ACCESS_FIELDS
         yield made, account, records.read_options(made.Options, own, above, others)
 
 
-def _tables(
-    platform: str, table: Mapping[str, Any]
+def _channel_tables(
+    config: Config,
 ) -> Iterator[tuple[Any, str | None, tuple[str, ...], Mapping[str, Any]]]:
-    """One for the platform's own table, one for each table in it that is no option."""
-    made = _load_channel(platform)
-    options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
-    above = ("channels", platform)
-    accounts = {
-        name: value
-        for name, value in table.items()
-        if isinstance(value, Mapping) and not _is_option(name, options)
-    }
-    own = {name: value for name, value in table.items() if name not in accounts}
-    if own or not accounts:
-        yield made, None, above, own
-    for name, value in accounts.items():
-        yield made, name, (*above, name), value
+    """One for each platform's own table, one for each table in it that is no option."""
+    for platform, table in config.channels.items():
+        if platform == LOCAL:
+            continue
+        made, above = _load_channel(platform), ("channels", platform)
+        options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
+        accounts = {
+            name: value
+            for name, value in table.items()
+            if isinstance(value, Mapping) and not _is_option(name, options)
+        }
+        own = {name: value for name, value in table.items() if name not in accounts}
+        if own or not accounts:
+            yield made, None, above, own
+        for name, value in accounts.items():
+            yield made, name, (*above, name), value
 
 
 def unset_options(config: Config) -> Iterator[Value]:
     """The options of the agent and the channels that nothing sets, with what holds then."""
     driver = plugins.load_part("agent", config.driver)
     yield from records.unset(driver.Options, config.agent, ("agent",))
-    for platform, table in config.channels.items():
-        if platform != LOCAL:
-            for made, _, above, own in _tables(platform, table):
-                yield from records.unset(made.Options, own, above)
+    for made, _, above, own in _channel_tables(config):
+        yield from records.unset(made.Options, own, above)
 
 
 def _load_channel(platform: str) -> Any:

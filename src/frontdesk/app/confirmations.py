@@ -1,28 +1,34 @@
-"""The confirmation service with what it needs: a store, somebody who watches the clock, the owner's keys."""
+"""The confirmation service with what it needs: a store, the owner's keys, somebody who watches the clock, and
+calls to programs that want to hear of a decision."""
 
+import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import httpx
 import msgspec
 
 from frontdesk import errors
 from frontdesk.app import sockets
-from frontdesk.app.callbacks import calling
 from frontdesk.app.opening import open_store
-from frontdesk.app.tasks import running
-from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
+from frontdesk.flow.confirmations.callbacks import DecisionCallbacks
 from frontdesk.flow.confirmations.confirming import ConfirmationService
+from frontdesk.formats import webhooks
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
+from frontdesk.stores.store import Store
 
 FOLDER, TOKEN, LINK_KEY, ENDED = "confirm", "approver.token", "link.key", "ended"
 SECRET_BYTES = 32
-MEMORY = ":memory:"
 OTHERS = 0o077
+CALL_SECONDS = 10.0
+"""For all of a call, however slowly the other side answers."""
 
 log = get_logger(__name__)
 
@@ -103,13 +109,6 @@ def _read(path: Path) -> str:
     return secret
 
 
-def store_url(db_path: str) -> str:
-    """The URL of a store in this file, or in memory."""
-    if db_path == MEMORY:
-        return f"sqlite:///{MEMORY}"
-    return f"sqlite:///{db_path.replace('%', '%25').replace('?', '%3F')}"
-
-
 @asynccontextmanager
 async def open_confirmations(
     url: str, settings: Settings, *, callback_secret: Secret | None = None, clock: Clock | None = None
@@ -131,3 +130,59 @@ async def watching(service: ConfirmationService) -> AsyncIterator[ConfirmationSe
     """What is due expires and escalates, for as long as the block lasts."""
     async with running(service.watch(), "frontdesk-confirmations"):
         yield service
+
+
+class CallbackClient:
+    """Posts bodies in the Standard Webhooks form. Redirections are not followed."""
+
+    def __init__(self, secret: Secret, clock: Clock | None = None) -> None:
+        self._secret = secret
+        self._clock = clock or SystemClock()
+        self._client = httpx.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, trust_env=False)
+
+    async def call(self, url: str, message_id: str, body: bytes) -> bool:
+        """Whether it was heard. Only the status of the answer counts; the rest of it is not read."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                status = await self._post(url, message_id, body)
+        except (errors.FrontdeskError, httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            log.warning("callback_failed", confirmation=message_id, why=type(error).__name__)
+            return False
+        if not httpx.codes.is_success(status):
+            log.warning("callback_failed", confirmation=message_id, why=f"status {status}")
+        return httpx.codes.is_success(status)
+
+    async def _post(self, url: str, message_id: str, body: bytes) -> int:
+        signed = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
+        headers = {"content-type": "application/json", **signed}
+        async with self._client.stream("POST", url, content=body, headers=headers) as answer:
+            return answer.status_code
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+@asynccontextmanager
+async def calling(store: Store, secret: Secret | None, clock: Clock | None = None) -> AsyncIterator[None]:
+    """Programs are told of decisions for as long as the block lasts, if there is a secret to sign them."""
+    if secret is None:
+        yield
+        return
+    caller = CallbackClient(secret, clock)
+    async with (
+        aclosing(caller),
+        running(DecisionCallbacks(store, caller.call, clock).run(), "frontdesk-callbacks"),
+    ):
+        yield
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """The work goes on for as long as the block lasts, and has ended after it."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

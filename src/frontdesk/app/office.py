@@ -4,8 +4,9 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -35,6 +36,7 @@ LIST_LIMIT = 50
 SEARCH_LIMIT = 20
 MINUTE = timedelta(minutes=1)
 
+Choice = TypeVar("Choice", bound=StrEnum)
 Plain = dict[str, Any]
 Channels = Callable[[], Awaitable[Sequence[Channel]]]
 Workplace = Callable[[], tuple[Snapshots | None, str | None]]
@@ -182,7 +184,7 @@ class Office:
         ancestors: bool = False,
     ) -> AsyncGenerator[str, None]:
         """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
-        form = _format(format)
+        form = _chosen(exports.Format, format)
         session = await self._find(session_id)
         transcript = await self._conversations.load_records(session.id, ancestors)
         for piece in exports.export(form, await self._facts(session), transcript):
@@ -238,7 +240,7 @@ class Office:
 
     async def approve_person(self, code: str, role: str = access.Role.USER) -> Plain:
         """Let in whom the code was shown to."""
-        return _plain(await self._people.approve(code, self._owner, _role(role)))
+        return _plain(await self._people.approve(code, self._owner, _chosen(access.Role, role)))
 
     async def revoke_person(self, principal: str) -> bool:
         """Somebody who was let in is a stranger again; False when they were not."""
@@ -282,19 +284,12 @@ class Office:
         return snapshots, directory
 
 
-def _format(name: str) -> exports.Format:
+def _chosen(kind: type[Choice], name: str) -> Choice:
     try:
-        return exports.Format(name)
+        return kind(name)
     except ValueError:
-        allowed = ", ".join(exports.Format)
-        raise errors.InvalidInput(what=f"Format {name!r}", why=f"there is {allowed}") from None
-
-
-def _role(name: str) -> access.Role:
-    try:
-        return access.Role(name)
-    except ValueError:
-        raise errors.InvalidInput(what=f"Role {name!r}", why=f"there is {', '.join(access.Role)}") from None
+        allowed = ", ".join(kind)
+        raise errors.InvalidInput(what=f"{kind.__name__} {name!r}", why=f"there is {allowed}") from None
 
 
 def _plain(record: msgspec.Struct) -> Plain:

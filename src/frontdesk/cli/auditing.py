@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TypeVar
 
-from frontdesk import errors
-from frontdesk.app.confirmations import store_url
+from frontdesk import config, errors
 from frontdesk.app.opening import open_store, without_creating
 from frontdesk.cli.confirm.reaching import OwnService, reach_service
 from frontdesk.config import Config
@@ -115,7 +115,7 @@ def ask_log(
     """What the log in the store answers; told by the service when another process has the store open."""
 
     async def ask() -> T:
-        store = without_creating(store_url(db_path) if db_path else loaded.store_url)
+        store = without_creating(config.sqlite_url(Path(db_path)) if db_path else loaded.store_url)
         try:
             opened = await open_store(store, upgrade=False)
         except errors.StoreLocked as held:

@@ -1,7 +1,7 @@
 """The servers of a running gateway: the public port and the owner's socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,22 +48,6 @@ class OwnerProtocol(HttpToolsProtocol):
         if not sockets.is_own(transport.get_extra_info("socket")):
             log.warning("owner_socket_refused")
             transport.abort()
-
-
-async def serve(
-    gateway: Gateway,
-    *,
-    host: str = HOST,
-    port: int = PORT,
-    socket: Path | None = None,
-    names: Collection[str] = (),
-    ready: Callable[[ServerAddress], None] | None = None,
-) -> None:
-    """Serve until cancelled; ``ready`` is told where as soon as connections are taken."""
-    async with serving(gateway, host=host, port=port, socket=socket, names=names) as address:
-        if ready:
-            ready(address)
-        await asyncio.Event().wait()
 
 
 @asynccontextmanager

@@ -73,7 +73,7 @@ def serve_command(
         host=host or loaded.confirm.host,
         port=loaded.confirm.port if port is None else port,
         page_port=page_port,
-        store=confirmations.store_url(db_path) if db_path else loaded.store_url,
+        store=config.sqlite_url(Path(db_path)) if db_path else loaded.store_url,
     )
     if place.page_port and place.page_port == place.port:
         raise click.UsageError(BOTH.format(port=place.port))

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from frontdesk import config
-from frontdesk.app.confirmations import open_confirmations, prepare_keys, store_url
+from frontdesk.app.confirmations import open_confirmations, prepare_keys
 from frontdesk.config.confirm import TokenHolders
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import DEFAULT_RATE_LIMIT, Mode, Settings
@@ -56,7 +56,7 @@ class ConfirmationServer:
         """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
         frontdesk's."""
         self._home = Path(home) if home is not None else config.load().home
-        self._store = store_url(fspath(db_path if db_path is not None else self._home / "state.db"))
+        self._store = config.sqlite_url(Path(db_path if db_path is not None else self._home / "state.db"))
         self._settings = Settings(mode=mode, rate_limit=rate_limit)
         self._host, self._port, self._page_port = host, port, page_port
         self._people = people or TokenHolders()

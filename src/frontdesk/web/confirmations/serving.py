@@ -7,10 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 import msgspec
 
 from frontdesk import errors
-from frontdesk.app.callbacks import calling
-from frontdesk.app.confirmations import Keys
+from frontdesk.app.confirmations import Keys, calling, running
 from frontdesk.app.gateway import Gateway
-from frontdesk.app.tasks import running
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TokenHolders
 from frontdesk.config.settings import Origin
