@@ -15,7 +15,7 @@ from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import RING, Row, Statement, Work
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.stores.postgres.address import parse_url
-from frontdesk.stores.postgres.transactions import adapt, drive
+from frontdesk.stores.postgres.transactions import drive
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.store import Store
 
@@ -33,7 +33,7 @@ class BareEngine:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self.bells = Bells()
         self._pool = pool
-        self._queries = load_queries("postgres", adapt)
+        self._queries = load_queries("postgres")
 
     async def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None

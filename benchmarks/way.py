@@ -95,7 +95,7 @@ class Counters:
     """Counts on every thread that is started while they are installed, and on this one."""
 
     def __init__(self) -> None:
-        self._names = {query.sql: name for name, query in load_queries("sqlite", adapt=str).items()}
+        self._names = {query.sql: name for name, query in load_queries("sqlite").items()}
         self._counting = False
         self._calls: list[CodeType] = []
         self._statements: list[str] = []

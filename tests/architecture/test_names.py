@@ -19,7 +19,6 @@ NOT_YET: set[str] = {
     "Change",
     "Condition",
     "Desk",
-    "Details",
     "Link",
     "Place",
     "Sessions",

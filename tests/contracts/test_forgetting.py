@@ -16,7 +16,7 @@ from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
 from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
 from frontdesk.model.rules import Effect
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling

@@ -15,7 +15,6 @@ import pytest
 from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres.address import parse_url
-from frontdesk.stores.postgres.transactions import adapt
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.work import first
 from tests.integration.engines import opened
@@ -110,7 +109,7 @@ async def test_work_without_statements_runs(url: str) -> None:
 
 async def test_every_query_is_understood_and_tells_its_number_last(url: str) -> None:
     async with opened(url), connected(url) as connection:
-        for query in load_queries("postgres", adapt).values():
+        for query in load_queries("postgres").values():
             names = [each.name for each in (await connection.prepare(query.sql)).get_attributes()]
             assert "xid" not in names[:-1]
 

@@ -10,11 +10,11 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
 from frontdesk.model.turns import Turn, TurnKind, TurnState
 from frontdesk.stores import people, search
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import fence, line_up, unlined
-from frontdesk.stores.mail import find_turns
-from frontdesk.stores.rows import to_micros
-from frontdesk.stores.sessions import leave, many, one, point, route_of
+from frontdesk.stores.rows import SESSIONS, TURNS
+from frontdesk.stores.sessions import leave, point, route_of
 from frontdesk.stores.work import Noun, glances, reads, writes
 
 PAUSE = timedelta(seconds=3)
@@ -86,12 +86,12 @@ def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, n
 
 def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]:
     """What waits or runs under another name of the person goes on in the one conversation."""
-    waiting = yield from find_turns("open_turns_of", platform=str(whatsapp.PLATFORM))
+    waiting = yield from TURNS.many("open_turns_of", platform=str(whatsapp.PLATFORM))
     moving = [turn for turn in waiting if readdress(turn.source, table) not in (None, turn.session_key)]
     for lane in sorted({_lane(turn, turn.session_key) for turn in moving}):
         # The lane is locked first: whoever claims a turn of it has done so, or will find it moved.
         yield "lock_lane", {"lane": lane}
-        for turn in (yield from find_turns("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
+        for turn in (yield from TURNS.many("open_turns", lane=lane, control=lane, limit=MOST_TURNS)):
             key = readdress(turn.source, table)
             if key is not None:
                 yield from _move_turn(turn, key, now)
@@ -115,7 +115,7 @@ def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:
 
 
 def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> Work[None]:
-    for session in (yield from many("sessions_of_whatsapp", name=old)):
+    for session in (yield from SESSIONS.many("sessions_of_whatsapp", name=old)):
         key, owner, peer = rename(session, table)
         route = yield from route_of(session.id)
         if session.title and (yield "titled", {"owner": owner, "title_key": title_key(session.title)}):
@@ -124,7 +124,7 @@ def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> W
         yield from search.reindex_session(session.id)
         if route is None or route == key:
             continue
-        rival = yield from one("current_session_locked", key=key)
+        rival = yield from SESSIONS.one("current_session_locked", key=key)
         if rival is None or rival.entry.updated_at < session.entry.updated_at:
             yield from leave(rival, EndReason.CLOSED, now)
             yield from point(key, session)

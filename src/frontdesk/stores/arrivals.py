@@ -13,7 +13,7 @@ from frontdesk.model.turns import Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import deliveries
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
-from frontdesk.stores.mail import event_of, find_turn, turn_body, turn_facts, turn_row
+from frontdesk.stores.rows import TURN, TURNS
 from frontdesk.stores.work import first
 
 SHORT_CHARACTERS = 4_096
@@ -30,12 +30,12 @@ def lane_of(turn: Turn) -> str:
 
 def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     """Take one message in."""
-    values = turn_row(turn, lane)
+    values = _row(turn, lane)
     held = yield from line_up(lane, turn.received_at)
     ((queued, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
-    running = (yield from find_turn("running_turn", lane=lane)) if held else None
+    running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
     inserted = first((yield "insert_turn", {**values, "steers": int(admission.steers)}))
     if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
@@ -56,7 +56,7 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
     yield from unlined(lane)
-    known = yield from find_turn("turn_of_event", **event_of(turn))
+    known = yield from TURNS.one("turn_of_event", **_event(turn))
     return Accepted(turn=known or turn, repeated=True)
 
 
@@ -91,8 +91,9 @@ def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], by
     bodies = bytearray()
     for place in _short_ones(arrivals):
         turn, lane, _ = arrivals[place]
-        body = msgspec.json.encode(turn_body(turn))
-        fitting[place] = {**turn_facts(turn, lane), "start": len(bodies) + 1, "size": len(body)}
+        values = _row(turn, lane)
+        body = values.pop("body")
+        fitting[place] = {**values, "start": len(bodies) + 1, "size": len(body)}
         bodies += body
     return fitting, bodies
 
@@ -114,3 +115,13 @@ def _is_short(turn: Turn) -> bool:
 
 def _json(turns: Iterable[dict[str, Any]]) -> str:
     return msgspec.json.encode(list(turns)).decode()
+
+
+def _event(turn: Turn) -> dict[str, Any]:
+    """By what a platform's event is known again."""
+    source = turn.source
+    return {"platform": str(source.platform), "account": source.account or "", "event_id": turn.event_id}
+
+
+def _row(turn: Turn, lane: str) -> dict[str, Any]:
+    return {**TURN.values(msgspec.structs.asdict(turn)), **_event(turn), "lane": lane}

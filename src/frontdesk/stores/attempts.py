@@ -24,10 +24,10 @@ from frontdesk.model.turns import (
     judge,
 )
 from frontdesk.stores import deliveries, transcripts
+from frontdesk.stores.columns import clean, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.mail import UNREADABLE_ROW, read_turn
-from frontdesk.stores.rows import changed_row, clean, read_session, to_micros
+from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import first
 
 INTERRUPTED_REASON = "restart_interrupted"
@@ -38,9 +38,9 @@ log = get_logger(__name__)
 def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | None]:
     """The first turn of a lane; those that were begun too often are set aside on the way."""
     while found := (first((yield "claim_first", {"lane": lane, "now": to_micros(now)}))):
-        turn = read_turn(found)
+        turn = TURNS.read(found)
         if turn is None:
-            yield from _set_aside_unread(found[1], now)
+            yield from _set_aside_unread(found[0], now)
         elif turn.tries <= MAX_ATTEMPTS:
             return turn
         else:
@@ -65,9 +65,9 @@ def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[N
     error = f"it was begun {MAX_ATTEMPTS} times and never ended"
     yield from settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
     yield from deliveries.add(notices)
-    session = yield from _session(turn.session_id)
+    session = yield from _locked(turn.session_id)
     if session:
-        yield "update_session", changed_row(session.unmarked().changed(suspended=True))
+        yield "update_session", session_row(session.unmarked().changed(suspended=True))
         yield from transcripts.close_calls(session.id, now)
 
 
@@ -81,10 +81,10 @@ def begin(
 ) -> Work[Begun]:
     yield from hold(claim.lease)
     turn = claim.turn
-    session = (yield from _session(session_id)) if starts else None
+    session = (yield from _locked(session_id)) if starts else None
     if session:
         told = msgspec.structs.replace(session, started=True, reset_told=True)
-        yield "update_session", changed_row(told)
+        yield "update_session", session_row(told)
     yield from transcripts.append(session_id, messages, now)
     yield "place_turn", {"turn_id": turn.id, "session_id": session_id}
     yield from deliveries.add(notices)
@@ -108,11 +108,11 @@ def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
     yield from transcripts.append(session_id, ending.messages, now, ending.usage, ends=True)
     if not ending.clears_mark and not ending.consumes_reset:
         return
-    session = yield from _session(session_id)
+    session = yield from _locked(session_id)
     if session:
         session = session.unmarked() if ending.clears_mark else session
         session = session.consumed() if ending.consumes_reset else session
-        yield "update_session", changed_row(session)
+        yield "update_session", session_row(session)
 
 
 def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
@@ -138,15 +138,15 @@ def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
 
 def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
     """To be resumed; one that is suspended or marked stays as it is."""
-    session = yield from _session(session_id)
+    session = yield from _locked(session_id)
     if session and not session.entry.suspended and not session.entry.resume_pending:
         marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
-        yield "update_session", changed_row(marked)
+        yield "update_session", session_row(marked)
 
 
 def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
     """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
-    turns = [turn for turn in map(read_turn, ran) if turn]
+    turns = [turn for turn in map(TURNS.read, ran) if turn]
     told = first((yield "stop_of", {"node": gone}))
     if told and told[0] is not None:
         return Blame(excused=frozenset(turn.id for turn in turns))
@@ -155,11 +155,11 @@ def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
 
 def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work[list[Turn]]:
     """It is to be run again; the turn, when its row can be read."""
-    turn_id = found[1]
+    turn_id = found[0]
     values = {"uncounted": int(turn_id in blame.excused), "doubted": int(turn_id in blame.doubted)}
     times = {"due_at": to_micros(now), "interrupted_at": to_micros(seen_at)}
     yield "requeue_turn", {"turn_id": turn_id, "error": None, **values, **times}
-    turn = read_turn(found)
+    turn = TURNS.read(found)
     if turn is None:
         return []
     yield from tell_turn(turn, TurnState.QUEUED, now)
@@ -167,14 +167,13 @@ def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work
     return [msgspec.structs.replace(turn, state=TurnState.QUEUED)]
 
 
-def _session(session_id: str | None) -> Work[Session | None]:
-    """A session, to be changed."""
-    found = (first((yield "session_locked", {"session_id": session_id}))) if session_id else None
-    return read_session(found) if found else None
-
-
 def tell_rows(turn: Turn, session_id: str, now: datetime) -> Work[None]:
     """The session has new rows of a turn."""
     about = {"session_key": turn.session_key, "session_id": session_id, "turn_id": turn.id}
     yield from tell(FeedKind.TRANSCRIPT, now, **about)
     yield ring(Topic.FEED)
+
+
+def _locked(session_id: str | None) -> Work[Session | None]:
+    """A session, to be changed."""
+    return (yield from SESSIONS.one("session_locked", session_id=session_id)) if session_id else None

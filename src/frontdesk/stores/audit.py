@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, Row, chained
+from frontdesk.stores.rows import AUDIT_ROW
 
 LOCK = "audit"
 
@@ -21,12 +24,8 @@ def append(*entries: AuditEntry) -> Work[None]:
     last = newest[0] if newest else None
     for entry in entries:
         last = chained(entry, last)
-        hashes = {"previous": bytes.fromhex(last.previous), "hash": bytes.fromhex(last.hash)}
-        yield "append_audit", {"number": last.number, "body": last.body, **hashes}
+        yield "append_audit", AUDIT_ROW.values(asdict(last))
 
 
 def read(query: str, **values: int) -> Work[Sequence[Row]]:
-    return [
-        Row(number=number, body=body, previous=previous.hex(), hash=own.hex())
-        for number, body, previous, own in (yield query, values)
-    ]
+    return [Row(**AUDIT_ROW.facts(found)) for found in (yield query, values)]

@@ -2,9 +2,12 @@
 
 from datetime import datetime
 
-from frontdesk.contracts.store import Row, Work
+from msgspec.structs import asdict
+
+from frontdesk.contracts.store import Work
 from frontdesk.model.background import BackgroundTask
-from frontdesk.stores.rows import clean, from_micros, to_micros
+from frontdesk.stores.columns import to_micros
+from frontdesk.stores.rows import BACKGROUND, BACKGROUND_TASK
 from frontdesk.stores.work import Noun, reads, writes, writes_lazily
 
 
@@ -14,8 +17,7 @@ class BackgroundWork(Noun):
     @writes
     def begin(self, work: BackgroundTask) -> Work[None]:
         """It runs, or still runs."""
-        times = {"begun_at": to_micros(work.begun_at), "until": to_micros(work.until)}
-        yield "begin_background", {"session_key": work.session_key, "name": clean(work.name), **times}
+        yield "begin_background", BACKGROUND_TASK.values(asdict(work))
 
     @writes
     def end(self, session_key: str, name: str) -> Work[bool]:
@@ -29,15 +31,9 @@ class BackgroundWork(Noun):
     @reads
     def list(self, now: datetime, limit: int) -> Work[list[BackgroundTask]]:
         """All that runs, the latest first."""
-        return [_read(found) for found in (yield "background", {"now": to_micros(now), "limit": limit})]
+        return BACKGROUND.many("background", now=to_micros(now), limit=limit)
 
     @writes_lazily
     def prune(self, now: datetime) -> Work[None]:
         """Forget what was not said again in time."""
         yield "prune_background", {"now": to_micros(now)}
-
-
-def _read(found: Row) -> BackgroundTask:
-    session_key, name, begun_at, until = found
-    times = {"begun_at": from_micros(begun_at), "until": from_micros(until)}
-    return BackgroundTask(session_key=session_key, name=name, **times)

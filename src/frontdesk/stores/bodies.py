@@ -7,10 +7,10 @@ import msgspec
 
 from frontdesk.logs import get_logger
 from frontdesk.model.messages import Plain
+from frontdesk.stores.columns import UNREADABLE
 
 log = get_logger(__name__)
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _ONE = msgspec.json.Decoder(dict[str, Any])
 _ALL = msgspec.json.Decoder(list[dict[str, Any]])
 

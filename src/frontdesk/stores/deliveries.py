@@ -8,10 +8,10 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Repeatable, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
+from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, unlined
-from frontdesk.stores.mail import UNREADABLE_ROW, delivery_row, read_delivery
-from frontdesk.stores.rows import clean, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.rows import DELIVERIES, UNREADABLE_ROW, delivery_row
 from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
@@ -58,26 +58,25 @@ class Deliveries(Noun):
 
     @reads
     def find(self, delivery_id: str) -> Work[Delivery | None]:
-        found = first((yield "delivery", {"delivery_id": delivery_id}))
-        return read_delivery(found) if found else None
+        return DELIVERIES.one("delivery", delivery_id=delivery_id)
 
     @reads
     def of_turn(self, turn_id: str) -> Work[list[Delivery]]:
-        return _many("deliveries_of", turn_id=turn_id)
+        return DELIVERIES.many("deliveries_of", turn_id=turn_id)
 
     @reads
     def waiting(self, lane: str, limit: int) -> Work[list[Delivery]]:
-        return _many("pending_in", lane=lane, limit=limit)
+        return DELIVERIES.many("pending_in", lane=lane, limit=limit)
 
     @reads
     def troubled(self, limit: int) -> Work[list[Delivery]]:
         """What did not arrive or may not have, newest first."""
-        return _many("troubled_deliveries", limit=limit)
+        return DELIVERIES.many("troubled_deliveries", limit=limit)
 
     @reads
     def late(self, limit: int) -> Work[list[Delivery]]:
         """What was tried in vain and is tried again, and what waits behind it, newest first."""
-        return _many("late_deliveries", limit=limit)
+        return DELIVERIES.many("late_deliveries", limit=limit)
 
     async def bring_forward(self, late: Sequence[Delivery], now: datetime) -> None:
         """What is to be tried later is due now, as far as it still waits."""
@@ -130,7 +129,7 @@ def add(deliveries: Sequence[Delivery]) -> Work[None]:
 
 def recover(lane: str, repeatable: Repeatable, now: datetime) -> Work[None]:
     """Sends that were under way when their holder was gone: to be repeated only where that does no harm."""
-    for delivery in (yield from _many("sends_under_way", lane=lane)):
+    for delivery in (yield from DELIVERIES.many("sends_under_way", lane=lane)):
         again = repeatable(delivery)
         state = DeliveryState.PENDING if again else DeliveryState.UNKNOWN
         settlement = Settlement(state=state, error=NODE_GONE, retry_at=now if again else None)
@@ -140,11 +139,11 @@ def recover(lane: str, repeatable: Repeatable, now: datetime) -> Work[None]:
 def _take_first(lane: str) -> Work[Delivery | None]:
     """The first delivery of a lane; one that cannot be read is given up on the way."""
     while found := first((yield "begin_send", {"lane": lane})):
-        delivery = read_delivery(found)
+        delivery = DELIVERIES.read(found)
         if delivery is not None:
             return delivery
         unread = Settlement(state=DeliveryState.DEAD, error=UNREADABLE_ROW)
-        yield "settle_delivery", _settled(found[1], unread, sent_at=None)
+        yield "settle_delivery", _settled(found[0], unread, sent_at=None)
     return None
 
 
@@ -171,8 +170,3 @@ def _settled(delivery_id: str, settlement: Settlement, sent_at: datetime | None)
         "error": clean(settlement.error),
         "platform_message_id": clean(settlement.platform_message_id),
     }
-
-
-def _many(query: str, **values: Any) -> Work[list[Delivery]]:
-    deliveries = map(read_delivery, (yield query, values))
-    return [delivery for delivery in deliveries if delivery is not None]

@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-from frontdesk.contracts.store import Row, Work
+from frontdesk.contracts.store import Work
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.turns import Turn, TurnState
-from frontdesk.stores.rows import from_micros, to_micros
+from frontdesk.stores.columns import to_micros
+from frontdesk.stores.rows import FEED
 from frontdesk.stores.work import Noun, first, reads, writes_lazily
 
 
@@ -17,8 +18,7 @@ class Feed(Noun):
 
     @reads
     def since(self, place: FeedPosition, limit: int) -> Work[list[FeedEvent]]:
-        found = yield "feed_since", {"xid": place.xid, "number": place.number, "limit": limit}
-        return [_event(each) for each in found]
+        return FEED.many("feed_since", xid=place.xid, number=place.number, limit=limit)
 
     @writes_lazily
     def prune(self, before: datetime) -> Work[None]:
@@ -46,17 +46,3 @@ def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None
     """Write into the feed that a turn is in another state."""
     values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
     yield from tell(FeedKind.TURN, at, turn_id=turn.id, state=str(state), **values)
-
-
-def _event(found: Row) -> FeedEvent:
-    xid, number, at, kind, session_key, session_id, turn_id, delivery_id, state = found
-    return FeedEvent(
-        place=FeedPosition(xid, number),
-        at=from_micros(at),
-        kind=FeedKind(kind),
-        session_key=session_key,
-        session_id=session_id,
-        turn_id=turn_id,
-        delivery_id=delivery_id,
-        state=state,
-    )

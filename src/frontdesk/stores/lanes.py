@@ -6,7 +6,7 @@ from datetime import datetime
 from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.model import lanes
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.work import first
 
 NEXT = {

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from frontdesk.contracts.store import Engine, Row, Work
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.work import Noun, reads, writes
 
 

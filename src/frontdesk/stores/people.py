@@ -3,16 +3,14 @@
 from datetime import datetime
 from typing import Any
 
-from frontdesk.contracts.store import Row, Work
-from frontdesk.logs import get_logger
+from msgspec.structs import asdict
+
+from frontdesk.contracts.store import Work
 from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
-from frontdesk.stores.rows import from_micros, maybe_micros, to_micros
+from frontdesk.stores.columns import to_micros
+from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, first, glances, reads, writes
-
-log = get_logger(__name__)
-
-ROLES = {str(role): role for role in Role}
 
 
 class People(Noun):
@@ -20,12 +18,12 @@ class People(Noun):
 
     @glances
     def grant_of(self, principal: str) -> Work[Grant | None]:
-        return _grant_of(principal)
+        return GRANTS.one("grant_of", principal=principal)
 
     @writes
     def grant(self, grant: Grant) -> Work[None]:
         """Let somebody in, or change what they may do; codes that they were shown count no more."""
-        yield from _put_grant(grant)
+        yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
 
     @writes
@@ -39,8 +37,7 @@ class People(Noun):
     @reads
     def list_grants(self, limit: int) -> Work[list[Grant]]:
         """Everybody who was let in, the latest first."""
-        found = yield "list_grants", {"limit": limit}
-        return [grant for grant in map(_read_grant, found) if grant]
+        return GRANTS.many("list_grants", limit=limit)
 
     async def answer_stranger(
         self,
@@ -92,8 +89,7 @@ class People(Noun):
     @reads
     def pending_pairings(self, now: datetime) -> Work[list[codes.Pairing]]:
         """Who waits to be let in, the longest waiting first."""
-        found = yield "pending_pairings", {"kind": str(codes.CodeKind.PAIR), "now": to_micros(now)}
-        return [_read_pairing(each) for each in found]
+        return PAIRINGS.many("pending_pairings", kind=str(codes.CodeKind.PAIR), now=to_micros(now))
 
     @writes
     def approve_pairing(
@@ -114,7 +110,7 @@ class People(Noun):
             granted_by=by,
             name=trial.pairing.name,
         )
-        yield from _put_grant(grant)
+        yield "put_grant", GRANT.values(asdict(grant))
         return codes.Trial(pairing=trial.pairing, grant=grant)
 
     @writes
@@ -140,63 +136,14 @@ class People(Noun):
         return frozenset({principal, *(other for (other,) in found)})
 
 
-def _read_grant(found: Row) -> Grant | None:
-    """The grant; None, with a warning, when its role is one that this version does not know."""
-    principal, platform, role, granted_at, granted_by, name = found
-    if role not in ROLES:
-        log.warning("grant_unreadable", principal=principal, role=role)
-        return None
-    return Grant(
-        principal=principal,
-        platform=platform,
-        role=ROLES[role],
-        granted_at=from_micros(granted_at),
-        granted_by=granted_by,
-        name=name,
-    )
-
-
-def _grant_of(principal: str) -> Work[Grant | None]:
-    found = first((yield "grant_of", {"principal": principal}))
-    return _read_grant(found) if found else None
-
-
-def _put_grant(grant: Grant) -> Work[None]:
-    yield (
-        "put_grant",
-        {
-            "principal": grant.principal,
-            "platform": grant.platform,
-            "role": str(grant.role),
-            "granted_at": to_micros(grant.granted_at),
-            "granted_by": grant.granted_by,
-            "name": grant.name,
-        },
-    )
-
-
 def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
     """Keep the code, unless too many people of the platform wait to be let in; its lock is held."""
     yield "drop_expired", {"platform": pairing.platform, "now": to_micros(now)}
-    values = {
-        "kind": str(pairing.kind),
-        "principal": pairing.principal,
-        "platform": pairing.platform,
-    }
+    values = PAIRING.values(asdict(pairing))
     pending = yield from _count("count_pending", **values, now=to_micros(now))
     if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
         return False
-    yield (
-        "put_pairing",
-        {
-            **values,
-            "created_at": to_micros(pairing.created_at),
-            "expires_at": to_micros(pairing.expires_at),
-            "name": pairing.name,
-            "salt": seal.salt,
-            "digest": seal.digest,
-        },
-    )
+    yield "put_pairing", {**values, **asdict(seal)}
     return True
 
 
@@ -205,28 +152,17 @@ def _count(query: str, **values: Any) -> Work[int]:
     return int(found[0][0])
 
 
-def _read_pairing(found: Row) -> codes.Pairing:
-    kind, principal, platform, created_at, expires_at, name = found[:6]
-    return codes.Pairing(
-        kind=codes.CodeKind(kind),
-        principal=principal,
-        platform=platform,
-        created_at=from_micros(created_at),
-        expires_at=from_micros(expires_at),
-        name=name,
-    )
-
-
 def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
     """Use the code up, if it waits; a wrong one is counted, and after too many nobody looks for a while."""
     yield "lock_key", {"key": f"codes:{place}"}
-    lockout = yield from _lockout(place, now)
+    found = first((yield "lockout", {"place": place}))
+    lockout = codes.Lockout(**LOCKOUT.facts(found)) if found else codes.Lockout(since=now)
     if lockout.holds(now):
         return codes.Trial(locked_until=lockout.locked_until)
     pairing = yield from _take(kind, code, place, now)
     if pairing is None:
         lockout = lockout.failed(now)
-        yield from _put_lockout(place, lockout)
+        yield "put_lockout", {"place": place, **LOCKOUT.values(asdict(lockout))}
     return codes.Trial(pairing=pairing, locked_until=None if pairing else lockout.locked_until)
 
 
@@ -234,32 +170,11 @@ def _take(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[co
     """The code's row, taken; nobody takes their own."""
     waiting = yield "pending_pairings", {"kind": str(kind), "now": to_micros(now)}
     fitting = [each for each in waiting if codes.Seal(*map(bytes, each[-2:])).fits(code)]
-    for each in (each for each in fitting if each[1] != place):
-        values = {"kind": str(kind), "principal": each[1], "digest": each[-1]}
-        if (yield "take_pairing", {**values, "now": to_micros(now)}):
-            return _read_pairing(each)
+    for each in (each for each in fitting if each[0] != place):
+        values = {"kind": str(kind), "principal": each[0], "digest": each[-1]}
+        if (yield "take_pairing", {**values, "now": to_micros(now)}):  # of several who try, one
+            return PAIRINGS.read(each)
     return None
-
-
-def _lockout(place: str, now: datetime) -> Work[codes.Lockout]:
-    found = first((yield "lockout", {"place": place}))
-    if found is None:
-        return codes.Lockout(since=now)
-    failures, since, until = found
-    locked_until = None if until is None else from_micros(until)
-    return codes.Lockout(failures=failures, since=from_micros(since), locked_until=locked_until)
-
-
-def _put_lockout(place: str, lockout: codes.Lockout) -> Work[None]:
-    yield (
-        "put_lockout",
-        {
-            "place": place,
-            "failures": lockout.failures,
-            "since": to_micros(lockout.since),
-            "locked_until": maybe_micros(lockout.locked_until),
-        },
-    )
 
 
 def _make_one(one: str, other: str, person: str) -> Work[None]:
@@ -294,15 +209,15 @@ def rename_whatsapp(name: str, person: str) -> Work[None]:
 
 def _rename_grant(old: str, principal: str) -> Work[None]:
     """The greater of two roles stays."""
-    here = yield from _grant_of(principal)
-    there = yield from _grant_of(old)
+    here = yield from GRANTS.one("grant_of", principal=principal)
+    there = yield from GRANTS.one("grant_of", principal=old)
     yield "drop_grant", {"principal": old}
     if there and not (here and here.role.covers(there.role)):
-        yield from _put_grant(there.under(principal))
+        yield "put_grant", GRANT.values(asdict(there.under(principal)))
 
 
 def _rename_link(old: str, principal: str) -> Work[None]:
-    if found := (first((yield "drop_link", {"principal": old}))):
+    if found := first((yield "drop_link", {"principal": old})):
         known = first((yield "person_of", {"principal": principal}))
         if known:
             yield "merge_people", {"person": found[0], "old": known[0]}

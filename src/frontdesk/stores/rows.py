@@ -1,53 +1,102 @@
-"""Rows to records and back."""
+"""What stands in the rows of each table, each column once."""
 
-from datetime import UTC, datetime, timedelta
+from collections import defaultdict
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from frontdesk.contracts.store import Row
 from frontdesk.logs import get_logger
+from frontdesk.model import deliveries, turns
+from frontdesk.model.access import Grant, Role
+from frontdesk.model.background import BackgroundTask
+from frontdesk.model.codes import CodeKind, Pairing
+from frontdesk.model.confirmations import Confirmation, Status, Terms
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import (
+    USAGE_COUNTERS,
     Relation,
     Renewal,
     Session,
     SessionEntry,
-    Usage,
     clean_override,
     read_origin,
     read_reason,
 )
 from frontdesk.model.sources import OLD_CHAT_TYPES, ChatType, SessionSource
+from frontdesk.model.turns import Turn
+from frontdesk.stores.columns import (
+    FLAG,
+    MAYBE_TIME,
+    PLAIN,
+    SENSELESS,
+    TIME,
+    Column,
+    Columns,
+    Document,
+    Records,
+    clean,
+    from_micros,
+    maybe_text,
+    to_micros,
+    to_minute,
+)
 
 log = get_logger(__name__)
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-MICROS_A_MINUTE = 60_000_000
+UNREADABLE_ROW = "its row cannot be read"
+CHAT_TYPES = defaultdict(lambda: ChatType.DM, {str(each): each for each in ChatType} | OLD_CHAT_TYPES)
+RELATIONS = {str(relation): relation for relation in Relation}
+SOURCE = Column(SessionSource.from_dict, SessionSource.to_dict)
+HEX = Column(bytes.hex, bytes.fromhex)
 
 
-def to_micros(moment: datetime) -> int:
-    return (moment - EPOCH) // MICROSECOND
+# Sessions
 
 
-def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+def _maybe_session_id(session_id: str | None) -> str | None:
+    return session_id and check_session_id(session_id)
 
 
-def to_minute(moment: datetime) -> int:
-    """The minute that a moment is found under."""
-    return to_micros(moment) // MICROS_A_MINUTE
-
-
-def maybe_micros(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
-
-
-def maybe_time(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
+ENTRY = Columns(
+    {
+        "id": Column(check_session_id, field="session_id"),
+        "session_key": Column(check_key),
+        "platform": Column(Platform.parse, maybe_text),
+        "chat_type": Column(CHAT_TYPES.__getitem__, str),
+        "created_at": TIME,
+        "updated_at": TIME,
+        "was_auto_reset": FLAG,
+        "auto_reset_reason": Column(read_reason, maybe_text),
+        "reset_had_activity": FLAG,
+        "is_fresh_reset": FLAG,
+        "expiry_finalized": FLAG,
+        "suspended": FLAG,
+        "resume_pending": FLAG,
+        "last_resume_marked_at": MAYBE_TIME,
+    },
+    kept=dict.fromkeys(["message_count", *USAGE_COUNTERS, "estimated_cost_usd", "cost_status"], PLAIN)
+    | {"last_prompt_tokens": PLAIN},
+)
+SESSION = Columns(
+    {
+        "owner": PLAIN,
+        "peer": PLAIN,
+        "ended_at": MAYBE_TIME,
+        "end_reason": PLAIN,
+        "parent_id": Column(_maybe_session_id),
+        "relation": Column(RELATIONS.get, maybe_text),
+    },
+    kept={"title": PLAIN, "counted_from": PLAIN, "model_turns": PLAIN},
+    after=ENTRY,
+)
+BORN_WITH = frozenset({"id", "owner", "platform", "created_at", "parent_id", "relation"})
+"""What stays with a session, or is changed by a query that says how."""
 
 
 class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,14 +108,7 @@ class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float = 0.0
 
 
-def clean(text: str | None) -> str | None:
-    """A text of ours or an agent's as every database takes it."""
-    return None if text is None else text.replace("\0", " ").encode(errors="replace").decode()
-
-
-class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What no query looks at, as JSON."""
-
+class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: dict[str, Any] | None = None
     display_name: str | None = None
     resume_reason: str | None = None
@@ -78,206 +120,271 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     renewal: Renewed | None = None
 
 
-class _Read(msgspec.Struct, frozen=True):
-    """Details as they are used."""
-
-    origin: SessionSource | None = None
-    unread_origin: dict[str, Any] | None = None
-    display_name: str | None = None
-    resume_reason: str | None = None
-    model_override: dict[str, str] | None = None
-    served: tuple[datetime, ...] = ()
-    reset_told: bool = False
-    started: bool = False
-    checkpointed: bool = False
-    renewal: Renewal | None = None
-
-
-def write_details(session: Session) -> bytes:
-    entry = session.entry
-    return msgspec.json.encode(
-        Details(
-            origin=entry.origin.to_dict() if entry.origin else session.unread_origin,
-            display_name=entry.display_name,
-            resume_reason=entry.resume_reason,
-            model_override=clean_override(entry.model_override),
-            served=tuple(map(to_micros, session.served)),
-            reset_told=session.reset_told,
-            started=session.started,
-            checkpointed=session.checkpointed,
-            renewal=_write_renewal(session.renewal),
-        )
-    )
+def _read_renewal(renewed: Renewed | None) -> Renewal | None:
+    return Renewal(**asdict(renewed) | {"at": from_micros(renewed.at)}) if renewed else None
 
 
 def _write_renewal(renewal: Renewal | None) -> Renewed | None:
-    if renewal is None:
-        return None
-    return Renewed(**msgspec.structs.asdict(renewal) | {"at": to_micros(renewal.at)})
+    return Renewed(**asdict(renewal) | {"at": to_micros(renewal.at)}) if renewal else None
 
 
-def _read_renewal(renewed: Renewed | None) -> Renewal | None:
-    if renewed is None:
-        return None
-    return Renewal(**msgspec.structs.asdict(renewed) | {"at": from_micros(renewed.at)})
+DETAILS = Document(
+    SessionDetails,
+    model_override=Column(write=clean_override),
+    served=Column(
+        lambda served: tuple(map(from_micros, served)), lambda served: tuple(map(to_micros, served))
+    ),
+    renewal=Column(_read_renewal, _write_renewal),
+)
+DETAILS_OF_ENTRY = [name for name in DETAILS.names if name in SessionEntry.__struct_fields__]
 
 
 @lru_cache(maxsize=4096)
-def _read_details(blob: bytes) -> _Read | None:
-    """None when the blob cannot be read."""
+def _read_details(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The facts of the entry and of the session; None when the blob cannot be read."""
     try:
-        details = msgspec.json.decode(blob, type=Details)
-        served = tuple(map(from_micros, details.served))
-        renewal = _read_renewal(details.renewal)
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
+        facts = DETAILS.facts(blob)
+    except SENSELESS:
         return None
-    origin = read_origin(details.origin)
-    return _Read(
-        origin=origin,
-        unread_origin=None if origin else details.origin,
-        display_name=details.display_name,
-        resume_reason=details.resume_reason,
-        model_override=details.model_override,
-        served=served,
-        reset_told=details.reset_told,
-        started=details.started,
-        checkpointed=details.checkpointed,
-        renewal=renewal,
-    )
+    entry = {name: facts.pop(name) for name in DETAILS_OF_ENTRY}
+    origin = entry["origin"]
+    entry["origin"] = read_origin(origin)
+    return entry, facts | {"unread_origin": None if entry["origin"] else origin}
 
 
-def _details_of(session_id: str, blob: bytes) -> _Read:
-    details = _read_details(bytes(blob))
+def _session(row: Row) -> dict[str, Any]:
+    details = _read_details(bytes(row[-1]))
     if details is None:
-        log.warning("session_details_unreadable", session=session_id)
-        return _Read()
-    return details
+        log.warning("session_details_unreadable", session=row[0])
+    of_entry, own = details or ({}, {})
+    return {"entry": SessionEntry(**ENTRY.facts(row), **of_entry), **SESSION.facts(row), **own}
 
 
-def read_session(row: Row) -> Session | None:
-    """The session; None, with a warning that names it, when its row makes no sense."""
+SESSIONS = Records("session", Session, _session)
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    """The values of ``insert_session`` and ``update_session``."""
+    entry = session.entry
+    facts = {**asdict(session), **asdict(entry)}
+    facts["origin"] = entry.origin.to_dict() if entry.origin else session.unread_origin
+    return {
+        **ENTRY.values(facts),
+        **SESSION.values(facts),
+        "details": DETAILS.write(facts),
+        "active_minute": to_minute(entry.updated_at),
+    }
+
+
+# Turns
+
+
+class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    source: dict[str, Any]
+    text: str
+    content: str | list[dict[str, Any]] | None = None
+    history: list[dict[str, Any]] | None = None
+    role: str | None = None
+
+
+TURN = Columns(
+    {
+        "id": PLAIN,
+        "kind": Column(turns.TurnKind, str),
+        "session_key": Column(check_key),
+        "event_id": PLAIN,
+        "received_at": TIME,
+    },
+    kept={
+        "state": Column(turns.TurnState),
+        "session_id": Column(_maybe_session_id),
+        "started_at": MAYBE_TIME,
+        "finished_at": MAYBE_TIME,
+        "attempts": PLAIN,
+        "put_backs": PLAIN,
+        "on_trial": FLAG,
+        "doubts": PLAIN,
+        "interrupted_at": MAYBE_TIME,
+        "steers": FLAG,
+        "stop_requested": FLAG,
+        "error": PLAIN,
+        "draft": PLAIN,
+        "number": PLAIN,
+    },
+    body=Document(TurnBody, source=SOURCE),
+)
+TURNS = Records("turn", Turn, TURN.facts)
+
+
+# Deliveries
+
+
+class DeliveryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    to: dict[str, Any]
+    text: str
+    final: bool = True
+    event_id: str | None = None
+    extra: dict[str, Any] = {}
+
+
+DELIVERY_BODY = Document(DeliveryBody, to=SOURCE)
+DELIVERY = Columns(
+    {
+        "id": PLAIN,
+        "lane": PLAIN,
+        "kind": Column(deliveries.DeliveryKind, str),
+        "turn_id": PLAIN,
+        "session_id": PLAIN,
+        "session_key": PLAIN,
+        "created_at": TIME,
+    },
+    kept={
+        "state": Column(deliveries.DeliveryState),
+        "due_at": MAYBE_TIME,
+        "sent_at": MAYBE_TIME,
+        "attempts": PLAIN,
+        "error": PLAIN,
+        "platform_message_id": PLAIN,
+        "number": PLAIN,
+    },
+    body=DELIVERY_BODY,
+)
+DELIVERIES = Records("delivery", Delivery, DELIVERY.facts)
+
+
+def delivery_row(delivery: Delivery) -> dict[str, Any]:
+    return {
+        **DELIVERY.values(asdict(delivery)),
+        "platform": str(delivery.to.platform),
+        "account": delivery.to.account or "",
+        "confirmation_id": delivery.confirmation_id,
+    }
+
+
+def erased_body(blob: bytes) -> bytes:
+    """The body of a delivery that says nothing any more."""
     try:
-        return _session(row)
-    except (OverflowError, ValueError, TypeError) as error:
-        log.warning("session_unreadable", session=row[0], why=str(error))
-        return None
+        return DELIVERY_BODY.write({**DELIVERY_BODY.facts(blob), "text": deliveries.ERASED, "extra": {}})
+    except SENSELESS:
+        return b"{}"
 
 
-def _session(row: Row) -> Session:
-    (
-        session_id, session_key, owner, peer, platform, chat_type, created_at, updated_at, ended_at,
-        end_reason, parent_id, relation, title, _title_key, message_count, counted_from, _next_position,
-        _revision, _redo_depth, _open_calls, input_tokens, output_tokens, cache_read_tokens,
-        cache_write_tokens, last_prompt_tokens, estimated_cost_usd, cost_status, model_turns, was_auto_reset,
-        auto_reset_reason, reset_had_activity, is_fresh_reset, expiry_finalized, suspended, resume_pending,
-        last_resume_marked_at, blob,
-    ) = row[:COLUMNS]  # fmt: skip
-    details = _details_of(session_id, blob)
-    entry = SessionEntry(
-        session_key=check_key(session_key),
-        session_id=check_session_id(session_id),
-        created_at=from_micros(created_at),
-        updated_at=from_micros(updated_at),
-        origin=details.origin,
-        display_name=details.display_name,
-        platform=Platform.parse(platform),
-        chat_type=CHAT_TYPES.get(chat_type, ChatType.DM),
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cache_read_tokens=cache_read_tokens,
-        cache_write_tokens=cache_write_tokens,
-        last_prompt_tokens=last_prompt_tokens,
-        estimated_cost_usd=estimated_cost_usd,
-        cost_status=cost_status,
-        message_count=message_count,
-        was_auto_reset=bool(was_auto_reset),
-        auto_reset_reason=read_reason(auto_reset_reason),
-        reset_had_activity=bool(reset_had_activity),
-        is_fresh_reset=bool(is_fresh_reset),
-        expiry_finalized=bool(expiry_finalized),
-        suspended=bool(suspended),
-        resume_pending=bool(resume_pending),
-        resume_reason=details.resume_reason,
-        last_resume_marked_at=maybe_time(last_resume_marked_at),
-        model_override=details.model_override and dict(details.model_override),
-    )
-    return Session(
-        entry=entry,
-        owner=owner,
-        peer=peer,
-        title=title,
-        ended_at=maybe_time(ended_at),
-        end_reason=end_reason,
-        parent_id=parent_id and check_session_id(parent_id),
-        relation=RELATIONS.get(relation),
-        model_turns=model_turns,
-        counted_from=counted_from,
-        served=details.served,
-        reset_told=details.reset_told,
-        started=details.started,
-        checkpointed=details.checkpointed,
-        renewal=details.renewal,
-        unread_origin=details.unread_origin,
-    )
+# The feed, and background work
 
-
-COLUMNS = 37
-CHAT_TYPES = {str(chat_type): chat_type for chat_type in ChatType} | OLD_CHAT_TYPES
-RELATIONS = {str(relation): relation for relation in Relation}
-
-
-def new_row(session: Session) -> dict[str, Any]:
-    """The values of ``insert_session``."""
-    entry = session.entry
-    return {
-        "id": session.id,
-        "session_key": entry.session_key,
-        "owner": session.owner,
-        "peer": session.peer,
-        "platform": None if entry.platform is None else str(entry.platform),
-        "chat_type": str(entry.chat_type),
-        "created_at": to_micros(entry.created_at),
-        "updated_at": to_micros(entry.updated_at),
-        "parent_id": session.parent_id,
-        "relation": None if session.relation is None else str(session.relation),
-        **_reset_flags(entry),
-        "details": write_details(session),
-        "active_minute": to_minute(entry.updated_at),
+FEED_EVENT = Columns(
+    {
+        "at": TIME,
+        "kind": Column(FeedKind, str),
+        "session_key": PLAIN,
+        "session_id": PLAIN,
+        "turn_id": PLAIN,
+        "delivery_id": PLAIN,
+        "state": PLAIN,
     }
+)
+FEED = Records("event", FeedEvent, lambda row: {"place": FeedPosition(*row[-2:]), **FEED_EVENT.facts(row)})
+
+BACKGROUND_TASK = Columns(
+    {"session_key": PLAIN, "name": Column(write=clean), "begun_at": TIME, "until": TIME}
+)
+BACKGROUND = Records("background", BackgroundTask, BACKGROUND_TASK.facts)
 
 
-def changed_row(session: Session) -> dict[str, Any]:
-    """The values of ``update_session``."""
-    entry = session.entry
-    return {
-        "id": session.id,
-        "session_key": entry.session_key,
-        "peer": session.peer,
-        "platform": None if entry.platform is None else str(entry.platform),
-        "chat_type": str(entry.chat_type),
-        "updated_at": to_micros(entry.updated_at),
-        "ended_at": maybe_micros(session.ended_at),
-        "end_reason": session.end_reason,
-        **_reset_flags(entry),
-        "expiry_finalized": int(entry.expiry_finalized),
-        "suspended": int(entry.suspended),
-        "resume_pending": int(entry.resume_pending),
-        "last_resume_marked_at": maybe_micros(entry.last_resume_marked_at),
-        "details": write_details(session),
-        "active_minute": to_minute(entry.updated_at),
+# People
+
+GRANT = Columns(
+    {
+        "principal": PLAIN,
+        "platform": PLAIN,
+        "role": Column(Role, str),
+        "granted_at": TIME,
+        "granted_by": PLAIN,
+        "name": PLAIN,
     }
+)
+GRANTS = Records("grant", Grant, GRANT.facts)
 
-
-def _reset_flags(entry: SessionEntry) -> dict[str, Any]:
-    reason = entry.auto_reset_reason
-    return {
-        "was_auto_reset": int(entry.was_auto_reset),
-        "auto_reset_reason": None if reason is None else str(reason),
-        "reset_had_activity": int(entry.reset_had_activity),
-        "is_fresh_reset": int(entry.is_fresh_reset),
+PAIRING = Columns(
+    {
+        "principal": PLAIN,
+        "kind": Column(CodeKind, str),
+        "platform": PLAIN,
+        "created_at": TIME,
+        "expires_at": TIME,
+        "name": PLAIN,
     }
+)
+PAIRINGS = Records("pairing", Pairing, PAIRING.facts)
+
+LOCKOUT = Columns({"failures": PLAIN, "since": TIME, "locked_until": MAYBE_TIME})
 
 
-def usage_values(usage: Usage) -> dict[str, Any]:
-    """The values of what a turn used, under the names of the queries."""
-    return msgspec.structs.asdict(usage)
+# Confirmations, and the log of them
+
+
+def read_callbacks(written: str | None) -> tuple[str, ...]:
+    return tuple((written or "").split())
+
+
+def write_callbacks(callbacks: tuple[str, ...]) -> str | None:
+    """No address has space in it."""
+    return "\n".join(callbacks) or None
+
+
+CONFIRMATION = Columns(
+    {
+        "id": PLAIN,
+        "digest": PLAIN,
+        "action": PLAIN,
+        "requester": PLAIN,
+        "session_key": PLAIN,
+        "on_behalf_of": PLAIN,
+        "turn_id": PLAIN,
+        "status": Column(Status, str),
+        "terms": Column(msgspec.json.Decoder(Terms).decode, msgspec.json.encode),
+        "timeout_seconds": PLAIN,
+        "created_at": TIME,
+        "expires_at": TIME,
+        "resolved_at": MAYBE_TIME,
+        "resolved_by": PLAIN,
+        "renewal_of": PLAIN,
+        "approvals": Column(msgspec.json.Decoder(tuple[str, ...]).decode, msgspec.json.encode),
+    },
+    kept={"redeemed_at": MAYBE_TIME, "redeemed_by": PLAIN},
+)
+PAYLOAD = Columns(
+    {
+        "payload": PLAIN,
+        "description": Column(lambda text: text or ""),
+        "callbacks": Column(read_callbacks, write_callbacks),
+    },
+    kept={"resolved_as": PLAIN, "reason": PLAIN},
+    after=CONFIRMATION,
+)
+CONFIRMATIONS = Records(
+    "confirmation", Confirmation, lambda row: CONFIRMATION.facts(row) | PAYLOAD.facts(row)
+)
+
+AUDIT_ROW = Columns({"number": PLAIN, "body": PLAIN, "previous": HEX, "hash": HEX})
+
+
+NAMED = {
+    "session": (*SESSION.names, "details"),
+    "turn": TURN.names,
+    "delivery": DELIVERY.names,
+    "feed_event": FEED_EVENT.names,
+    "background_task": BACKGROUND_TASK.names,
+    "grant": GRANT.names,
+    "pairing": PAIRING.names,
+    "lockout": LOCKOUT.names,
+    "confirmation": CONFIRMATION.names,
+    "audit_row": AUDIT_ROW.names,
+}
+"""The columns that a query names as ``{turn}``, or ``{t.turn}`` where it calls the table t."""
+
+WRITTEN = (*SESSION.written, "details", "active_minute")
+PARTS = {
+    "new_session": f"({', '.join(WRITTEN)}) VALUES ({', '.join(f':{name}' for name in WRITTEN)})",
+    "changed_session": ", ".join(f"{name} = :{name}" for name in WRITTEN if name not in BORN_WITH),
+}
+"""What queries that write a session are made of."""

@@ -15,8 +15,8 @@ from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.stores.bodies import read_bodies, read_body
+from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.dialects import DIALECTS, Dialect
-from frontdesk.stores.rows import from_micros, to_micros
 from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
 
 log = get_logger(__name__)

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from frontdesk import errors
 from frontdesk.contracts.store import Decide, NewId, Work
@@ -15,15 +14,8 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
-from frontdesk.stores.rows import (
-    changed_row,
-    new_row,
-    read_session,
-    to_micros,
-    to_minute,
-    usage_values,
-    write_details,
-)
+from frontdesk.stores.columns import to_micros, to_minute
+from frontdesk.stores.rows import SESSIONS, session_row
 from frontdesk.stores.work import Noun, first, reads, writes
 
 EVER = 2**62
@@ -53,7 +45,7 @@ class Sessions(Noun):
     async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
         """The usual case, without a lock: the current session simply goes on. Whatever else is decided here
         may be out of date already, and is decided again in a transaction."""
-        current = await self._engine.glance(partial(one, "current_session", key=key))
+        current = await self._engine.glance(partial(SESSIONS.one, "current_session", key=key))
         if current is None or current.status is SessionStatus.ENDED:
             return None
         move = decide(moves.Situation(current))
@@ -64,11 +56,11 @@ class Sessions(Noun):
 
     @reads
     def current(self, key: str) -> Work[Session | None]:
-        return one("current_session", key=key)
+        return SESSIONS.one("current_session", key=key)
 
     @reads
     def find(self, session_id: str) -> Work[Session | None]:
-        return one("session", session_id=session_id)
+        return SESSIONS.one("session", session_id=session_id)
 
     @reads
     def route_of(self, session_id: str) -> Work[str | None]:
@@ -78,7 +70,7 @@ class Sessions(Noun):
     @reads
     def tip(self, session_id: str) -> Work[Session | None]:
         """The newest session that continues this one after compressions."""
-        session = yield from one("session", session_id=session_id)
+        session = yield from SESSIONS.one("session", session_id=session_id)
         return (yield from _walk(session)) if session else None
 
     @writes
@@ -89,14 +81,14 @@ class Sessions(Noun):
     @writes
     def add_usage(self, key: str, usage: Usage, now: datetime) -> Work[bool]:
         values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
-        return bool((yield "add_usage", {**values, **usage_values(usage)}))
+        return bool((yield "add_usage", {**values, **asdict(usage)}))
 
     @reads
     def list_current(
         self, *, since: datetime | None = None, limit: int | None = None, after: SessionEntry | None = None
     ) -> Work[list[Session]]:
         """The keys' current sessions, latest activity first; ``after`` an entry of an earlier list."""
-        return many(
+        return SESSIONS.many(
             "list_current",
             since=to_micros(since) if since else -EVER,
             since_minute=to_minute(since) if since else -EVER,
@@ -110,9 +102,9 @@ class Sessions(Noun):
     def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> Work[list[Session]]:
         """Sessions that the viewer may see, ended ones included, latest activity first."""
         if viewer.administrator:
-            return many("list_all", limit=limit, titled=int(titled))
+            return SESSIONS.many("list_all", limit=limit, titled=int(titled))
         owners = sorted(viewer.owners)
-        return many("list_owned", owners=owners, chat=viewer.chat, titled=int(titled), limit=limit)
+        return SESSIONS.many("list_owned", owners=owners, chat=viewer.chat, titled=int(titled), limit=limit)
 
     @reads
     def count(self, at_most: int) -> Work[int]:
@@ -124,7 +116,9 @@ class Sessions(Noun):
     def unfinalized(self, after: Session | None, limit: int) -> Work[list[Session]]:
         """Current open sessions whose end has not been dealt with, the longest inactive first."""
         minute = to_minute(after.entry.updated_at) if after else -EVER
-        return many("unfinalized", after_minute=minute, after_id=after.id if after else "", limit=limit)
+        return SESSIONS.many(
+            "unfinalized", after_minute=minute, after_id=after.id if after else "", limit=limit
+        )
 
     @writes
     def finalize(self, session_id: str) -> Work[bool]:
@@ -134,10 +128,10 @@ class Sessions(Noun):
     @writes
     def mark_recent(self, since: datetime, reason: str, now: datetime) -> Work[int]:
         values = {"since": to_micros(since), "since_minute": to_minute(since)}
-        recent = yield from many("recent_sessions", **values)
+        recent = yield from SESSIONS.many("recent_sessions", **values)
         for session in recent:
-            details = write_details(session.changed(resume_reason=reason))
-            yield "mark_recent", {"session_id": session.id, "now": to_micros(now), "details": details}
+            marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
+            yield "update_session", session_row(marked)
         return len(recent)
 
     @reads
@@ -160,7 +154,7 @@ class Sessions(Noun):
     @writes
     def set_title(self, session_id: str, title: str | None) -> Work[bool]:
         """Give the title to the session; TitleTaken when another conversation of its owner has it."""
-        session = yield from one("session_locked", session_id=session_id)
+        session = yield from SESSIONS.one("session_locked", session_id=session_id)
         if session is None:
             return False
         if title is not None:
@@ -172,21 +166,10 @@ class Sessions(Noun):
     @reads
     def find_title(self, viewer: Viewer, title: str) -> Work[Session | None]:
         for owner in sorted(viewer.owners):
-            found = yield from one("titled", owner=owner, title_key=title_key(title))
+            found = yield from SESSIONS.one("titled", owner=owner, title_key=title_key(title))
             if found and viewer.shows(found):
                 return found
         return None
-
-
-def one(query: str, **values: Any) -> Work[Session | None]:
-    found = first((yield query, values))
-    return read_session(found) if found else None
-
-
-def many(query: str, **values: Any) -> Work[list[Session]]:
-    found = yield query, values
-    sessions = (read_session(each) for each in found)
-    return [session for session in sessions if session is not None]
 
 
 def settle(
@@ -202,9 +185,9 @@ def settle(
     current = yield from _current_tip(key)
     other = None
     if target is not None:
-        other = yield from one("session_locked", session_id=target)
+        other = yield from SESSIONS.one("session_locked", session_id=target)
     elif current is None and peer is not None:
-        other = yield from one("newest_of_peer", key=key, peer=peer())
+        other = yield from SESSIONS.one("newest_of_peer", key=key, peer=peer())
     move = decide(moves.Situation(current, other))
     after = yield from _carry_out(move, key, current, now, new_id)
     return moves.Settled(session=after, before=current, move=move)
@@ -218,16 +201,16 @@ def _current_tip(key: str) -> Work[Session | None]:
     tip = yield from _walk(current)
     if tip.id == current.id:
         return current
-    tip = (yield from one("session_locked", session_id=tip.id)) or tip
+    tip = (yield from SESSIONS.one("session_locked", session_id=tip.id)) or tip
     yield from point(key, tip)
     return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
 
 
 def _current(key: str) -> Work[Session | None]:
     """The key's session, to be changed. Another key may have taken it while its lock was waited for."""
-    session = yield from one("current_session_locked", key=key)
+    session = yield from SESSIONS.one("current_session_locked", key=key)
     while session and session.entry.session_key != key and (yield from route_of(session.id)) != key:
-        session = yield from one("current_session_locked", key=key)
+        session = yield from SESSIONS.one("current_session_locked", key=key)
     return session
 
 
@@ -235,7 +218,7 @@ def _walk(session: Session) -> Work[Session]:
     """Follow compressions to the newest continuation."""
     seen = {session.id}
     while session.reason is EndReason.COMPRESSED:
-        following = yield from one("continuation", session_id=session.id)
+        following = yield from SESSIONS.one("continuation", session_id=session.id)
         if following is None or following.id in seen:
             break
         seen.add(following.id)
@@ -268,7 +251,7 @@ def _touch(session: Session, now: datetime) -> Work[None]:
 
 
 def _change(move: moves.Change) -> Work[Session]:
-    yield "update_session", changed_row(move.session)
+    yield "update_session", session_row(move.session)
     if not move.fresh_allowance:
         return move.session
     ((counted_from,),) = yield "fresh_allowance", {"session_id": move.session.id}
@@ -286,7 +269,7 @@ def _start(
     if move.messages:
         yield from transcripts.begin(session.parent_id or session.id, session.id, move.messages, now)
     if move.copies_parent or move.messages:
-        return (yield from one("session", session_id=session.id)) or session
+        return (yield from SESSIONS.one("session", session_id=session.id)) or session
     return session
 
 
@@ -305,12 +288,12 @@ def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[Non
     if current.status is SessionStatus.OPEN:
         yield "end_session", {"session_id": current.id, "reason": str(reason), "now": to_micros(now)}
     elif current.reason is EndReason.CLOSED:
-        yield "update_session", changed_row(replace(current, end_reason=str(reason)))
+        yield "update_session", session_row(replace(current, end_reason=str(reason)))
 
 
 def _insert(session: Session, new_id: NewId) -> Work[Session]:
     for _ in range(ID_ATTEMPTS):
-        if (yield "insert_session", new_row(session)):
+        if (yield "insert_session", session_row(session)):
             return session
         session = session.changed(session_id=new_id())
     raise errors.StoreFailed(path=session.entry.session_key, why="no free session id")
@@ -328,7 +311,7 @@ def route_of(session_id: str) -> Work[str | None]:
 
 def _make_room(session: Session, title: str) -> Work[None]:
     """Take the title from earlier generations of the same conversation; refuse when another one has it."""
-    holder = yield from one("titled", owner=session.owner, title_key=title_key(title))
+    holder = yield from SESSIONS.one("titled", owner=session.owner, title_key=title_key(title))
     if holder is None or holder.id == session.id:
         return
     tip = yield from _walk(holder)

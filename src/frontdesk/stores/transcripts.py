@@ -14,8 +14,8 @@ from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
-from frontdesk.stores.bodies import UNREADABLE, read_bodies, read_body
-from frontdesk.stores.rows import from_micros, to_micros, to_minute, usage_values
+from frontdesk.stores.bodies import read_bodies, read_body
+from frontdesk.stores.columns import UNREADABLE, from_micros, to_micros, to_minute
 from frontdesk.stores.work import Noun, first, glances, reads, writes
 
 TAIL_ROWS = 64
@@ -281,7 +281,7 @@ def _advance(
     if usage is None:
         yield "advance_transcript", values
     else:
-        yield "advance_transcript_with_usage", {**values, **usage_values(usage)}
+        yield "advance_transcript_with_usage", {**values, **msgspec.structs.asdict(usage)}
     if to_minute(now) != head.active_minute:
         yield "move_forward", {"session_id": session_id, "active_minute": to_minute(now)}
 

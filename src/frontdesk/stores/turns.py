@@ -39,10 +39,10 @@ from frontdesk.model.turns import (
 )
 from frontdesk.stores import attempts, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
+from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, renew, unlined
-from frontdesk.stores.mail import find_turn, find_turns
-from frontdesk.stores.rows import clean, maybe_time, to_micros
+from frontdesk.stores.rows import TURNS
 from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
 
 STOPPED = "it was stopped while it waited to be run again"
@@ -207,10 +207,10 @@ class Turns(Noun):
         # The lane is locked first: whoever claims a turn of it has done so, or finds the retry ended.
         yield "lock_lane", {"lane": lane}
         yield ring(Topic.SIGNALS)
-        running = yield from find_turn("running_turn", lane=lane)
+        running = yield from TURNS.one("running_turn", lane=lane)
         if running:
-            return (yield from find_turn("request_stop", turn_id=running.id))
-        retry = yield from find_turn("retry_in", lane=lane)
+            return (yield from TURNS.one("request_stop", turn_id=running.id))
+        retry = yield from TURNS.one("retry_in", lane=lane)
         if retry:
             said = tuple(notices(retry)) if notices else ()
             stopped = Ending(
@@ -229,7 +229,7 @@ class Turns(Noun):
         lane = lane_of(turn)
         # The lane's row decides between us and the holder, who holds it for each of its own writes.
         yield "lock_lane", {"lane": lane}
-        running = yield from find_turn("running_turn", lane=lane)
+        running = yield from TURNS.one("running_turn", lane=lane)
         if running is None or running.id != turn.id:
             return None
         yield from attempts.end(running, msgspec.structs.replace(ending, session_id=running.session_id), now)
@@ -243,8 +243,8 @@ class Turns(Noun):
     def signals(self, node: int) -> Work[list[Signals]]:
         """What the turns that run on a node are to be told."""
         found = []
-        for turn in (yield from find_turns("signalled", node=node)):
-            steering = yield from find_turns("steering", lane=lane_of(turn))
+        for turn in (yield from TURNS.many("signalled", node=node)):
+            steering = yield from TURNS.many("steering", lane=lane_of(turn))
             found.append(Signals(turn_id=turn.id, stop=turn.stop_requested, steering=tuple(steering)))
         return found
 
@@ -313,13 +313,13 @@ class Turns(Noun):
 
     @reads
     def find(self, turn_id: str) -> Work[Turn | None]:
-        return find_turn("turn", turn_id=turn_id)
+        return TURNS.one("turn", turn_id=turn_id)
 
     @reads
     def open_turns(self, session_key: str, limit: int) -> Work[list[Turn]]:
         """What is under way or waits in a conversation, oldest first."""
         lane, control = lanes.turn_lane(session_key), lanes.control_lane(session_key)
-        return find_turns("open_turns", lane=lane, control=control, limit=limit)
+        return TURNS.many("open_turns", lane=lane, control=control, limit=limit)
 
     @reads
     def counts(self) -> Work[dict[str, int]]:

@@ -16,30 +16,15 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status
 from frontdesk.stores import deliveries
-from frontdesk.stores.confirmations.requests import (
-    confirmation_row,
-    payload_row,
-    read_callbacks,
-    read_confirmation,
-    read_listed,
-)
-from frontdesk.stores.rows import maybe_micros, to_micros
+from frontdesk.stores.columns import maybe_micros, to_micros
+from frontdesk.stores.confirmations.requests import confirmation_row, payload_row, read_listed
+from frontdesk.stores.rows import CONFIRMATIONS, read_callbacks
 from frontdesk.stores.work import first
 
 ENTRANCE = "confirmations"
 CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
 
 NewId = Callable[[], str]
-
-
-def one(query: str, **values: Any) -> Work[Confirmation | None]:
-    found = first((yield query, values))
-    return read_confirmation(found) if found else None
-
-
-def many(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
-    found = map(read_confirmation, (yield query, values))
-    return [each for each in found if each is not None]
 
 
 def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
@@ -49,7 +34,7 @@ def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
 
 def locked(confirmation_id: str) -> Work[Confirmation]:
     """The confirmation, which nobody else changes until the transaction ends."""
-    found = yield from one("confirmation_locked", confirmation_id=confirmation_id)
+    found = yield from CONFIRMATIONS.one("confirmation_locked", confirmation_id=confirmation_id)
     if found is None:
         raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
     return found

@@ -17,8 +17,8 @@ from frontdesk.model.confirmations import (
     is_reserved,
 )
 from frontdesk.model.spellings import skeleton
+from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.confirmations.asked import at
-from frontdesk.stores.rows import from_micros, to_micros
 
 
 def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:

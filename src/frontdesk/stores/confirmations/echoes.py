@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from frontdesk.contracts.store import Work
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.stores import audit
-from frontdesk.stores.rows import from_micros, to_micros
+from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.work import first
 
 WINDOW = timedelta(seconds=ECHO_SECONDS)

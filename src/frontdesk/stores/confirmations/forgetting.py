@@ -6,15 +6,15 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import RETENTION, Status
 from frontdesk.stores import audit
-from frontdesk.stores.confirmations.asked import entry_of, one
-from frontdesk.stores.mail import erased_body
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.columns import to_micros
+from frontdesk.stores.confirmations.asked import entry_of
+from frontdesk.stores.rows import CONFIRMATIONS, erased_body
 
 BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
 
 def erase(confirmation_id: str, by: str, now: datetime) -> Work[bool]:
-    asked = yield from one("confirmation_locked", confirmation_id=confirmation_id)
+    asked = yield from CONFIRMATIONS.one("confirmation_locked", confirmation_id=confirmation_id)
     if asked is None or asked.status is Status.PENDING:
         return False
     if not (yield "erase_payload", {"confirmation_id": asked.id}):

@@ -14,20 +14,20 @@ from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, Confirmation, S
 from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.confirmations import budgets, echoes, rules, submissions, votes
 from frontdesk.stores.confirmations.asked import (
     NewId,
     entry_of,
     insert,
     locked,
-    one,
     pass_door,
     same_digest,
     tell_of,
 )
 from frontdesk.stores.confirmations.requests import renewed
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.rows import CONFIRMATIONS
 from frontdesk.stores.work import first
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
@@ -103,7 +103,7 @@ def _renew(
     if lapsed.renewal_of is not None:
         return None, []
     yield from pass_door()
-    known = yield from one("renewal_of", confirmation_id=lapsed.id)
+    known = yield from CONFIRMATIONS.one("renewal_of", confirmation_id=lapsed.id)
     if known:
         return known, []
     same = yield from submissions.alike(lapsed, now)

@@ -11,8 +11,8 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.confirmations.requests import read_rule, rule_row
-from frontdesk.stores.rows import to_micros
 
 
 def holding(now: datetime) -> Work[Sequence[Rule]]:

@@ -22,6 +22,7 @@ from frontdesk.model.lanes import Lease
 from frontdesk.model.rules import Rule
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
+from frontdesk.stores.columns import maybe_time, to_micros
 from frontdesk.stores.confirmations import (
     echoes,
     forgetting,
@@ -31,8 +32,8 @@ from frontdesk.stores.confirmations import (
     sweeps,
     votes,
 )
-from frontdesk.stores.confirmations.asked import NewId, at, entry_of, listed, locked, one
-from frontdesk.stores.rows import maybe_time, to_micros
+from frontdesk.stores.confirmations.asked import NewId, at, entry_of, listed, locked
+from frontdesk.stores.rows import CONFIRMATIONS
 from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
 
 OVERDUE = timedelta(minutes=2)
@@ -136,7 +137,7 @@ class Confirmations(Noun):
 
     @glances
     def find(self, confirmation_id: str) -> Work[Confirmation | None]:
-        return one("confirmation", confirmation_id=confirmation_id)
+        return CONFIRMATIONS.one("confirmation", confirmation_id=confirmation_id)
 
     @glances
     def status(self, confirmation_id: str) -> Work[Status | None]:
@@ -147,7 +148,7 @@ class Confirmations(Noun):
     @glances
     def of_turn(self, turn_id: str, digest: str) -> Work[Confirmation | None]:
         """The newest one that a turn asked for this action."""
-        return one("confirmation_of_turn", turn_id=turn_id, digest=digest)
+        return CONFIRMATIONS.one("confirmation_of_turn", turn_id=turn_id, digest=digest)
 
     @reads
     def list(self, limit: int, status: Status | None = None) -> Work[Sequence[Confirmation]]:
@@ -205,7 +206,7 @@ class Confirmations(Noun):
         values = {"now": to_micros(now), "until": to_micros(until), "limit": limit}
         owed = []
         for confirmation_id, url, attempts in (yield "claim_callbacks", values):
-            asked = yield from one("confirmation", confirmation_id=confirmation_id)
+            asked = yield from CONFIRMATIONS.one("confirmation", confirmation_id=confirmation_id)
             if asked:
                 owed.append(Owed(confirmation=asked, url=url, attempts=attempts))
             else:  # its row makes no sense

@@ -22,15 +22,14 @@ from frontdesk.model.confirmations import (
 )
 from frontdesk.model.rules import Effect, Ruling
 from frontdesk.stores import audit
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.confirmations import asked, budgets, echoes, rules
 from frontdesk.stores.confirmations.asked import NewId
 from frontdesk.stores.confirmations.requests import (
     hash_key,
     new_confirmation,
-    read_callbacks,
-    write_callbacks,
 )
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.rows import CONFIRMATIONS, read_callbacks, write_callbacks
 
 MUTE = timedelta(seconds=MUTE_SECONDS)
 
@@ -62,7 +61,7 @@ def _of_key(submission: Submission) -> Work[Confirmation | None]:
     if submission.idempotency_key is None:
         return None
     values = {"requester": submission.requester, "key": hash_key(submission.idempotency_key)}
-    known = yield from asked.one("confirmation_of_key", **values)
+    known = yield from CONFIRMATIONS.one("confirmation_of_key", **values)
     if known and known.digest != submission.digest:
         raise errors.KeyReused()
     return known
@@ -84,7 +83,7 @@ def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Wo
 def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Confirmation]]:
     """The same request, as far as it waits or mutes. A clock that was set back mutes nothing for long."""
     return (
-        yield from asked.many(
+        yield from CONFIRMATIONS.many(
             "same_requests",
             requester=wanted.requester,
             digest=wanted.digest,

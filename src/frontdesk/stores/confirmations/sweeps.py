@@ -9,10 +9,11 @@ from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.confirmations.asked import at, tell_of
-from frontdesk.stores.confirmations.requests import DIGEST, ID, read_confirmation
+from frontdesk.stores.confirmations.requests import DIGEST, ID
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.rows import to_micros
+from frontdesk.stores.rows import CONFIRMATIONS
 
 ESCALATION = "system:escalation"
 
@@ -44,7 +45,7 @@ def _end(found: list[Row], by: str, now: datetime) -> Work[list[Confirmation]]:
     """Those that can be read, as they are then."""
     for each in found:
         yield "expire_confirmation", {"confirmation_id": each[ID], "now": to_micros(now), "by": by}
-    readable = filter(None, map(read_confirmation, found))
+    readable = filter(None, map(CONFIRMATIONS.read, found))
     return [asked.resolved(Status.EXPIRED, by=by, at=now) for asked in readable]
 
 
@@ -52,7 +53,7 @@ def escalate(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmatio
     found = yield "escalating_confirmations", {**at(now), "limit": limit}
     for each in found:
         yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
-    passed = list(filter(None, map(read_confirmation, found)))
+    passed = list(filter(None, map(CONFIRMATIONS.read, found)))
     yield from tell_of(passed, tell)
     yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))
     return passed

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
@@ -11,9 +12,9 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import TIMEOUT, Confirmation, Status, Vote
 from frontdesk.stores import audit
+from frontdesk.stores.columns import clean, maybe_micros, to_micros
 from frontdesk.stores.confirmations.asked import entry_of, locked, same_digest, tell_of
-from frontdesk.stores.confirmations.requests import hash_text, write_approvals
-from frontdesk.stores.rows import clean, maybe_micros, to_micros
+from frontdesk.stores.confirmations.requests import hash_text
 
 
 def cast(confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell) -> Work[Confirmation]:
@@ -71,7 +72,7 @@ def _count(
 
 
 def _write(voted: Confirmation) -> Work[None]:
-    values: dict[str, Any] = {"confirmation_id": voted.id, "approvals": write_approvals(voted)}
+    values: dict[str, Any] = {"confirmation_id": voted.id, "approvals": msgspec.json.encode(voted.approvals)}
     if voted.status is Status.PENDING:
         yield "count_approval", values
         return

@@ -14,7 +14,7 @@ from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Links
 from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
-from frontdesk.stores.postgres.transactions import Desk, Reading, Writing, adapt
+from frontdesk.stores.postgres.transactions import Desk, Reading, Writing
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.work import probe
 
@@ -41,7 +41,7 @@ class PostgresEngine:
 
     @classmethod
     async def open(cls, address: Address, *, upgrade: bool = True) -> Self:
-        queries = load_queries("postgres", adapt)
+        queries = load_queries("postgres")
         engine = cls(address, queries, await schema.prepare(address, queries, upgrade=upgrade))
         await engine._links.open()
         return engine

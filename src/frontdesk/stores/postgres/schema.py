@@ -10,7 +10,7 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.postgres.address import Address
 from frontdesk.stores.postgres.faults import translated
 from frontdesk.stores.postgres.links import Link, connect, disconnect
-from frontdesk.stores.postgres.transactions import adapt, drive
+from frontdesk.stores.postgres.transactions import drive
 from frontdesk.stores.sql import Query, load_migrations
 from frontdesk.stores.upgrades import load_step_queries, steps_after
 
@@ -101,7 +101,7 @@ class _Preparation:
         for script in self._migrations[await self._version() :]:
             await self._link.execute(script)
             for step in steps_after(script):
-                await drive(step(), partial(self._answer, load_step_queries("postgres", adapt)))
+                await drive(step(), partial(self._answer, load_step_queries("postgres")))
         await self._ask("set_version", len(self._migrations))
 
     async def _answer(self, queries: dict[str, Query], statement: Statement) -> list[Row]:

@@ -1,6 +1,5 @@
 """One run of a work: its statements, one after the other, on one connection."""
 
-import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import CodeType, GeneratorType
@@ -23,7 +22,6 @@ LONGEST_IDLE_MILLISECONDS = 30_000
 COMMIT = "COMMIT"
 COMMIT_LAZILY = "SET LOCAL synchronous_commit TO off; COMMIT"
 
-_OURS_ALONE = re.compile(r"/\*pg\s+(.*?)\s*\*/", re.DOTALL)
 _NUMBERED = "pg_current_xact_id() AS xid"
 
 
@@ -34,11 +32,6 @@ def begin(cuts: int) -> str:
         return BEGIN
     longer = min(IDLE_TRANSACTION_MILLISECONDS * 4 ** min(cuts, 8), LONGEST_IDLE_MILLISECONDS)
     return f"{BEGIN}; {IDLE_LONGER.format(milliseconds=longer)}"
-
-
-def adapt(text: str) -> str:
-    """Queries of both dialects as PostgreSQL reads them."""
-    return _OURS_ALONE.sub(r"\1", text)
 
 
 class Desk:

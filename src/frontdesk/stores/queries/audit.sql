@@ -7,8 +7,8 @@ INSERT INTO audit (number, body, previous, hash) VALUES (:number, :body, :previo
 
 -- name: audit_rows
 -- The log from a row on, in order.
-SELECT number, body, previous, hash FROM audit WHERE number > :after ORDER BY number LIMIT :limit;
+SELECT {audit_row} FROM audit WHERE number > :after ORDER BY number LIMIT :limit;
 
 -- name: audit_newest
 -- The log, newest first.
-SELECT number, body, previous, hash FROM audit ORDER BY number DESC LIMIT :limit;
+SELECT {audit_row} FROM audit ORDER BY number DESC LIMIT :limit;

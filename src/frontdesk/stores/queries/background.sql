@@ -17,7 +17,7 @@ SELECT 1 FROM background WHERE session_key = :session_key AND until > :now LIMIT
 
 -- name: background
 -- All that runs, the latest first.
-SELECT session_key, name, begun_at, until FROM background WHERE until > :now
+SELECT {background_task} FROM background WHERE until > :now
 ORDER BY begun_at DESC, session_key, name LIMIT :limit;
 
 -- name: prune_background

@@ -2,11 +2,11 @@
 
 -- part: asked
 -- A confirmation with what can be erased of it, and what the one who decided said.
-c.*, p.payload, p.description, p.callbacks, v.name, v.reason
+{c.confirmation}, p.payload, p.description, p.callbacks, v.name, v.reason
 
 -- part: listed
 -- The same without a payload that is long.
-c.*, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload,
+{c.confirmation}, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload,
     p.description, p.callbacks, v.name, v.reason
 
 -- part: joined

@@ -14,7 +14,7 @@ INSERT INTO deliveries (
 -- Take the first delivery that waits in a lane.
 UPDATE deliveries SET state = 'sending', attempts = attempts + 1
 WHERE number = (SELECT MIN(q.number) FROM deliveries q WHERE q.lane = :lane AND q.state = 'pending')
-RETURNING *;
+RETURNING {delivery};
 
 -- name: settle_delivery
 -- What became of a send.
@@ -33,27 +33,27 @@ SELECT due_at FROM deliveries WHERE lane = :lane AND state = 'pending' ORDER BY 
 
 -- name: sends_under_way
 -- The sends of a lane whose holder is gone.
-SELECT d.* FROM deliveries d WHERE d.lane = :lane AND d.state = 'sending';
+SELECT {d.delivery} FROM deliveries d WHERE d.lane = :lane AND d.state = 'sending';
 
 -- name: delivery
 -- A delivery by its id.
-SELECT d.* FROM deliveries d WHERE d.id = :delivery_id;
+SELECT {d.delivery} FROM deliveries d WHERE d.id = :delivery_id;
 
 -- name: deliveries_of
 -- What was said in answer to a turn.
-SELECT d.* FROM deliveries d WHERE d.turn_id = :turn_id ORDER BY d.number;
+SELECT {d.delivery} FROM deliveries d WHERE d.turn_id = :turn_id ORDER BY d.number;
 
 -- name: pending_in
 -- What waits in a lane.
-SELECT d.* FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER BY d.number LIMIT :limit;
+SELECT {d.delivery} FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER BY d.number LIMIT :limit;
 
 -- name: troubled_deliveries
 -- What did not arrive, or may not have; newest first.
-SELECT d.* FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
+SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
 
 -- name: late_deliveries
 -- What was tried in vain and is tried again, and what waits behind it; newest first.
-SELECT d.* FROM deliveries d WHERE d.number IN (
+SELECT {d.delivery} FROM deliveries d WHERE d.number IN (
     SELECT p.number FROM deliveries p WHERE p.state = 'pending' AND (p.error IS NOT NULL
         OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'pending' AND b.error IS NOT NULL)
         OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'sending' AND b.error IS NOT NULL))

@@ -2,11 +2,11 @@
 
 -- name: grant_of
 -- What somebody was granted.
-SELECT principal, platform, role, granted_at, granted_by, name FROM grants WHERE principal = :principal;
+SELECT {grant} FROM grants WHERE principal = :principal;
 
 -- name: list_grants
 -- Everybody who was let in, the latest first.
-SELECT principal, platform, role, granted_at, granted_by, name FROM grants
+SELECT {grant} FROM grants
 ORDER BY granted_at DESC, principal LIMIT :limit;
 
 -- name: put_grant
@@ -45,7 +45,7 @@ ON CONFLICT (kind, principal) DO UPDATE SET platform = excluded.platform, create
 
 -- name: pending_pairings
 -- The codes that wait, the oldest first.
-SELECT kind, principal, platform, created_at, expires_at, name, salt, digest FROM pairings
+SELECT {pairing}, salt, digest FROM pairings
 WHERE kind = :kind AND expires_at > :now ORDER BY created_at, principal;
 
 -- name: take_pairing
@@ -62,7 +62,7 @@ UPDATE pairings SET principal = :principal WHERE principal = :old AND NOT EXISTS
 
 -- name: lockout
 -- How many wrong codes were typed in a place.
-SELECT failures, since, locked_until FROM lockouts WHERE place = :place;
+SELECT {lockout} FROM lockouts WHERE place = :place;
 
 -- name: put_lockout
 -- One more wrong code.

@@ -6,30 +6,30 @@ SELECT 1 /*pg FROM pg_advisory_xact_lock(hashtextextended(:key, 0)) */ WHERE CAS
 
 -- name: current_session
 -- The session a key points to.
-SELECT s.* FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key);
+SELECT {s.session} FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key);
 
 -- name: current_session_locked
 -- The same, to be changed in this transaction.
-SELECT s.* /*pg , pg_current_xact_id() AS xid */
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */
 FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key) /*pg FOR UPDATE OF s */;
 
 -- name: session
 -- A session by its id.
-SELECT s.* FROM sessions s WHERE s.id = :session_id;
+SELECT {s.session} FROM sessions s WHERE s.id = :session_id;
 
 -- name: session_locked
 -- The same, to be changed in this transaction.
-SELECT s.* /*pg , pg_current_xact_id() AS xid */
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */
 FROM sessions s WHERE s.id = :session_id /*pg FOR UPDATE OF s */;
 
 -- name: continuation
 -- The session that a compressed one goes on in.
-SELECT s.* FROM sessions s WHERE s.parent_id = :session_id AND s.relation = 'compressed'
+SELECT {s.session} FROM sessions s WHERE s.parent_id = :session_id AND s.relation = 'compressed'
 ORDER BY s.created_at DESC, s.id DESC LIMIT 1;
 
 -- name: newest_of_peer
 -- The newest session of a peer that may be taken up again and is nobody's current one.
-SELECT s.* /*pg , pg_current_xact_id() AS xid */ FROM sessions s
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */ FROM sessions s
 WHERE s.session_key = :key AND s.peer = :peer AND (s.ended_at IS NULL OR s.end_reason = 'closed')
     AND NOT EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
 ORDER BY s.updated_at DESC, s.id DESC LIMIT 1 /*pg FOR UPDATE OF s */;
@@ -40,24 +40,12 @@ SELECT session_key FROM routes WHERE session_id = :session_id;
 
 -- name: insert_session
 -- A new session, unless the id is taken.
-INSERT INTO sessions (
-    id, session_key, owner, peer, platform, chat_type, created_at, updated_at, parent_id, relation,
-    was_auto_reset, auto_reset_reason, reset_had_activity, is_fresh_reset, details, active_minute
-) VALUES (
-    :id, :session_key, :owner, :peer, :platform, :chat_type, :created_at, :updated_at, :parent_id, :relation,
-    :was_auto_reset, :auto_reset_reason, :reset_had_activity, :is_fresh_reset, :details, :active_minute
-) ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
+INSERT INTO sessions {new_session}
+ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: update_session
 -- Write the facts that decisions change. A platform that nobody registered stays as it is.
-UPDATE sessions SET
-    session_key = :session_key, peer = :peer, platform = COALESCE(:platform, platform), chat_type = :chat_type,
-    updated_at = :updated_at, ended_at = :ended_at, end_reason = :end_reason,
-    was_auto_reset = :was_auto_reset, auto_reset_reason = :auto_reset_reason,
-    reset_had_activity = :reset_had_activity, is_fresh_reset = :is_fresh_reset,
-    expiry_finalized = :expiry_finalized, suspended = :suspended, resume_pending = :resume_pending,
-    last_resume_marked_at = :last_resume_marked_at, details = :details, active_minute = :active_minute
-WHERE id = :id;
+UPDATE sessions SET platform = COALESCE(:platform, platform), {changed_session} WHERE id = :id;
 
 -- name: touch_session
 -- The session was active just now.
@@ -106,7 +94,7 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: list_current
 -- The keys' current sessions by latest activity.
-SELECT s.* FROM sessions s WHERE s.id IN (
+SELECT {s.session} FROM sessions s WHERE s.id IN (
     SELECT l.id FROM sessions l
     WHERE l.active_minute >= :since_minute AND l.active_minute <= :before_minute
         AND l.updated_at >= :since AND (l.updated_at, l.id) < (:before, CAST(:before_id AS text))
@@ -121,20 +109,15 @@ SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS counted;
 
 -- name: unfinalized
 -- Current sessions whose end has not been dealt with, the longest inactive first.
-SELECT s.* FROM sessions s
+SELECT {s.session} FROM sessions s
 WHERE s.expiry_finalized = 0 AND s.ended_at IS NULL
     AND (s.active_minute, s.id) > (CAST(:after_minute AS bigint), CAST(:after_id AS text))
     AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
 ORDER BY s.active_minute, s.id LIMIT :limit;
 
--- name: mark_recent
--- After a crash: recently active current sessions are to be resumed.
-UPDATE sessions SET resume_pending = 1, last_resume_marked_at = :now, details = :details
-WHERE id = :session_id;
-
 -- name: recent_sessions
 -- Current sessions active since a time that are neither suspended nor marked.
-SELECT s.* /*pg , pg_current_xact_id() AS xid */ FROM sessions s
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */ FROM sessions s
 WHERE s.active_minute >= :since_minute AND s.updated_at >= :since AND s.suspended = 0 AND s.resume_pending = 0 AND s.ended_at IS NULL
     AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
 ORDER BY s.id /*pg FOR UPDATE OF s */;
@@ -153,7 +136,7 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: titled
 -- The owner's session with a title.
-SELECT s.* FROM sessions s WHERE s.owner = :owner AND s.title_key = :title_key;
+SELECT {s.session} FROM sessions s WHERE s.owner = :owner AND s.title_key = :title_key;
 
 -- name: rename_session
 -- A session found under another key and owner.
@@ -161,7 +144,7 @@ UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer WHE
 
 -- name: sessions_of_whatsapp
 -- All sessions of a WhatsApp person, on any account of ours, to be changed in this transaction.
-SELECT s.* FROM sessions s
+SELECT {s.session} FROM sessions s
 WHERE s.owner = 'whatsapp:' || :name OR (s.platform = 'whatsapp' AND s.owner LIKE 'whatsapp@%:' || :name)
 ORDER BY s.updated_at, s.id /*pg FOR UPDATE OF s */;
 

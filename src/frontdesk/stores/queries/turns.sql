@@ -2,11 +2,11 @@
 
 -- name: turn_of_event
 -- The turn that a platform's event became.
-SELECT t.* FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id;
+SELECT {t.turn} FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id;
 
 -- name: turn
 -- A turn by its id.
-SELECT t.* FROM turns t WHERE t.id = :turn_id;
+SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 
 -- name: insert_turn
 -- A message that came in, unless it is there already.
@@ -32,11 +32,11 @@ SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number
 UPDATE turns SET
     state = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, :now),
     on_trial = CASE WHEN attempts > put_backs THEN 1 ELSE 0 END
-WHERE number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = :lane AND q.state = 'queued') RETURNING *;
+WHERE number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = :lane AND q.state = 'queued') RETURNING {turn};
 
 -- name: running_turn
 -- The turn that runs in a lane.
-SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting') ORDER BY t.number LIMIT 1;
+SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting') ORDER BY t.number LIMIT 1;
 
 -- name: settle_turn
 -- A turn in its session, in another state.
@@ -71,7 +71,7 @@ WHERE id = :turn_id AND state = 'running';
 
 -- name: running_in
 -- The turns that run in a lane.
-SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting');
+SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting');
 
 -- name: acquit_turn
 -- It has run for a while, and the process lives.
@@ -83,15 +83,15 @@ UPDATE turns SET due_at = :now WHERE state = 'queued' AND due_at > :now;
 
 -- name: request_stop
 -- A running turn is to stop.
-UPDATE turns SET stop_requested = 1 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING *;
+UPDATE turns SET stop_requested = 1 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING {turn};
 
 -- name: retry_in
 -- The turn of a lane that was begun before and waits to be run again.
-SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.attempts > 0 ORDER BY t.number LIMIT 1;
+SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.attempts > 0 ORDER BY t.number LIMIT 1;
 
 -- name: signalled
 -- Running turns of a node that are to be told something.
-SELECT r.* FROM lanes l JOIN turns r ON r.lane = l.name AND r.state IN ('running', 'waiting')
+SELECT {r.turn} FROM lanes l JOIN turns r ON r.lane = l.name AND r.state IN ('running', 'waiting')
 WHERE l.holder = :node AND (
     r.stop_requested = 1
     OR EXISTS (SELECT 1 FROM turns s WHERE s.lane = l.name AND s.state = 'queued' AND s.steers = 1)
@@ -99,7 +99,7 @@ WHERE l.holder = :node AND (
 
 -- name: steering
 -- The messages that wait to be steered into the running turn of a lane.
-SELECT t.* FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.steers = 1 ORDER BY t.number;
+SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.steers = 1 ORDER BY t.number;
 
 -- name: turn_standing
 -- The newest row of a turn, and how many messages its session has.
@@ -108,16 +108,16 @@ FROM sessions s WHERE s.id = :session_id;
 
 -- name: open_turns
 -- What is under way or waits for a conversation.
-SELECT o.* FROM (
-    SELECT q.* FROM turns q WHERE q.lane IN (:lane, :control) AND q.state = 'queued'
-    UNION ALL SELECT r.* FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
+SELECT {o.turn} FROM (
+    SELECT {q.turn} FROM turns q WHERE q.lane IN (:lane, :control) AND q.state = 'queued'
+    UNION ALL SELECT {r.turn} FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
 ) o ORDER BY o.number LIMIT :limit;
 
 -- name: open_turns_of
 -- What is under way or waits on a platform.
-SELECT o.* FROM (
-    SELECT q.* FROM turns q WHERE q.state = 'queued' AND q.platform = :platform
-    UNION ALL SELECT r.* FROM turns r WHERE r.state IN ('running', 'waiting') AND r.platform = :platform
+SELECT {o.turn} FROM (
+    SELECT {q.turn} FROM turns q WHERE q.state = 'queued' AND q.platform = :platform
+    UNION ALL SELECT {r.turn} FROM turns r WHERE r.state IN ('running', 'waiting') AND r.platform = :platform
 ) o ORDER BY o.number;
 
 -- name: readdress_turn

@@ -39,7 +39,7 @@ class SqliteEngine:
             if place.path:
                 check_log(place.path)
                 create(place.path)
-            queries = load_queries("sqlite", adapt=str)
+            queries = load_queries("sqlite")
             self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
             self._glances = Glances(place, queries, self._condition) if place.path else None
@@ -56,7 +56,8 @@ class SqliteEngine:
     def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
     ) -> Coroutine[Any, Any, T]:
-        self._posts.flush(without=supersedes)
+        if self._posts.kept:
+            self._posts.flush(without=supersedes)
         return self._writer.run(start, lazy)
 
     async def read(self, start: Callable[[], Work[T]]) -> T:

@@ -21,7 +21,7 @@ class Posts:
 
     def __init__(self, writer: WorkThreads) -> None:
         self._writer = writer
-        self._kept: dict[str, Callable[[], Work[Any]]] = {}
+        self.kept: dict[str, Callable[[], Work[Any]]] = {}
         self._under_way: set[asyncio.Future[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -31,9 +31,9 @@ class Posts:
         if self._writer.closed:
             raise errors.StoreClosed()
         with self._door:
-            self._kept[mark] = start
+            self.kept[mark] = start
             self._set_timer(asyncio.get_running_loop())
-        if len(self._kept) >= KEPT_POSTS:
+        if len(self.kept) >= KEPT_POSTS:
             self.flush()
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -47,11 +47,11 @@ class Posts:
 
     def flush(self, without: str | None = None) -> None:
         """Hand everything to the writer, except what is superseded."""
-        if not self._kept:
+        if not self.kept:
             return
         with self._door:
-            self._kept.pop(without or "", None)
-            kept, self._kept = self._kept, {}
+            self.kept.pop(without or "", None)
+            kept, self.kept = self.kept, {}
         for start in kept.values():
             future = self._writer.put(start, lazy=True)
             self._under_way.add(future)

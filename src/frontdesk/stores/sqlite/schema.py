@@ -30,7 +30,7 @@ def migrate(db: apsw.Connection, place: Place, *, upgrade: bool = True) -> Upgra
         for script in migrations[version:]:
             db.execute(script)
             for step in steps_after(script):
-                drive(db.cursor(), load_step_queries("sqlite", adapt=str), step())
+                drive(db.cursor(), load_step_queries("sqlite"), step())
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}")
     if not version:
         return None

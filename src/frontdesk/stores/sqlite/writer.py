@@ -132,7 +132,7 @@ class Writer:
                 self._commit([single])
 
     def _begin(self, group: list[QueuedWork]) -> None:
-        self._choose_sync(durable=any(not job.lazy for job in group))
+        self._choose_sync(durable=False in {job.lazy for job in group})
         self._cursor.execute("BEGIN IMMEDIATE")
         if self._sync_failed:
             wal.write_again(self._place)

@@ -20,6 +20,6 @@ def steps_after(script: str) -> list[Step]:
     return [STEPS[name] for name in _STEP.findall(script)]
 
 
-def load_step_queries(dialect: str, adapt: Callable[[str], str]) -> dict[str, Query]:
+def load_step_queries(dialect: str) -> dict[str, Query]:
     """The queries of all steps; each is about the schema that its script leaves behind."""
-    return load_queries(dialect, adapt, FOLDER)
+    return load_queries(dialect, FOLDER)

@@ -1,6 +1,6 @@
 -- name: feed_since
 -- What changed after a place in the feed, as far as no transaction that began earlier can still add to it.
-SELECT xid::text::bigint AS transaction_number, number, at, kind, session_key, session_id, turn_id, delivery_id, state FROM feed
+SELECT {feed_event}, xid::text::bigint AS transaction_number, number FROM feed
 WHERE (xid, number) > (CAST(:xid AS bigint)::text::xid8, CAST(:number AS bigint))
     AND xid < pg_snapshot_xmin(pg_current_snapshot())
 ORDER BY xid, number LIMIT :limit;

@@ -3,7 +3,7 @@
 -- name: list_owned
 -- The sessions of some owners by latest activity; with `titled` those that have a title, with `chat` those
 -- under that key.
-SELECT s.* FROM unnest(CAST(:owners AS text[])) AS wanted (owner)
+SELECT {s.session} FROM unnest(CAST(:owners AS text[])) AS wanted (owner)
 CROSS JOIN LATERAL (
     SELECT o.* FROM sessions o
     WHERE o.owner = wanted.owner AND (CAST(:titled AS bigint) = 0 OR o.title IS NOT NULL)

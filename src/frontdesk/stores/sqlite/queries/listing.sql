@@ -3,7 +3,7 @@
 -- name: list_owned
 -- The sessions of some owners by latest activity; with `titled` those that have a title, with `chat` those
 -- under that key.
-SELECT s.* FROM json_each(:owners) AS wanted
+SELECT {s.session} FROM json_each(:owners) AS wanted
 CROSS JOIN sessions s ON s.id IN (
     SELECT o.id FROM sessions o
     WHERE o.owner = wanted.value AND (:titled = 0 OR o.title IS NOT NULL)

@@ -1,0 +1,39 @@
+"""A column is described once, and stands in every query about its table."""
+
+import pytest
+
+from frontdesk.stores import rows, sql
+
+READING = {
+    "session": rows.SESSION.names,
+    "session_locked": rows.SESSION.names,
+    "newest_of_peer": rows.SESSION.names,
+    "turn": rows.TURN.names,
+    "claim_first": rows.TURN.names,
+    "begin_send": rows.DELIVERY.names,
+    "confirmation": rows.CONFIRMATION.names,
+}
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("query", "names"), READING.items())
+def test_every_column_is_read(dialect: str, query: str, names: tuple[str, ...]) -> None:
+    found = sql.load_queries(dialect)[query].sql
+    assert [name for name in names if name not in found] == []
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_every_fact_of_a_session_is_written(dialect: str) -> None:
+    queries = sql.load_queries(dialect)
+    assert set(queries["insert_session"].parameters) == {*rows.SESSION.written, "details", "active_minute"}
+    assert set(queries["insert_session"].parameters) - set(queries["update_session"].parameters) == {
+        "owner",
+        "created_at",
+        "parent_id",
+        "relation",
+    }
+
+
+def test_script_for_both_databases_has_parts_for_one_of_them() -> None:
+    script = "ALTER TABLE sessions ADD COLUMN seen_at /*pg BIG*/INT /*pg NULL */;"
+    assert sql.as_postgres_reads(script) == "ALTER TABLE sessions ADD COLUMN seen_at BIGINT NULL;"
