@@ -78,25 +78,18 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     """The record, of the settings and of the tables that name people."""
-    service = {name: fields[name] for name in ("mode", "rate_limit", "keep_days", "callbacks", "page_url")}
     people = read_options(TokenHolders, table, (ABOVE,), CONFIRM_FIELDS)
     if fields["callbacks"] and people.callback_secret is None:
         raise errors.MissingSetting(key="confirm.callback_secret_env", why=UNSIGNED)
+    link_for = fields["link_for"]
+    if link_for is not None and link_for != OWNER and link_for not in people.approvers:
+        raise errors.InvalidSetting(key="confirm.link_for", value=link_for, allowed="the name of an approver")
+    known = {record: set(record.__struct_fields__) & set(fields) for record in (Settings, Confirm)}
     return Confirm(
-        enabled=fields["enabled"],
-        host=fields["host"],
-        port=fields["port"],
-        token_env=fields["token_env"],
-        link_for=_approver(fields["link_for"], people),
-        service=Settings(**service, persons=_persons(people)),
+        **{name: fields[name] for name in known[Confirm]},
+        service=Settings(**{name: fields[name] for name in known[Settings]}, persons=_persons(people)),
         people=people,
     )
-
-
-def _approver(name: str | None, people: TokenHolders) -> str | None:
-    if name is not None and name != OWNER and name not in people.approvers:
-        raise errors.InvalidSetting(key="confirm.link_for", value=name, allowed="the name of an approver")
-    return name
 
 
 def _persons(people: TokenHolders) -> tuple[frozenset[str], ...]:

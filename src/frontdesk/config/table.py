@@ -1,7 +1,8 @@
 """The settings that exist: one row each. Checks, names and the reference page come from here alone."""
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,10 +52,18 @@ def _store_url(value: Any) -> str:
     return str(value)
 
 
-def _freshness(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value > MAX_FRESHNESS_SECONDS:
-        raise ValueError
-    return value
+def _number(low: float, most: float, *, fractions: bool = False) -> Callable[[Any], Any]:
+    """What takes a number from one to another; one with fractions is more than the lowest."""
+
+    def check(value: Any) -> Any:
+        kinds = int | float if fractions else int
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= most:
+            raise ValueError
+        if fractions and value == low:
+            raise ValueError
+        return float(value) if fractions else value
+
+    return check
 
 
 def _command(value: Any) -> tuple[str, ...]:
@@ -62,12 +71,6 @@ def _command(value: Any) -> tuple[str, ...]:
     if not words or any("\0" in word for word in value) or (value and not value[0].strip()):
         raise ValueError
     return tuple(value)
-
-
-def _hook_seconds(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_HOOK_SECONDS:
-        raise ValueError
-    return value
 
 
 FLAG = SettingKind("true or false", _flag, settings.parse_flag)
@@ -79,26 +82,32 @@ COMMAND = SettingKind(
     "a list of texts: a program and its arguments; [] for none", _command, settings.parse_words
 )
 HOOK_SECONDS = SettingKind(
-    f"a whole number from 1 to {MAX_HOOK_SECONDS}", _hook_seconds, settings.parse_whole
+    f"a whole number from 1 to {MAX_HOOK_SECONDS}", _number(1, MAX_HOOK_SECONDS), settings.parse_whole
 )
 FRESHNESS = SettingKind(
     f"a whole number up to {MAX_FRESHNESS_SECONDS}; 0 or less means for ever",
-    _freshness,
+    _number(-math.inf, MAX_FRESHNESS_SECONDS),
     settings.parse_whole,
 )
 
 
-def _of_policy(field: str, parse: Callable[[str], Any] = str) -> SettingKind:
-    """What the policy itself takes for a field: the record alone knows the ranges."""
+def _of(
+    record: Callable[..., Any], field: str, parse: Callable[[str], Any], allowed: str = ""
+) -> SettingKind:
+    """What the record itself takes for a field: it alone knows, and mostly says, what is allowed."""
 
     def check(value: Any) -> Any:
-        return getattr(SessionResetPolicy(**{field: value}), field)
+        return getattr(record(**{field: value}), field)
 
     try:
         check(object())
     except errors.InvalidSetting as refused:
-        return SettingKind(str(vars(refused)["allowed"]), check, parse)
-    raise AssertionError(f"the policy takes anything for {field}")
+        return SettingKind(allowed or str(vars(refused)["allowed"]), check, parse)
+    raise AssertionError(f"the record takes anything for {field}")
+
+
+def _of_policy(field: str, parse: Callable[[str], Any] = str) -> SettingKind:
+    return _of(SessionResetPolicy, field, parse)
 
 
 def _known_platforms(value: Any) -> Any:
@@ -156,11 +165,11 @@ POLICY_FIELDS: dict[str, tuple[SettingKind, str]] = {
 }
 
 
-def _policy_settings(prefix: str) -> tuple[Setting, ...]:
-    defaults = SessionResetPolicy()
+def _fields_of(record: Any, prefix: str, rows: Mapping[str, tuple[SettingKind, str]]) -> tuple[Setting, ...]:
+    """The settings of a record's fields, which have its defaults."""
     return tuple(
-        Setting(name=f"{prefix}.{field}", kind=kind, default=getattr(defaults, field), help=text)
-        for field, (kind, text) in POLICY_FIELDS.items()
+        Setting(name=f"{prefix}.{field}", kind=kind, default=getattr(record, field), help=text)
+        for field, (kind, text) in rows.items()
     )
 
 
@@ -173,81 +182,36 @@ def _platform_setting(name: str, kind: SettingKind, text: str) -> Setting:
     return Setting(name=f"platforms.<platform>.{name}", kind=kind, default=default, help=text)
 
 
-def _of_access(field: str, allowed: str, parse: Callable[[str], Any]) -> SettingKind:
-    """What the record of who may use a platform takes for a field."""
-
-    def check(value: Any) -> Any:
-        return getattr(Access(**{field: value}), field)
-
-    return SettingKind(allowed, check, parse)
-
-
 _IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
 ACCESS_FIELDS: dict[str, tuple[SettingKind, str]] = {
     "allow": (
-        _of_access("allow", _IDS, settings.parse_names),
+        _of(Access, "allow", settings.parse_names, _IDS),
         "Who may use the platform, besides those whom an administrator let in. Empty: nobody.",
     ),
     "administrators": (
-        _of_access("administrators", "a list of user ids", settings.parse_names),
+        _of(Access, "administrators", settings.parse_names, "a list of user ids"),
         "Who may also let others in and see every conversation.",
     ),
     "block": (
-        _of_access("block", _IDS, settings.parse_names),
+        _of(Access, "block", settings.parse_names, _IDS),
         "Who may not use the platform, whatever else lets them in.",
     ),
     "strangers": (
-        _of_access("strangers", ", ".join(Strangers), str),
+        _of(Access, "strangers", str, ", ".join(Strangers)),
         "What others hear when they write in private, at most once a day: nothing, that this is not for"
         " everybody, or a code by which an administrator lets them in.",
     ),
     "allow_bots": (
-        _of_access("allow_bots", "true or false", settings.parse_flag),
+        _of(Access, "allow_bots", settings.parse_flag, "true or false"),
         "Whether bots are treated as people. Otherwise only those whom `allow` names are heard.",
     ),
 }
-
-
-def _access_settings() -> tuple[Setting, ...]:
-    defaults = Access()
-    return tuple(
-        Setting(name=f"channels.<platform>.{field}", kind=kind, default=getattr(defaults, field), help=text)
-        for field, (kind, text) in ACCESS_FIELDS.items()
-    )
-
-
-def _hook_setting(name: str, kind: SettingKind, text: str) -> Setting:
-    return Setting(name=f"hooks.{name}", kind=kind, default=getattr(Commands(), name), help=text)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError
-    return value
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each for each in value):
         raise ValueError
     return tuple(value)
-
-
-def _port(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LAST_PORT:
-        raise ValueError
-    return value
-
-
-def _days(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_DAYS:
-        raise ValueError
-    return value
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_SECONDS:
-        raise ValueError
-    return float(value)
 
 
 def _address(value: Any) -> str:
@@ -266,10 +230,14 @@ def _addresses(value: Any) -> tuple[str, ...]:
 LAST_PORT = 65_535
 MOST_SECONDS = 30 * 24 * 3600
 MOST_DAYS = 36_600
-WHOLE = SettingKind("a whole number from 1", _whole, settings.parse_whole)
-PORT = SettingKind(f"a whole number up to {LAST_PORT}; 0 takes any free one", _port, settings.parse_whole)
-DAYS = SettingKind(f"a whole number up to {MOST_DAYS}", _days, settings.parse_whole)
-SECONDS = SettingKind(f"a number over 0, up to {MOST_SECONDS}", _seconds, settings.parse_number)
+WHOLE = SettingKind("a whole number from 1", _number(1, math.inf), settings.parse_whole)
+PORT = SettingKind(
+    f"a whole number up to {LAST_PORT}; 0 takes any free one", _number(0, LAST_PORT), settings.parse_whole
+)
+DAYS = SettingKind(f"a whole number up to {MOST_DAYS}", _number(0, MOST_DAYS), settings.parse_whole)
+SECONDS = SettingKind(
+    f"a number over 0, up to {MOST_SECONDS}", _number(0, MOST_SECONDS, fractions=True), settings.parse_number
+)
 BUSY = SettingKind(", ".join(Busy), Busy)
 NAMES = SettingKind("a list of platform names", _known_platforms, settings.parse_names)
 RUNNING_FIELDS: dict[str, tuple[SettingKind, str]] = {
@@ -324,14 +292,20 @@ RUNNING_FIELDS: dict[str, tuple[SettingKind, str]] = {
 }
 
 
-def _running_settings() -> tuple[Setting, ...]:
-    defaults = Running()
-    return tuple(
-        Setting(name=f"gateway.{field}", kind=kind, default=getattr(defaults, field), help=text)
-        for field, (kind, text) in RUNNING_FIELDS.items()
-    )
-
-
+HOOK_FIELDS: dict[str, tuple[SettingKind, str]] = {
+    "on_session_start": (COMMAND, "The command to run when a session has begun."),
+    "on_session_end": (COMMAND, "The command to run when a session has ended."),
+    "on_session_finalize": (
+        COMMAND,
+        "The command to run before a session is replaced; it gets the transcript.",
+    ),
+    "has_active_processes": (
+        COMMAND,
+        "The command that is asked whether work goes on for a conversation in the background: 0 says yes, 1"
+        " no. It holds back resets by policy, and pruning.",
+    ),
+    "timeout_seconds": (HOOK_SECONDS, "How long a hook may take; a command is killed after that."),
+}
 CONFIRM_FIELDS: dict[str, tuple[SettingKind, Any, str]] = {
     "enabled": (
         FLAG,
@@ -488,31 +462,16 @@ SETTINGS: tuple[Setting, ...] = (
     SERVER_PORT,
     SERVER_NAMES,
     AGENT_DRIVER,
-    *_running_settings(),
+    *_fields_of(Running(), "gateway", RUNNING_FIELDS),
     *_confirm_settings(),
     CHECKPOINTS,
     WORKING_DIR,
     MAX_CHECKPOINTS,
-    _hook_setting("on_session_start", COMMAND, "The command to run when a session has begun."),
-    _hook_setting("on_session_end", COMMAND, "The command to run when a session has ended."),
-    _hook_setting(
-        "on_session_finalize",
-        COMMAND,
-        "The command to run before a session is replaced; it gets the transcript.",
-    ),
-    _hook_setting(
-        "has_active_processes",
-        COMMAND,
-        "The command that is asked whether work goes on for a conversation in the background: 0 says yes, 1"
-        " no. It holds back resets by policy, and pruning.",
-    ),
-    _hook_setting(
-        "timeout_seconds", HOOK_SECONDS, "How long a hook may take; a command is killed after that."
-    ),
-    *_policy_settings("session_reset"),
-    *_policy_settings("session_reset.by_type.<type>"),
-    *_policy_settings("session_reset.by_platform.<platform>"),
-    *_policy_settings("session_reset.by_chat.<chat>"),
+    *_fields_of(Commands(), "hooks", HOOK_FIELDS),
+    *_fields_of(SessionResetPolicy(), "session_reset", POLICY_FIELDS),
+    *_fields_of(SessionResetPolicy(), "session_reset.by_type.<type>", POLICY_FIELDS),
+    *_fields_of(SessionResetPolicy(), "session_reset.by_platform.<platform>", POLICY_FIELDS),
+    *_fields_of(SessionResetPolicy(), "session_reset.by_chat.<chat>", POLICY_FIELDS),
     Setting(
         name="chats.<chat>.instructions",
         kind=TEXT,
@@ -529,5 +488,5 @@ SETTINGS: tuple[Setting, ...] = (
     _platform_setting("tools", FLAG, "Whether the agent has the platform's own tools."),
     _platform_setting("home_channel.chat_id", CHAT_ID, "The chat to which unprompted output goes."),
     _platform_setting("home_channel.name", TEXT, "What that chat is called; not set, it is Home."),
-    *_access_settings(),
+    *_fields_of(Access(), "channels.<platform>", ACCESS_FIELDS),
 )
