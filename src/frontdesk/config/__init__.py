@@ -68,7 +68,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Config:
     """Read the file, then the environment, which wins. A file that nobody named may be missing."""
-    _know_platforms()
+    # Installed channels are platforms, too: a file may speak of one before its package is loaded.
+    for name in filter(NAME.fullmatch, plugins.installed("channel")):
+        Platform.register(name)
     named = path or environ.get(FILE_VARIABLE)
     file = Path(named) if named else usual_file(environ)
     reading = SettingsReader()
@@ -95,12 +97,6 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         values=tuple(reading.effective({STORE.name: default_store})),
         unknown_variables=tuple(sorted(reading.unknown_variables)),
     )
-
-
-def _know_platforms() -> None:
-    """Installed channels are platforms, too: a file may speak of one before its package is loaded."""
-    for name in filter(NAME.fullmatch, plugins.installed("channel")):
-        Platform.register(name)
 
 
 def environment() -> Mapping[str, str]:

@@ -149,16 +149,12 @@ def _secrets(kind: type[msgspec.Struct], field: FieldInfo, path: settings.Path, 
     check: Check | None = getattr(kind, "check_secret", None)
     reader = partial(_reader, path, partial(check, field.name) if check else str)
     if _holds(field.type, Mapping):
-        return {str(name): reader(place) for name, place in _as_table(path, raw).items()}
+        if not isinstance(raw, Mapping):
+            raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed="a table")
+        return {str(name): reader(place) for name, place in raw.items()}
     if _holds(field.type, tuple):
         return tuple(map(reader, raw if isinstance(raw, list) else [raw]))
     return reader(raw)
-
-
-def _as_table(path: settings.Path, raw: Any) -> Mapping[str, Any]:
-    if not isinstance(raw, Mapping):
-        raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed="a table")
-    return raw
 
 
 def _reader(path: settings.Path, check: Callable[[str], object], place: Any) -> Secret:

@@ -98,12 +98,9 @@ def render() -> str:
 def _section(name: str, text: str) -> str:
     rows = [setting for setting in SETTINGS if _table_of(setting) == name]
     body = _names(rows) if OVERRIDE in text else "\n".join(map(_entry, rows))
-    return f"## {_title(name)}\n\n{text}\n\n{body}"
-
-
-def _title(name: str) -> str:
     table = name.replace("<chat>", '"<platform>:<chat_id>"')
-    return f"`[{table}]`" if table else "General"
+    title = f"`[{table}]`" if table else "General"
+    return f"## {title}\n\n{text}\n\n{body}"
 
 
 def _table_of(setting: Setting) -> str:
@@ -112,16 +109,13 @@ def _table_of(setting: Setting) -> str:
 
 
 def _entry(setting: Setting) -> str:
-    facts = [f"- Allowed: {setting.kind.allowed}", f"- Default: {_default(setting)}"]
+    default = "not set" if setting.default is None else f"`{settings.as_toml(setting.default)}`"
+    facts = [f"- Allowed: {setting.kind.allowed}", f"- Default: {default}"]
     if setting.variable:
         facts.append(f"- Variable: `{setting.variable}`{f', or `{setting.alias}`' if setting.alias else ''}")
     if setting.secret:
         facts.append("- A password in it is never shown.")
     return f"### `{setting.name}`\n\n{setting.help}\n\n" + "\n".join(facts) + "\n"
-
-
-def _default(setting: Setting) -> str:
-    return "not set" if setting.default is None else f"`{settings.as_toml(setting.default)}`"
 
 
 def _names(rows: list[Setting]) -> str:

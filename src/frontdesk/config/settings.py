@@ -113,17 +113,9 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         return self.setting.shown(self.value)
 
 
-def _types() -> tuple[str, ...]:
-    return tuple(map(str, ChatType))
-
-
-def _platforms() -> tuple[str, ...]:
-    return tuple(map(str, Platform.known()))
-
-
 STAND_INS: dict[str, Callable[[], tuple[str, ...]]] = {
-    "<type>": _types,
-    "<platform>": _platforms,
+    "<type>": lambda: tuple(map(str, ChatType)),
+    "<platform>": lambda: tuple(map(str, Platform.known())),
     "<chat>": lambda: ("<chat>",),
 }
 """What can stand in the place of each part in angle brackets; chats cannot be listed."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from frontdesk.model import amounts
-from frontdesk.model.policies import LIMITS, EndReason, Limit, SessionResetPolicy
+from frontdesk.model.policies import LIMITS, EndReason, SessionResetPolicy
 from frontdesk.model.sessions import SessionEntry
 
 ENDINGS: Mapping[EndReason, str] = {
@@ -74,7 +74,8 @@ def reset_notice(
     ``previous`` is the id of the session before.
     """
     reason = _text_for(entry, policy, REASONS)
-    if reason is None or not _is_told(entry, policy):
+    told = policy.notify and entry.platform not in policy.notify_exclude_platforms
+    if reason is None or not (told and entry.reset_had_activity):
         return None
     preserved = PRESERVED_WITH_CHECKPOINT if checkpointed else PRESERVED
     lines = (
@@ -102,20 +103,10 @@ def _text_for(entry: SessionEntry, policy: SessionResetPolicy, texts: Mapping[En
 
 def _filled(reason: EndReason, policy: SessionResetPolicy, texts: Mapping[EndReason, str]) -> str:
     """Only settings are filled in, nothing that people chose."""
-    limit = next((limit for limit in LIMITS if limit.reason is reason), None)
-    return texts[reason].format(
-        idle=amounts.duration(policy.idle_minutes),
-        hour=f"{policy.at_hour}:00",
-        limit=limit and _limit_name(limit, policy),
-    )
-
-
-def _limit_name(limit: Limit, policy: SessionResetPolicy) -> str:
-    """What it is called: with its number, unless the policy was changed and has none any more."""
-    number = getattr(policy, limit.setting)
-    return f"{limit.shown(number)} {limit.name}" if number else limit.name
-
-
-def _is_told(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
-    excluded = entry.platform in policy.notify_exclude_platforms
-    return policy.notify and entry.reset_had_activity and not excluded
+    name = ""
+    for limit in LIMITS:
+        if limit.reason is reason:  # with its number, unless the policy was changed and has none any more
+            number = getattr(policy, limit.setting)
+            name = f"{limit.shown(number)} {limit.name}" if number else limit.name
+    idle = amounts.duration(policy.idle_minutes)
+    return texts[reason].format(idle=idle, hour=f"{policy.at_hour}:00", limit=name)

@@ -199,14 +199,10 @@ def decide(
     ways = _ways(source, authenticates, who, access, own)
     if not ways:
         return _refusal(source, place, principal, access)
-    rule, role = max(ways, key=_power)
+    rule, role = max(ways, key=lambda way: RANKS[way[1]])
     return AccessVerdict(
         allowed=True, rule=rule, place=place, role=role if reliable_ids else Role.USER, principal=principal
     )
-
-
-def _power(way: tuple[AccessRule, Role]) -> int:
-    return RANKS[way[1]]
 
 
 def is_local(source: SessionSource) -> bool:
@@ -289,6 +285,7 @@ def _subject(
 def _listed(platform: str, entries: tuple[str, ...]) -> AccessList:
     form = re.compile(rf"{re.escape(platform)}(?:@([^:]+))?:(.+)", re.DOTALL)
     names, chats, everybody = set(), set(), set()
+    is_whatsapp = platform == whatsapp.PLATFORM
     for entry in entries:
         found = form.fullmatch(entry)
         account = _read_id(found[1], encoded=True) if found and found[1] else None
@@ -298,13 +295,9 @@ def _listed(platform: str, entries: tuple[str, ...]) -> AccessList:
         elif text.startswith(CHAT):
             chats.add((account, _read_id(text.removeprefix(CHAT), encoded=found is not None)))
         else:
-            names.add((account, _read_name(platform, text, encoded=found is not None)))
+            name = _read_id(text, encoded=found is not None)
+            names.add((account, whatsapp.normalize_whatsapp_identifier(name) if is_whatsapp else name))
     return AccessList(frozenset(names), frozenset(chats), frozenset(everybody))
-
-
-def _read_name(platform: str, text: str, *, encoded: bool) -> str:
-    name = _read_id(text, encoded=encoded)
-    return whatsapp.normalize_whatsapp_identifier(name) if platform == whatsapp.PLATFORM else name
 
 
 def _read_id(text: str, *, encoded: bool) -> str:

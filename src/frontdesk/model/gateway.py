@@ -47,7 +47,12 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
         _check_table("access", self.access, Access)
         for name in ("reset_by_type", "reset_by_platform", "reset_by_chat"):
             _check_table(name, getattr(self, name), SessionResetPolicy)
-        _check_names("reset_by_type", self.reset_by_type, _is_type, f"the names {', '.join(ChatType)}")
+        _check_names(
+            "reset_by_type",
+            self.reset_by_type,
+            lambda name: name in tuple(ChatType),
+            f"the names {', '.join(ChatType)}",
+        )
         _check_names("reset_by_chat", self.reset_by_chat, _is_chat, "names of the form platform:chat_id")
         _check_table("instructions", self.instructions, str)
         _check_names("instructions", self.instructions, _is_chat, "names of the form platform:chat_id")
@@ -135,10 +140,6 @@ def _check_names(key: str, table: Mapping[str, object], fits: Callable[[str], bo
     for name in table:
         if not fits(name):
             raise errors.InvalidSetting(key=key, value=name, allowed=allowed)
-
-
-def _is_type(name: str) -> bool:
-    return name in tuple(ChatType)
 
 
 def _is_chat(name: str) -> bool:

@@ -61,12 +61,13 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
     data = dict(message) if role is Role.SESSION_META else _modern(message)
     if role not in CONTENT_OPTIONAL and not isinstance(data.get("content"), str | list):
         raise errors.InvalidMessage(why=f"a {role} message needs content: a text or a list of parts")
+    answers = data.get("tool_call_id")
     return Message(
         body=_encode(data),
         role=role,
         platform_message_id=None if role is Role.SESSION_META else data.get("platform_message_id"),
         calls=_call_ids(data) if role is Role.ASSISTANT else (),
-        answers=_answered(data) if role is Role.TOOL else None,
+        answers=str(answers) if role is Role.TOOL and answers else None,
         observed=data.get("observed") is True,
         turn_id=turn_id,
         turn_position=turn_position,
@@ -117,11 +118,9 @@ def text_of(message: Mapping[str, Any]) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    return "\n".join(part["text"] for part in content if _is_text(part))
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
+    return "\n".join(
+        part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+    )
 
 
 def _role(message: Mapping[str, Any]) -> Role:
@@ -150,17 +149,14 @@ def _modern(message: Mapping[str, Any]) -> Plain:
 def _encode(data: Plain) -> bytes:
     try:
         body = msgspec.json.encode(data)
-        exact = _is_plain(data) or msgspec.json.decode(body) == data
+        # Texts always come back as they are.
+        plain = all(type(name) is str and type(value) is str for name, value in data.items())
+        exact = plain or msgspec.json.decode(body) == data
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise errors.InvalidMessage(why=f"it is not plain JSON text ({error})") from error
     if not exact:
         raise errors.InvalidMessage(why="it holds values that JSON cannot give back as they are")
     return body
-
-
-def _is_plain(data: Plain) -> bool:
-    """Whether there are only texts in it, which always come back as they are."""
-    return all(type(name) is str and type(value) is str for name, value in data.items())
 
 
 def _call_ids(data: Plain) -> tuple[str, ...]:
@@ -169,8 +165,3 @@ def _call_ids(data: Plain) -> tuple[str, ...]:
         raise errors.InvalidMessage(why="tool_calls must be a list")
     ids = (str(call["id"]) for call in calls if isinstance(call, Mapping) and call.get("id"))
     return tuple(dict.fromkeys(ids))
-
-
-def _answered(data: Plain) -> str | None:
-    call_id = data.get("tool_call_id")
-    return str(call_id) if call_id else None

@@ -148,7 +148,7 @@ def _entry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         "display_name": _readable_text(data.get("display_name")),
         "platform": Platform.parse(data.get("platform")),
         "chat_type": read_chat_type(data.get("chat_type") or ChatType.DM),
-        "estimated_cost_usd": _read_cost(data.get("estimated_cost_usd")),
+        "estimated_cost_usd": float(data.get("estimated_cost_usd") or 0),
         "cost_status": _readable_text(data.get("cost_status")) or "unknown",
         "expiry_finalized": bool(data.get("expiry_finalized", data.get("memory_flushed", False))),
         "resume_reason": _readable_text(data.get("resume_reason")),
@@ -156,6 +156,8 @@ def _entry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         "auto_reset_reason": read_reason(data.get("auto_reset_reason")),
         "model_override": clean_override(data.get("model_override")),
     }
+    if not math.isfinite(fields["estimated_cost_usd"]):
+        raise ValueError(f"{data['estimated_cost_usd']!r} is no amount")
     fields.update((name, _read_count(data.get(name))) for name in COUNTERS)
     fields.update((name, bool(data.get(name))) for name in FLAGS)
     return fields
@@ -180,13 +182,6 @@ def _read_count(value: Any) -> int:
     if count > MAX_COUNT:
         raise ValueError(f"{value!r} is too large to be a count")
     return count
-
-
-def _read_cost(value: Any) -> float:
-    cost = float(value or 0)
-    if not math.isfinite(cost):
-        raise ValueError(f"{value!r} is no amount")
-    return cost
 
 
 def _readable_text(value: object) -> str | None:

@@ -109,16 +109,13 @@ def _run_length(made: list[Call]) -> int:
     """How many calls at the end are the same."""
     count = 0
     for call in reversed(made):
-        if not _same(call, made[-1]):
+        last = made[-1]
+        if call.name != last.name:
+            break
+        if call.arguments != last.arguments and _canonical(call.arguments) != _canonical(last.arguments):
             break
         count += 1
     return count
-
-
-def _same(one: Call, other: Call) -> bool:
-    if one.name != other.name:
-        return False
-    return one.arguments == other.arguments or _canonical(one.arguments) == _canonical(other.arguments)
 
 
 def _canonical(arguments: str) -> str:
@@ -134,13 +131,12 @@ def _errors(turns: list[Stretch], policy: SessionResetPolicy) -> Spiral | None:
         return None
     window = _results(turns)[-policy.spiral_window :]
     failed = [result for result in window if result.failed]
-    stage = (
-        Stage.ROTATE if _keeps_failing(turns[:-1], policy) or _fails_long(turns[-1], policy) else Stage.WARN
-    )
+    long = _mostly_failed(turns[-1].results, PATIENCE * policy.spiral_window, policy.spiral_errors)
+    names = Counter(result.tool for result in failed if result.tool is not None)
     return Spiral(
         kind=SpiralKind.ERRORS,
-        stage=stage,
-        tool=_most_frequent(failed),
+        stage=Stage.ROTATE if long or _keeps_failing(turns[:-1], policy) else Stage.WARN,
+        tool=min(names, key=lambda name: (-names[name], name), default=None),
         count=len(failed),
         share=len(failed) / len(window),
     )
@@ -153,10 +149,6 @@ def _keeps_failing(turns: list[Stretch], policy: SessionResetPolicy) -> bool:
     return _mostly_failed(_results(turns), policy.spiral_window, policy.spiral_errors)
 
 
-def _fails_long(turn: Stretch, policy: SessionResetPolicy) -> bool:
-    return _mostly_failed(turn.results, PATIENCE * policy.spiral_window, policy.spiral_errors)
-
-
 def _mostly_failed(results: list[CallResult], window: int, share: float) -> bool:
     """Whether there are as many results as are looked at, and so many of them errors."""
     latest = results[-window:]
@@ -165,8 +157,3 @@ def _mostly_failed(results: list[CallResult], window: int, share: float) -> bool
 
 def _results(turns: list[Stretch]) -> list[CallResult]:
     return [result for turn in turns for result in turn.results]
-
-
-def _most_frequent(failed: list[CallResult]) -> str | None:
-    names = Counter(result.tool for result in failed if result.tool is not None)
-    return min(names, key=lambda name: (-names[name], name), default=None)

@@ -28,20 +28,13 @@ def title_key(title: str) -> str:
     """What makes two titles the same: case, what cannot be seen and quotes around them do not count."""
     before, key = None, title
     while key != before:  # each of these can bring forth work for the others
-        before, key = key, _folded(key)
+        before = key
+        seen = "".join(char for char in key if not _is_invisible(char))
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+        key = " ".join(folded.split())
+        while len(key) > 1 and _is_quote(key[0]) and _is_quote(key[-1]):
+            key = key[1:-1].strip()
     return key
-
-
-def _folded(text: str) -> str:
-    seen = "".join(char for char in text if not _is_invisible(char))
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
-    return _unquoted(" ".join(folded.split()))
-
-
-def _unquoted(text: str) -> str:
-    while len(text) > 1 and _is_quote(text[0]) and _is_quote(text[-1]):
-        text = text[1:-1].strip()
-    return text
 
 
 def _is_quote(char: str) -> bool:

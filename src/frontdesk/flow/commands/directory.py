@@ -100,18 +100,16 @@ async def rollback(parts: Parts, request: CommandRequest) -> str:
 async def _listed(parts: Parts, request: CommandRequest, kept: list[Checkpoint]) -> str:
     if not kept:
         return NONE_YET
-    lines = [await _line(parts, request, each) for each in kept[:MOST_LISTED]]
+    lines = []
+    for each in kept[:MOST_LISTED]:
+        label = views.quoted(each.label) if await _shows_label(parts, request, each) else OF_ANOTHER_CHAT
+        made = views.ago(each.created_at, parts.clock.now())
+        lines.append(f"{each.number}. {label}, {made}, {views.plural(each.files, 'file')}")
     example = (
         f"To go back to one: /rollback {kept[0].number}, or one file of it: /rollback {kept[0].number} PATH;"
         f" what that would change: /checkpoint diff {kept[0].number}"
     )
     return "\n".join(("The checkpoints, the newest first:", *lines, example))
-
-
-async def _line(parts: Parts, request: CommandRequest, kept: Checkpoint) -> str:
-    label = views.quoted(kept.label) if await _shows_label(parts, request, kept) else OF_ANOTHER_CHAT
-    made = views.ago(kept.created_at, parts.clock.now())
-    return f"{kept.number}. {label}, {made}, {views.plural(kept.files, 'file')}"
 
 
 async def _shows_label(parts: Parts, request: CommandRequest, kept: Checkpoint) -> bool:

@@ -80,13 +80,11 @@ async def pair(parts: Parts, request: CommandRequest) -> str:
 def _pending(waiting: list[Pairing]) -> str:
     if not waiting:
         return NOBODY_WAITS
-    lines = [_who(each) for each in waiting[:MOST_SHOWN]]
+    lines = []
+    for each in waiting[:MOST_SHOWN]:
+        name = f", who goes by {views.quoted(each.name)}" if each.name else ""
+        lines.append(f"{views.quoted(each.principal)}{name}, until {each.expires_at:%H:%M} UTC")
     return "\n".join(("These wait to be let in:", *lines, "With the code that one was shown: /pair CODE"))
-
-
-def _who(pairing: Pairing) -> str:
-    name = f", who goes by {views.quoted(pairing.name)}" if pairing.name else ""
-    return f"{views.quoted(pairing.principal)}{name}, until {pairing.expires_at:%H:%M} UTC"
 
 
 async def link(parts: Parts, request: CommandRequest) -> str:

@@ -117,16 +117,11 @@ async def _numbered(parts: Parts, viewer: Viewer) -> list[Session]:
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_NUMBERED, titled=True)
     numbered: dict[str, Session] = {}
     for each in found:
-        session = await _newest(parts, each, viewer)
+        compressed = each.reason is EndReason.COMPRESSED
+        session = await parts.conversations.follow_lineage(each.id, viewer) if compressed else each
         if session and not views.is_forgotten(session):
             numbered.setdefault(session.id, replace(session, title=session.title or each.title))
     return list(numbered.values())
-
-
-async def _newest(parts: Parts, session: Session, viewer: Viewer) -> Session | None:
-    if session.reason is not EndReason.COMPRESSED:
-        return session
-    return await parts.conversations.follow_lineage(session.id, viewer)
 
 
 async def _find(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:

@@ -86,7 +86,8 @@ class Gate:
             return known
         submitted = await self._service.submit(
             data,
-            _caller(turn),
+            # The agent of a conversation: it asks and carries out, and never decides.
+            Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT),
             turn_id=turn.id,
             on_behalf_of=people.name_of(turn.source, await aliases_of(self._store, turn.source)),
             also=partial(self._telling.in_chat, turn),
@@ -110,8 +111,3 @@ def _refusal(asked: Confirmation) -> str:
     if asked.status is Status.EXPIRED:
         return WITHDRAWN if asked.is_withdrawn else NOT_IN_TIME
     return asked.reason or DENIED
-
-
-def _caller(turn: Turn) -> Caller:
-    """The agent of a conversation: it asks and carries out, and never decides."""
-    return Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT)
