@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from frontdesk.formats.urls import url_of
+from frontdesk.formats.http import url_of
 
 OLLAMA_PORT = 11434
 EVERYWHERE = ("0.0.0.0", "::", "")

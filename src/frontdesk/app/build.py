@@ -21,7 +21,7 @@ from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
 from frontdesk.formats import links
-from frontdesk.formats.urls import url_of
+from frontdesk.formats.http import url_of
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from frontdesk import config, errors
 from frontdesk.app.opening import open_store, without_creating
-from frontdesk.cli.confirm.reaching import OwnService, reach_service
+from frontdesk.cli.confirm.reaching import reach_service
 from frontdesk.config import Config
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
@@ -45,7 +45,7 @@ class NearLog:
 class FarLog:
     """The log of a service that runs; only approvers see it."""
 
-    def __init__(self, service: Client | OwnService) -> None:
+    def __init__(self, service: Client) -> None:
         self._service = service
 
     async def pages(self) -> AsyncIterator[Sequence[Row]]:

@@ -6,6 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from urllib.parse import urlsplit
@@ -145,44 +146,52 @@ def _following(after: int) -> dict[str, Any]:
 class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
-    def _open(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**self._opening)
-
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
         go on after the last row."""
         reader = sse.SseReader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
+        async with aclosing(self._events(after)) as pieces:
+            async for piece in pieces:
+                for data in reader.feed(piece):
+                    yield answers.read_row(self.url, data)
+
+    async def talk(self, conversation: Steps[T]) -> T:
+        talk, heard = Talk(conversation, self.patience_seconds), None
+        while step := talk.go_on(heard):
+            heard = await self._do(step)
+        return talk.result
+
+    async def _do(self, step: ServiceCall | Pause) -> ServiceReply | errors.ServiceUnreachable | None:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            return await self._send(step)
+        except errors.ServiceUnreachable as error:
+            return error
+
+    async def _send(self, call: ServiceCall) -> ServiceReply:
+        try:
+            async with httpx.AsyncClient(**self._opening) as opened:
+                answer = await opened.request(**_request(call))
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from error
+        return self._reply(answer)
+
+    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
+        """The stream of events as it comes; what the service refuses is raised."""
         try:
             async with (
-                self._open() as opened,
+                httpx.AsyncClient(**self._opening) as opened,
                 opened.stream(**_following(after)) as told,
             ):
                 if told.status_code != HTTPStatus.OK:
                     await told.aread()
                     raise answers.refusal(self._reply(told))
                 async for piece in told.aiter_bytes():
-                    for data in reader.feed(piece):
-                        yield answers.read_row(self.url, data)
+                    yield piece
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
-
-    async def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation, self.patience_seconds), None
-        async with self._open() as opened:
-            while step := talk.go_on(heard):
-                heard = await self._do(opened, step)
-        return talk.result
-
-    async def _do(
-        self, opened: httpx.AsyncClient, step: ServiceCall | Pause
-    ) -> ServiceReply | errors.ServiceUnreachable | None:
-        if isinstance(step, Pause):
-            await asyncio.sleep(step.seconds)
-            return None
-        try:
-            return self._reply(await opened.request(**_request(step)))
-        except httpx.RequestError as error:
-            return self._unreachable(error)
 
 
 class SyncClient(_Service):

@@ -1,7 +1,11 @@
-"""What headers of HTTP hold: tokens, and how long to wait."""
+"""What addresses and headers of HTTP hold: hosts, tokens, how long to wait."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+
+def url_of(host: str, port: int, scheme: str = "http") -> str:
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def is_token(text: str) -> bool:

@@ -36,6 +36,7 @@ ENDLESS = HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow
 
 _ID = re.compile(ID_PATTERN.strip("^$"))
 
+Answering = TypeVar("Answering")
 Record = TypeVar("Record", bound=msgspec.Struct)
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -77,10 +78,11 @@ def make_app(
     plain: Iterable[channels.Route] = (),
 ) -> ASGIApp:
     """Everything that one port serves: rows, their document, and channels' own addresses."""
-    routes = _routes(served)
+    rows = ((row.path, row.method, (row, each)) for each in served for row in each.operations)
+    routes = _routes(rows, _endpoint)
     if document is not None:
         routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
-    routes += _channel_routes(plain)
+    routes += _routes(((route.path, route.method, route) for route in plain), _passing)
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _apologise})
     app.router.redirect_slashes = False
     return Middleware(app, hosts)
@@ -105,15 +107,14 @@ def _showing(document: bytes) -> Endpoint:
     return show_document
 
 
-def _routes(served: Iterable[Served]) -> list[Route]:
+def _routes(
+    named: Iterable[tuple[str, str, Answering]], make: Callable[[Mapping[str, Answering]], Endpoint]
+) -> list[Route]:
     """A route for each path, with all its methods."""
-    by_path: dict[str, dict[str, tuple[Operation, Served]]] = defaultdict(dict)
-    for each in served:
-        for operation in each.operations:
-            by_path[operation.path][operation.method] = operation, each
-    return [
-        Route(path, _endpoint(methods), methods=list(methods), name=path) for path, methods in by_path.items()
-    ]
+    by_path: dict[str, dict[str, Answering]] = defaultdict(dict)
+    for path, method, answering in named:
+        by_path[path][method] = answering
+    return [Route(path, make(each), methods=list(each), name=path) for path, each in by_path.items()]
 
 
 def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
@@ -296,14 +297,6 @@ async def _from(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterato
         yield first
         async for piece in rest:
             yield piece
-
-
-def _channel_routes(plain: Iterable[channels.Route]) -> list[Route]:
-    """The addresses of channels, each with all its methods."""
-    by_path: dict[str, dict[str, channels.Route]] = defaultdict(dict)
-    for route in plain:
-        by_path[route.path][route.method] = route
-    return [Route(path, _passing(each), methods=list(each), name=path) for path, each in by_path.items()]
 
 
 def _passing(methods: Mapping[str, channels.Route]) -> Endpoint:

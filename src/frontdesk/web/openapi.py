@@ -20,18 +20,9 @@ ID_PATTERN = "^[A-Za-z0-9_-]+$"
 EXACT_VALUE = "ExactValue"
 REF = "#/components/schemas/{name}"
 
-EVERYWHERE = (
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.MISDIRECTED_REQUEST,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
-WITH_BODY = (
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-)
+EVERYWHERE = (400, 403, 421, 500, 503)
+"""Statuses of problems that every address has."""
+WITH_BODY = (408, 413, 415)
 EXACT_SCHEMA = {
     "description": "JSON that every reader reads alike: no whole numbers beyond ±(2^53-1).",
     "anyOf": [
@@ -72,11 +63,7 @@ HEADERS = {
     },
     PREFERENCE_APPLIED: {"description": "How long we would have waited.", "schema": {"type": "string"}},
 }
-BESIDES: Mapping[HTTPStatus, str] = {
-    HTTPStatus.UNAUTHORIZED: AUTHENTICATE,
-    HTTPStatus.TOO_MANY_REQUESTS: RETRY_AFTER,
-    HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
-}
+BESIDES: Mapping[int, str] = {401: AUTHENTICATE, 429: RETRY_AFTER, 503: RETRY_AFTER}
 """What comes with a problem, besides what comes with every answer."""
 NOT_HTTP = {"text/plain": {"schema": {"type": "string", "description": "For what is not HTTP at all."}}}
 
@@ -173,7 +160,7 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.body is not None:
         statuses.update(WITH_BODY)
-    return {str(int(each)): _problem(each, schemas) for each in sorted(statuses)}
+    return {str(int(each)): _problem(each, schemas) for each in map(HTTPStatus, sorted(statuses))}
 
 
 def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:

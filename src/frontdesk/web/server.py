@@ -15,7 +15,7 @@ from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
-from frontdesk.formats.urls import url_of
+from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import endpoints, openapi, owner, ports, public

@@ -16,17 +16,17 @@ from frontdesk.app.sockets import SocketClient
 from frontdesk.config import Config
 from frontdesk.confirm import answers
 from frontdesk.confirm.answers import ServiceReply
-from frontdesk.confirm.client import MAX_STREAM_BYTES, QUIET_SECONDS, Client, SyncClient
-from frontdesk.confirm.steps import Pause, Steps, Talk
-from frontdesk.formats import sse
-from frontdesk.formats.urls import url_of
-from frontdesk.model.audit import Row
+from frontdesk.confirm.client import QUIET_SECONDS, Client, SyncClient
+from frontdesk.confirm.steps import ServiceCall, Steps
+from frontdesk.formats.http import url_of
 
 T = TypeVar("T")
 
 URL = click.option("--url", metavar="URL", help="Ask the service at this address instead of the usual one.")
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
+OWN_URL = "http://localhost"
+"""What whoever answers on the socket is called."""
 START = "Start it with: frontdesk run, or frontdesk confirm serve"
 
 
@@ -40,48 +40,39 @@ def given_token(loaded: Config) -> str | None:
     return config.environment().get(loaded.confirm.token_env, "").strip() or None
 
 
-class OwnService:
-    """The service of this home, asked through the owner's socket as `Client` asks one at an address."""
+class OwnService(Client):
+    """The service of this home, asked through the owner's socket instead of at an address."""
 
     def __init__(self, client: SocketClient, token: str) -> None:
+        super().__init__(OWN_URL, token, patience_seconds=0)
         self.url = str(client.path)
         self._client = client
-        self._credentials = {"authorization": f"Bearer {token}"}
+        self._headers = {"authorization": f"Bearer {token}"}
 
-    async def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation, 0), None
-        while step := talk.go_on(heard):
-            if isinstance(step, Pause):
-                await asyncio.sleep(step.seconds)
-                heard = None
-                continue
-            headers = self._credentials | dict(step.headers)
-            try:
-                answer = await self._client.send(
-                    step.method, step.path, step.body or b"", headers, step.seconds
-                )
-            except errors.GatewayUnreachable as error:
-                raise self._unreachable(error) from error
-            heard = ServiceReply(url=self.url, status=answer[0], body=answer[1])
-        return talk.result
+    async def _send(self, call: ServiceCall) -> ServiceReply:
+        headers = self._headers | dict(call.headers)
+        body = call.body or b""
+        with self._translated():
+            status, answer = await self._client.send(call.method, call.path, body, headers, call.seconds)
+        return ServiceReply(url=self.url, status=status, body=answer)
 
-    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
-        """The rows of the audit log after that one, as they come, until the service ends it."""
-        headers = self._credentials | {"last-event-id": str(after)}
-        reader = sse.SseReader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
-        try:
+    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
+        headers = self._headers | {"last-event-id": str(after)}
+        with self._translated():
             async with self._client.open("GET", "/events", b"", headers) as (status, pieces):
                 if status != HTTPStatus.OK:
                     body = b"".join([piece async for piece in pieces])
                     raise answers.refusal(ServiceReply(url=self.url, status=status, body=body))
                 while piece := await asyncio.wait_for(anext(pieces, b""), QUIET_SECONDS):
-                    for data in reader.feed(piece):
-                        yield answers.read_row(self.url, data)
-        except (errors.GatewayUnreachable, TimeoutError) as error:
-            raise self._unreachable(error) from error
+                    yield piece
 
-    def _unreachable(self, error: Exception) -> errors.ServiceUnreachable:
-        return errors.ServiceUnreachable(url=self.url, why=str(error) or type(error).__name__)
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (errors.GatewayUnreachable, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+            raise errors.ServiceUnreachable(url=self.url, why=why) from error
 
 
 async def find_own(home: Path) -> SocketClient | None:
@@ -104,7 +95,7 @@ def _told_address(loaded: Config, url: str | None) -> tuple[str, str] | None:
     return (address(loaded, url), token or read_token(loaded.home)) if token or url else None
 
 
-async def reach_service(loaded: Config, url: str | None) -> Client | OwnService:
+async def reach_service(loaded: Config, url: str | None) -> Client:
     """How an approver reaches the service: at an address that is told, else through the owner's socket."""
     told = _told_address(loaded, url)
     if told:

@@ -199,13 +199,10 @@ class Pages:
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         return PageOutcome(id=voted.id, status=voted.status, message=screens.outcome(voted))
 
-    def _changes(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
+    async def _changes(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
         """Tells a page that something happened, as long as it may look, and never what: it looks again."""
         if not may_look():
             raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        return self._changed(may_look)
-
-    async def _changed(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._streams.events(None, lambda _: CHANGED)) as pieces:
             async for piece in pieces:
                 if not may_look():

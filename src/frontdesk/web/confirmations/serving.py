@@ -13,7 +13,7 @@ from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TokenHolders
 from frontdesk.config.settings import Origin
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.formats.urls import url_of
+from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
