@@ -13,14 +13,9 @@ SHARED = {"Decision", "Limits", "Role"}
 """Each of the two is shown to outsiders under this name."""
 MOST_SHARED = 0.05
 NOT_YET: set[str] = {
-    "Address",
     "Ask",
     "Asked",
     "Change",
-    "Condition",
-    "Desk",
-    "Link",
-    "Place",
     "Sessions",
     "Transcripts",
 }

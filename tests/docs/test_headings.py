@@ -24,7 +24,7 @@ from frontdesk.flow import finding
 from frontdesk.formats import quoting, words
 from frontdesk.model import keys, limits, searches, titles
 from frontdesk.model.searches import Hit
-from frontdesk.stores.postgres import address, engine, links, retries, schema
+from frontdesk.stores.postgres import address, connections, engine, retries, schema
 from tests.docs import pages
 
 DOCS = pages.ROOT / "docs"
@@ -133,7 +133,7 @@ BOUNDS = [
     ("stores.md", f"for {retries.OUTAGE_SECONDS:.0f} seconds, then"),
     ("stores.md", f"up to {retries.CONFLICT_ATTEMPTS} times"),
     ("stores.md", f"held for more than {retries.LOCK_SECONDS:.0f} seconds"),
-    ("stores.md", f"after {links.IDLE_TRANSACTION_MILLISECONDS // 1000} second,"),
+    ("stores.md", f"after {connections.IDLE_TRANSACTION_MILLISECONDS // 1000} second,"),
     ("stores.md", f"may finish, for up to {engine.FINISH_SECONDS:.0f} seconds"),
     ("stores.md", f"Version {schema.OLDEST_SERVER} or newer"),
     (

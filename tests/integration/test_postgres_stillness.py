@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from frontdesk.contracts.store import Work
-from frontdesk.stores.postgres import links, open_store, retries
+from frontdesk.stores.postgres import connections, open_store, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.work import first
@@ -21,7 +21,7 @@ from tests.integration.proxy import Proxy, proxied
 
 PATIENCE_SECONDS = 8.0
 """Far less than nodes had to wait for one that stood still, and far more than they have to now."""
-STALL_SECONDS = 1.5 * links.IDLE_TRANSACTION_MILLISECONDS / 1000
+STALL_SECONDS = 1.5 * connections.IDLE_TRANSACTION_MILLISECONDS / 1000
 MANY_BYTES = 40_000_000
 
 

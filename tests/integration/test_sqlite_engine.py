@@ -12,13 +12,13 @@ from frontdesk import errors
 from frontdesk.contracts.store import Row, Work
 from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
-from frontdesk.stores.sqlite.files import Place
+from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.posts import KEPT_SECONDS
 
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    engine = await asyncio.to_thread(SqliteEngine, Place(tmp_path / "state.db"))
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
     yield engine
     await engine.close()
 

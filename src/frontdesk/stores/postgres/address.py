@@ -20,7 +20,7 @@ _URL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class DatabaseAddress:
     """``name`` is for people: it has neither password nor parameters."""
 
     dsn: str = field(repr=False)
@@ -29,7 +29,7 @@ class Address:
     pool: int = POOL
 
 
-def parse_url(url: str) -> Address:
+def parse_url(url: str) -> DatabaseAddress:
     found = _URL.fullmatch(url)
     if found is None:
         raise errors.UnknownStore(
@@ -38,7 +38,7 @@ def parse_url(url: str) -> Address:
     values = parse_qsl(found["query"] or "", keep_blank_values=True)
     ours = {key: value for key, value in values if key in ("schema", "pool")}
     others = urlencode([(key, value) for key, value in values if key not in ours])
-    return Address(
+    return DatabaseAddress(
         dsn=url.partition("?")[0] + ("?" + others if others else ""),
         name=_shown(found),
         schema=_schema(ours.get("schema", SCHEMA)),

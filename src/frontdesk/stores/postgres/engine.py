@@ -10,11 +10,11 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Upgrade, Work
 from frontdesk.stores.postgres import schema
-from frontdesk.stores.postgres.address import Address
-from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Links
+from frontdesk.stores.postgres.address import DatabaseAddress
+from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, ConnectionPool
 from frontdesk.stores.postgres.outcomes import Outcomes
 from frontdesk.stores.postgres.retries import persist
-from frontdesk.stores.postgres.transactions import Desk, Reading, Writing
+from frontdesk.stores.postgres.transactions import Reading, Statements, Writing
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.work import probe
 
@@ -27,23 +27,25 @@ STALLED = {"milliseconds": IDLE_TRANSACTION_MILLISECONDS}
 class PostgresEngine:
     """Runs work for many nodes at once. What a write has returned is committed, and was run once."""
 
-    def __init__(self, address: Address, queries: dict[str, Query], upgraded: Upgrade | None = None) -> None:
+    def __init__(
+        self, address: DatabaseAddress, queries: dict[str, Query], upgraded: Upgrade | None = None
+    ) -> None:
         self.bells = Bells()
         self.upgraded = upgraded
-        self._links = Links(address, queries)
-        self._desk = Desk(queries, address.name)
-        self._reading = Reading(self._desk)
-        self._outcomes = Outcomes(self._links, queries["outcome"], address.name)
+        self._pool = ConnectionPool(address, queries)
+        self._statements = Statements(queries, address.name)
+        self._reading = Reading(self._statements)
+        self._outcomes = Outcomes(self._pool, queries["outcome"], address.name)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
 
     @classmethod
-    async def open(cls, address: Address, *, upgrade: bool = True) -> Self:
+    async def open(cls, address: DatabaseAddress, *, upgrade: bool = True) -> Self:
         queries = load_queries("postgres")
         engine = cls(address, queries, await schema.prepare(address, queries, upgrade=upgrade))
-        await engine._links.open()
+        await engine._pool.open()
         return engine
 
     async def write(
@@ -86,11 +88,11 @@ class PostgresEngine:
         self._closed = True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), FINISH_SECONDS)
-        await self._links.close()
+        await self._pool.close()
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
-        async with self._links.lent() as link:
-            writing = Writing(self._desk, link)
+        async with self._pool.lent() as link:
+            writing = Writing(self._statements, link)
             value = await writing.run(start(), cuts)
             failure = await writing.commit(lazy)
         if failure is not None and not await self._took_place(writing):
@@ -104,12 +106,12 @@ class PostgresEngine:
         return writing.xid is None or await self._outcomes.was_committed(writing.xid, writing.life)
 
     async def _read(self, start: Callable[[], Work[T]], _cuts: int) -> T:
-        async with self._links.lent() as link:
+        async with self._pool.lent() as link:
             return await self._reading.run(link, start)
 
     async def _end_stalled(self) -> None:
-        async with self._links.lent() as link:
-            await self._desk.ask(link, ("end_stalled", STALLED))
+        async with self._pool.lent() as link:
+            await self._statements.ask(link, ("end_stalled", STALLED))
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

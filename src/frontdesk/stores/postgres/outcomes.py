@@ -13,8 +13,8 @@ import asyncpg
 
 from frontdesk import errors
 from frontdesk.logs import get_logger
+from frontdesk.stores.postgres.connections import ConnectionPool, Lent
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.postgres.links import Lent, Links
 from frontdesk.stores.postgres.retries import pause
 from frontdesk.stores.sql import Query
 
@@ -31,8 +31,8 @@ class Outcome(StrEnum):
 
 
 class Outcomes:
-    def __init__(self, links: Links, query: Query, name: str) -> None:
-        self._links = links
+    def __init__(self, pool: ConnectionPool, query: Query, name: str) -> None:
+        self._pool = pool
         self._query = query
         self._name = name
 
@@ -53,7 +53,7 @@ class Outcomes:
     async def _ask(self, xid: int, life: UUID) -> Outcome:
         """The outcome; a server that does not answer may still be at it."""
         try:
-            async with self._links.lent() as link:
+            async with self._pool.lent() as link:
                 with translated(self._name):
                     return await self._look_up(link, xid, life)
         except errors.StoreUnavailable:

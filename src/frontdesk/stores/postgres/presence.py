@@ -15,10 +15,10 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
-from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.address import DatabaseAddress
+from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.postgres.links import Link, connect, disconnect
 
 CARRY_SECONDS = 0.01
 RECONNECT_SECONDS = 0.2
@@ -32,13 +32,13 @@ def _ask(query: str, **values: Any) -> Work[list[Row]]:
 
 
 class PostgresPresence:
-    def __init__(self, address: Address, engine: PostgresEngine) -> None:
+    def __init__(self, address: DatabaseAddress, engine: PostgresEngine) -> None:
         self._address = address
         self._engine = engine
         self._bells = engine.bells
         self._channel = f"frontdesk_{address.schema}"
         self._number: int | None = None
-        self._link: Link | None = None
+        self._link: ServerConnection | None = None
         self._lost = asyncio.Event()
         self._times = 0
         self.standing: int | None = None
@@ -92,7 +92,7 @@ class PostgresPresence:
         self._times += 1
         self.standing = self._times
 
-    async def _show(self, link: Link) -> None:
+    async def _show(self, link: ServerConnection) -> None:
         with translated(self._address.name):
             await link.add_listener(self._channel, self._on_notified)
             await link.execute(

@@ -7,9 +7,9 @@ import asyncpg
 from frontdesk import errors
 from frontdesk.contracts.store import Row, Statement, Upgrade
 from frontdesk.logs import get_logger
-from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.address import DatabaseAddress
+from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.postgres.links import Link, connect, disconnect
 from frontdesk.stores.postgres.transactions import drive
 from frontdesk.stores.sql import Query, load_migrations
 from frontdesk.stores.upgrades import load_step_queries, steps_after
@@ -22,7 +22,9 @@ ATTEMPTS = 3
 log = get_logger(__name__)
 
 
-async def prepare(address: Address, queries: dict[str, Query], *, upgrade: bool = True) -> Upgrade | None:
+async def prepare(
+    address: DatabaseAddress, queries: dict[str, Query], *, upgrade: bool = True
+) -> Upgrade | None:
     """Create the schema or bring it up to date; refuse one that is not ours, newer than this program, or
     older where it is to be left as it is.
 
@@ -43,7 +45,7 @@ async def prepare(address: Address, queries: dict[str, Query], *, upgrade: bool 
 
 
 class _Preparation:
-    def __init__(self, link: Link, address: Address, queries: dict[str, Query]) -> None:
+    def __init__(self, link: ServerConnection, address: DatabaseAddress, queries: dict[str, Query]) -> None:
         self._link = link
         self._name = address.name
         self._schema = address.schema

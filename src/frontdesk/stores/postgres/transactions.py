@@ -9,8 +9,8 @@ import asyncpg
 
 from frontdesk import errors
 from frontdesk.contracts.store import RING, Ring, Row, Statement, Work
+from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, cut, life_of
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.postgres.links import IDLE_TRANSACTION_MILLISECONDS, Lent, cut, life_of
 from frontdesk.stores.sql import Query
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def begin(cuts: int) -> str:
     return f"{BEGIN}; {IDLE_LONGER.format(milliseconds=longer)}"
 
 
-class Desk:
+class Statements:
     """Finds queries by name and runs them."""
 
     def __init__(self, queries: dict[str, Query], name: str) -> None:
@@ -86,8 +86,8 @@ async def drive(work: Work[T], answer: Answer) -> T:
 class Writing:
     """A transaction that remembers its number, under which the server knows its outcome."""
 
-    def __init__(self, desk: Desk, link: Lent) -> None:
-        self._desk = desk
+    def __init__(self, statements: Statements, link: Lent) -> None:
+        self._statements = statements
         self._link = link
         self.rings: set[Ring] = set()
         """To be rung once it is committed."""
@@ -95,15 +95,15 @@ class Writing:
         self.xid: int | None = None
 
     async def run(self, work: Work[T], cuts: int) -> T:
-        await self._desk.execute(self._link, begin(cuts))
+        await self._statements.execute(self._link, begin(cuts))
         return await drive(work, self._answer)
 
     async def commit(self, lazy: bool) -> errors.StoreError | None:
         """Commit; the error when no good answer came, after which the outcome is open."""
         if self.xid is None:
-            self.xid = await self._desk.assigned(self._link)
+            self.xid = await self._statements.assigned(self._link)
         try:
-            await self._desk.execute(self._link, COMMIT_LAZILY if lazy else COMMIT)
+            await self._statements.execute(self._link, COMMIT_LAZILY if lazy else COMMIT)
         except errors.StoreError as error:
             cut(self._link)
             return error
@@ -114,7 +114,7 @@ class Writing:
         if name == RING:
             self.rings.add(values["bell"])
             return []
-        rows, xid = await self._desk.ask(self._link, statement)
+        rows, xid = await self._statements.ask(self._link, statement)
         self.xid = self.xid or xid
         return rows
 
@@ -126,8 +126,8 @@ class NeedsSnapshot(Exception):
 class Reading:
     """Answers a single question without a transaction, and several from one snapshot."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
         self._several: set[tuple[CodeType | None, str]] = set()
 
     async def run(self, link: Lent, start: Callable[[], Work[T]]) -> T:
@@ -153,11 +153,11 @@ class Reading:
         return await drive(work, answer)
 
     async def _look(self, link: Lent, work: Work[T]) -> T:
-        await self._desk.execute(link, BEGIN_SNAPSHOT)
+        await self._statements.execute(link, BEGIN_SNAPSHOT)
         value = await drive(work, partial(self._answer, link))
-        await self._desk.execute(link, COMMIT)
+        await self._statements.execute(link, COMMIT)
         return value
 
     async def _answer(self, link: Lent, statement: Statement) -> list[Row]:
-        rows, _ = await self._desk.ask(link, statement)
+        rows, _ = await self._statements.ask(link, statement)
         return rows

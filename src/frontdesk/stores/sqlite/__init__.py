@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from frontdesk import errors
 from frontdesk.stores.sqlite.engine import SqliteEngine
-from frontdesk.stores.sqlite.files import Place, parse_url
+from frontdesk.stores.sqlite.files import Location, parse_url
 from frontdesk.stores.store import Store
 
 
@@ -16,7 +16,7 @@ async def open_store(url: str, *, upgrade: bool = True) -> Store:
     return Store(engine, upgraded=engine.upgraded)
 
 
-async def _open_engine(place: Place, upgrade: bool) -> SqliteEngine:
+async def _open_engine(place: Location, upgrade: bool) -> SqliteEngine:
     """Whoever stops waiting for a file to open leaves it closed."""
     opening = asyncio.ensure_future(asyncio.to_thread(SqliteEngine, place, upgrade=upgrade))
     try:

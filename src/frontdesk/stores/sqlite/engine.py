@@ -8,13 +8,12 @@ from typing import Any, TypeVar, cast
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import load_queries
-from frontdesk.stores.sqlite import inspection, wal
-from frontdesk.stores.sqlite.condition import Condition
+from frontdesk.stores.sqlite import wal
 from frontdesk.stores.sqlite.faults import translated
-from frontdesk.stores.sqlite.files import Ownership, Place, check_log, create, identify, prepare
-from frontdesk.stores.sqlite.glances import Glances
+from frontdesk.stores.sqlite.files import Location, Ownership, check_log, create, identify, prepare
+from frontdesk.stores.sqlite.health import WriteHealth
 from frontdesk.stores.sqlite.posts import Posts
-from frontdesk.stores.sqlite.readers import Readers
+from frontdesk.stores.sqlite.readers import Glances, Readers, look_through
 from frontdesk.stores.sqlite.threads import WorkThreads
 from frontdesk.stores.sqlite.writer import Writer, open_writer
 from frontdesk.stores.work import probe
@@ -28,10 +27,10 @@ GLANCED_ROWS = 256
 class SqliteEngine:
     """Owns the file. Every write waits for the commit that holds it; concurrent writes share one."""
 
-    def __init__(self, place: Place, *, upgrade: bool = True) -> None:
+    def __init__(self, place: Location, *, upgrade: bool = True) -> None:
         self.bells = Bells()
         self._place = place
-        self._condition = Condition(place.name)
+        self._health = WriteHealth(place.name)
         prepare(place)
         self._ownership = Ownership(place.path) if place.path else None
         with ExitStack() as opened:
@@ -42,13 +41,13 @@ class SqliteEngine:
             queries = load_queries("sqlite")
             self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
-            self._glances = Glances(place, queries, self._condition) if place.path else None
+            self._glances = Glances(place, queries, self._health) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
-            readers = Readers(place, queries, READERS, self._condition, self.bells) if place.path else None
+            readers = Readers(place, queries, READERS, self._health, self.bells) if place.path else None
             opened.pop_all()
         self._file = identify(place.path) if place.path else None
-        writer = Writer(self._db, queries, place, self._condition, self.bells)
+        writer = Writer(self._db, queries, place, self._health, self.bells)
         self._writer = WorkThreads("writer", writer.serve, threads=1)
         self._readers = WorkThreads("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
@@ -66,13 +65,13 @@ class SqliteEngine:
         return cast("T", await threads.run(start, lazy=True))
 
     async def check(self) -> None:
-        if self._condition.damage:
-            raise self._condition.damage
-        if not (self._condition.is_known_good and self._is_in_place()):
+        if self._health.damage:
+            raise self._health.damage
+        if not (self._health.is_known_good and self._is_in_place()):
             await self.write(probe)
-        if self._condition.is_full:
+        if self._health.is_full:
             await asyncio.to_thread(self._check_room)
-            self._condition.found_room()
+            self._health.found_room()
 
     def _is_in_place(self) -> bool:
         """Whether the file still stands under its name, as long as it was."""
@@ -88,7 +87,7 @@ class SqliteEngine:
     async def inspect(self, seconds: float) -> bool:
         if self._place.path is None:
             return True
-        return await asyncio.to_thread(inspection.look_through, self._place, seconds)
+        return await asyncio.to_thread(look_through, self._place, seconds)
 
     @property
     def glanced_rows(self) -> int:

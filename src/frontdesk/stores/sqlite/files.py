@@ -58,7 +58,7 @@ SHARED_WITH_A_HOST = frozenset(
 )
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where the database is; no path means memory."""
 
     path: Path | None
@@ -70,7 +70,7 @@ class Place(NamedTuple):
         return str(self.path or MEMORY)
 
 
-def parse_url(url: str) -> Place:
+def parse_url(url: str) -> Location:
     """``sqlite:///relative/state.db``, ``sqlite:////absolute/state.db``, ``sqlite:///:memory:``."""
     if not url.startswith(PREFIX) or url == PREFIX:
         raise errors.UnknownStore(url=url, hint="")
@@ -81,8 +81,8 @@ def parse_url(url: str) -> Place:
     if options.get("filesystem", "any") != "any":
         raise errors.UnknownStore(url=url, hint=" (filesystem can only be any)")
     if path == MEMORY:
-        return Place(None)
-    return Place(_locate(url, path), options.get("vfs"), "filesystem" in options)
+        return Location(None)
+    return Location(_locate(url, path), options.get("vfs"), "filesystem" in options)
 
 
 def _locate(url: str, path: str) -> Path:
@@ -139,7 +139,7 @@ def _describe(signature: bytes) -> str:
         return "another process"
 
 
-def prepare(place: Place) -> None:
+def prepare(place: Location) -> None:
     """Make sure that the file can be there: a folder, a file system to trust, nothing else of its name."""
     if place.path is None:
         return
@@ -223,7 +223,7 @@ def identify(path: Path) -> Footprint | None:
     return Footprint(found.st_dev, found.st_ino, found.st_size)
 
 
-def _check_filesystem(place: Place) -> None:
+def _check_filesystem(place: Location) -> None:
     assert place.path is not None
     if place.any_filesystem or not MOUNTS.exists():
         return

@@ -1,29 +1,42 @@
-"""Readers: each job sees one snapshot."""
+"""Whoever reads: threads, each job in a snapshot; look-ups on the caller's own thread; a look for damage."""
 
+import contextlib
+import math
+import threading
+import time
 from contextlib import ExitStack
 from queue import SimpleQueue
+from typing import TypeVar
 
 import apsw
 
 from frontdesk.contracts.bells import Bells
+from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import Query
-from frontdesk.stores.sqlite.clock import add_clock
-from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import translated
-from frontdesk.stores.sqlite.files import Place
+from frontdesk.stores.sqlite.files import Location
+from frontdesk.stores.sqlite.health import WriteHealth
+from frontdesk.stores.sqlite.schema import add_clock
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
+
+T = TypeVar("T")
 
 BUSY_MILLISECONDS = 5_000
 CACHE_KIB = 8 * 1024
+SLOW_SECONDS = 0.05
+AVOIDED_SECONDS = 5.0
+GLANCE_CACHE_KIB = 16 * 1024
+STEPS = 10_000
+"""Of SQLite's machine, between two looks at the time."""
 
 
 class Readers:
     """Runs each job in a snapshot of its own; every thread has a connection."""
 
     def __init__(
-        self, place: Place, queries: dict[str, Query], threads: int, condition: Condition, bells: Bells
+        self, place: Location, queries: dict[str, Query], threads: int, health: WriteHealth, bells: Bells
     ) -> None:
-        self._condition = condition
+        self._health = health
         self._bells = bells
         self._queries = queries
         self._idle: list[apsw.Connection] = []
@@ -51,15 +64,70 @@ class Readers:
                 if db.in_transaction:
                     cursor.execute("COMMIT")
         except apsw.Error as error:
-            job.error = self._condition.note(error, writing=False)
+            job.error = self._health.note(error, writing=False)
         except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
             job.error = error
 
 
-def _open_reader(place: Place) -> apsw.Connection:
+def _open_reader(place: Location) -> apsw.Connection:
     with translated(place.name):
-        db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
+        db = _open(place)
         db.set_busy_timeout(BUSY_MILLISECONDS)
         add_clock(db)
         db.pragma("cache_size", -CACHE_KIB)
         return db
+
+
+def _open(place: Location) -> apsw.Connection:
+    return apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
+
+
+class Glances:
+    """A connection for look-ups by key, as long as the disk behind it answers at once."""
+
+    def __init__(self, place: Location, queries: dict[str, Query], health: WriteHealth) -> None:
+        self._health = health
+        self._queries = queries
+        self._avoided_until = 0.0
+        self._busy = threading.Lock()  # several event loops may share the store
+        with translated(place.name):
+            self._db = _open(place)
+            self._db.pragma("cache_size", -GLANCE_CACHE_KIB)
+            self._cursor = self._db.cursor()
+
+    def acquire(self) -> bool:
+        """Whether a look-up may be run now."""
+        return time.monotonic() >= self._avoided_until and self._busy.acquire(blocking=False)
+
+    def run(self, work: Work[T]) -> T:
+        """Do what ``acquire`` has allowed."""
+        began = time.monotonic()
+        try:
+            found: T = drive(self._cursor, self._queries, work)
+        except apsw.Error as error:
+            raise self._health.note(error, writing=False) from error
+        finally:
+            self._busy.release()
+        if time.monotonic() - began > SLOW_SECONDS:
+            self._avoided_until = time.monotonic() + AVOIDED_SECONDS
+        return found
+
+    def close(self) -> None:
+        """Allow no more look-ups."""
+        self._avoided_until = math.inf
+        with self._busy:
+            self._db.close(True)
+
+
+def look_through(place: Location, seconds: float) -> bool:
+    """Whether all of it could be looked through in the time. CorruptDatabase names what was found."""
+    deadline = time.monotonic() + seconds
+    with translated(place.name), contextlib.closing(_open(place)) as db:
+        db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        try:
+            found = db.execute("PRAGMA quick_check(1)").get
+        except apsw.InterruptError:
+            return False
+        if found != "ok":
+            raise apsw.CorruptError(" ".join(str(found).split()))
+    return True

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from frontdesk.logs import get_logger
-from frontdesk.stores.sqlite.files import Place, log_of
+from frontdesk.stores.sqlite.files import Location, log_of
 
 log = get_logger(__name__)
 
@@ -20,7 +20,7 @@ ROOM_BYTES = 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 
 
-def warm(db: apsw.Connection, place: Place, pages: int) -> None:
+def warm(db: apsw.Connection, place: Location, pages: int) -> None:
     """Give the log its size beforehand: a file that is overwritten is synced in half the time that one takes
     which grows. What lies behind the last commit is ignored by SQLite, whatever it is."""
     try:
@@ -42,7 +42,7 @@ def _locked(db: apsw.Connection) -> Iterator[None]:
         db.execute("ROLLBACK")
 
 
-def check_room(place: Place) -> None:
+def check_room(place: Location) -> None:
     """FullError or IOError unless a file as large as the largest message can be written and synced."""
     flags = [apsw.SQLITE_OPEN_TEMP_DB | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, 0]
     name = f"{place.name}-room"
@@ -77,7 +77,7 @@ def _logged_pages(log: Path, page_bytes: int) -> set[int]:
     }
 
 
-def write_again(place: Place) -> None:
+def write_again(place: Location) -> None:
     """Write the log over itself and sync it, while nobody else may write.
 
     After a sync that failed the system may take what it could not write for written: the next sync would
@@ -91,7 +91,7 @@ def write_again(place: Place) -> None:
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[apsw.VFSFile]:
+def _opened(place: Location) -> Iterator[apsw.VFSFile]:
     flags = [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, 0]
     file = apsw.VFSFile(place.vfs or "", f"{place.name}-wal", flags)
     try:

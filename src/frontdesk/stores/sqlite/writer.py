@@ -15,10 +15,9 @@ from frontdesk.contracts.store import Mergeable, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
-from frontdesk.stores.sqlite.clock import add_clock
-from frontdesk.stores.sqlite.condition import Condition
 from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, FileCut, FileGone, is_failed_sync, translated
-from frontdesk.stores.sqlite.files import Place, identify
+from frontdesk.stores.sqlite.files import Location, identify
+from frontdesk.stores.sqlite.health import WriteHealth
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
 
 log = get_logger(__name__)
@@ -32,13 +31,13 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 32 * 1024
 
 
-def open_writer(place: Place, *, upgrade: bool = True) -> tuple[apsw.Connection, Upgrade | None]:
+def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connection, Upgrade | None]:
     """The connection that writes, and how the database was brought up to date, if it was."""
     with translated(place.name):
         db = apsw.Connection(place.name, vfs=place.vfs)
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
-            add_clock(db)
+            schema.add_clock(db)
             if place.path:
                 _check_whole(db, place.path)
             upgraded = schema.migrate(db, place, upgrade=upgrade)
@@ -76,13 +75,13 @@ class Writer:
         self,
         db: apsw.Connection,
         queries: dict[str, Query],
-        place: Place,
-        condition: Condition,
+        place: Location,
+        health: WriteHealth,
         bells: Bells,
     ) -> None:
         self._db = db
         self._bells = bells
-        self._condition = condition
+        self._health = health
         self._cursor = db.cursor()
         self._queries = queries
         self._place = place
@@ -100,7 +99,7 @@ class Writer:
             if group:
                 self._try_to_commit(group)
                 answer(group, self._bells)
-            if self._log_pages >= CHECKPOINT_PAGES and not self._condition.damage:
+            if self._log_pages >= CHECKPOINT_PAGES and not self._health.damage:
                 self._checkpoint()
 
     def _try_to_commit(self, group: list[QueuedWork]) -> None:
@@ -149,7 +148,7 @@ class Writer:
         self._cursor.execute("COMMIT")
         self._check_file()
         if self._durable:
-            self._condition.wrote()
+            self._health.wrote()
 
     def _check_file(self) -> None:
         """What was committed is in the file that the next start finds, and the rest of it still is."""
@@ -197,8 +196,8 @@ class Writer:
 
     def _meet(self, error: apsw.Error) -> errors.StoreError:
         """What was damaged is left as it is: what can be saved of it is in the log, too."""
-        met = self._condition.note(error, writing=True)
-        if self._condition.damage:
+        met = self._health.note(error, writing=True)
+        if self._health.damage:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return met
 

@@ -10,7 +10,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from frontdesk import errors
-from frontdesk.stores.postgres.address import Address
+from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.faults import FOREIGN, translated
 from frontdesk.stores.sql import Query
 
@@ -30,7 +30,7 @@ LIFE_ATTEMPTS = 3
 Lent = PoolConnectionProxy
 
 
-class Link(asyncpg.Connection):
+class ServerConnection(asyncpg.Connection):
     """A connection that keeps no state between uses and knows the server's life in which it was made.
 
     A crash of the server ends a life and cuts every connection.
@@ -43,8 +43,10 @@ class Link(asyncpg.Connection):
 
 
 async def connect(
-    address: Address, command_seconds: float = COMMAND_SECONDS, unread_milliseconds: int = UNREAD_MILLISECONDS
-) -> Link:
+    address: DatabaseAddress,
+    command_seconds: float = COMMAND_SECONDS,
+    unread_milliseconds: int = UNREAD_MILLISECONDS,
+) -> ServerConnection:
     """A connection of its own, to be closed with `disconnect`."""
     options = _options(address, unread_milliseconds) | {"command_timeout": command_seconds}
     try:
@@ -55,18 +57,18 @@ async def connect(
         if isinstance(error, errors.StoreError):
             raise
         raise errors.UnknownStore(url=address.name, hint=" (check host, port and parameters)") from None
-    assert isinstance(link, Link)
+    assert isinstance(link, ServerConnection)
     return link
 
 
-async def disconnect(link: Link) -> None:
+async def disconnect(link: ServerConnection) -> None:
     with suppress(*FOREIGN):
         await link.close(timeout=CLOSE_SECONDS)
 
 
-def _options(address: Address, unread_milliseconds: int = UNREAD_MILLISECONDS) -> dict[str, Any]:
+def _options(address: DatabaseAddress, unread_milliseconds: int = UNREAD_MILLISECONDS) -> dict[str, Any]:
     return {
-        "connection_class": Link,
+        "connection_class": ServerConnection,
         "timeout": CONNECT_SECONDS,
         "command_timeout": COMMAND_SECONDS,
         "max_cached_statement_lifetime": 0,
@@ -81,10 +83,10 @@ def _options(address: Address, unread_milliseconds: int = UNREAD_MILLISECONDS) -
     }
 
 
-class Links:
+class ConnectionPool:
     """A pool. It connects when there is work, and again after the server was away."""
 
-    def __init__(self, address: Address, queries: dict[str, Query]) -> None:
+    def __init__(self, address: DatabaseAddress, queries: dict[str, Query]) -> None:
         self._name = address.name
         self._queries = queries
         self._pool = asyncpg.create_pool(
@@ -115,7 +117,7 @@ class Links:
             await asyncio.wait_for(self._pool.close(), CLOSE_SECONDS)
 
     async def _welcome(self, link: asyncpg.Connection) -> None:
-        assert isinstance(link, Link)
+        assert isinstance(link, ServerConnection)
         for _ in range(LIFE_ATTEMPTS):
             life = await link.fetchval(self._queries["life"].sql)
             if life is not None:
@@ -124,7 +126,7 @@ class Links:
             await self._begin_life(link)
         raise errors.StoreFailed(path=self._name, why="the server crashes again and again")
 
-    async def _begin_life(self, link: Link) -> None:
+    async def _begin_life(self, link: ServerConnection) -> None:
         """Record that the server crashed, and how far its recovery came."""
         recovered_to = None
         with suppress(asyncpg.InsufficientPrivilegeError):

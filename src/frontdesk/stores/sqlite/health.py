@@ -1,4 +1,4 @@
-"""The store's condition: what its threads met last, for whoever asks whether messages can be stored."""
+"""The store's health: what its threads met last, for whoever asks whether messages can be stored."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from frontdesk.stores.sqlite.faults import HURTS_EVERYBODY, translate
 FRESH_SECONDS = 1.0
 
 
-class Condition:
+class WriteHealth:
     """What writes experience. Damage stays until it is opened again, a full disk until there is room."""
 
     def __init__(self, name: str) -> None:
