@@ -122,7 +122,7 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
     async with await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions:
         gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
         async with gateway.started():
-            heap.settle()
+            heap.freeze_loaded()
 
             async def accept(number: int) -> float:
                 start = time.perf_counter()

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -573,6 +574,10 @@ async def test_one_socket_answers_for_the_gateway_and_for_its_confirmations(sett
         document = await SocketClient(path).call("GET", "/openapi.json")
     assert {"/confirm", "/office/status", "/messages"} <= document["paths"].keys()
     assert not sockets.service_socket_of(settings.home).exists()
+    rows = [row for methods in document["paths"].values() for row in methods.values()]
+    assert len({row["operationId"] for row in rows}) == len(rows)
+    references = set(re.findall(r"'#/components/schemas/(\w+)'", str(document)))
+    assert references <= document["components"]["schemas"].keys()
 
 
 async def test_service_that_runs_alone_is_asked_on_a_socket_of_its_own(settings: config.Config) -> None:

@@ -278,6 +278,15 @@ async def test_not_ready_while_the_store_is_away(store_url: str, hangs: bool) ->
             assert (await client.get("/livez")).status_code == 200
 
 
+async def test_document_names_what_the_port_serves_but_for_channels(store_url: str) -> None:
+    async with opened(store_url) as (client, wired, _):
+        answer = await client.get("/openapi.json")
+        elsewhere = await client.get("/openapi.json", headers={"origin": "https://evil.example"})
+    problem(elsewhere, 403)
+    assert answer.json()["paths"].keys() == {"/livez", "/readyz"}
+    assert wired.routes
+
+
 async def test_used_port_is_named(store_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -8,7 +8,7 @@ YOUNG_ROUNDS = 20
 MIDDLE_ROUNDS = 50
 
 
-def settle() -> None:
+def freeze_loaded() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, MIDDLE_ROUNDS)

@@ -46,11 +46,13 @@ def listening(path: Path) -> Iterator[socket.socket]:
     """
     _prepare(path.parent)
     with _owned(path), contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as opened:
+        # Only now: whoever holds the lock is alive, so a file that is here was left by somebody dead. Without
+        # the lock two gateways that start at once could each remove the other's socket.
         path.unlink(missing_ok=True)
         with _translated(path):
             with address_of(path) as address:
                 opened.bind(address)
-            path.chmod(0o600)
+            path.chmod(0o600)  # before anybody can connect
             opened.listen(BACKLOG)
         try:
             yield opened

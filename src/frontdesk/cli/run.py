@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 
 from frontdesk import config
-from frontdesk.app import build, heap, lines, sockets
+from frontdesk.app import build, heap, loglines, sockets
 from frontdesk.app.confirmations import Keys, prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.cli import homes, output
@@ -38,7 +38,7 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     loaded = msgspec.structs.replace(config.load(config_file), **given)
     homes.make_home(loaded.home)
-    lines.listen(log_level, loaded.home / homes.LOG if chat else None)
+    loglines.listen(log_level, loaded.home / homes.LOG if chat else None)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
 
@@ -61,7 +61,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             if orders and orders.are_heard:
                 return  # before any turn is begun
             await gateway.start()
-            heap.settle()
+            heap.freeze_loaded()
             _tell_of_upgrade(gateway.parts.store.upgraded)
             _greet(loaded, keys, address.url, confirming)
             if chat:  # the log, which has them, goes to a file

@@ -141,6 +141,8 @@ async def _answer(operation: Operation, served: Served, request: Request) -> Res
 
 async def _call(operation: Operation, served: Served, request: Request) -> HttpCall:
     """Checked in this order: where it comes from, who sends it, its form."""
+    # A page of another origin learns nothing, not even whether its user has a token; a body is read last, so
+    # that nobody unknown makes us read one.
     browsers.CHECKS[operation.origin](request)
     return HttpCall(
         request=request,
@@ -275,6 +277,7 @@ class Stream(StreamingResponse):
 
 async def _stream(form: Form, pieces: AsyncGenerator[Any, None]) -> Response:
     """The pieces as they come. What is refused, is so before the first one, with a status of its own."""
+    # The head of an answer cannot be taken back, so it is sent when the first piece is there.
     written = _written(form, pieces)
     first = await anext(written, b"")
     return Stream(_from(first, written), HTTPStatus.OK, STREAM_HEADERS, media_type=form)

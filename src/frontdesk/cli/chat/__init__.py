@@ -90,10 +90,10 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
     except errors.NoGateway:
         if not start:
             raise
-        from frontdesk.app import build, lines  # noqa: PLC0415 - what runs is loaded only where it does
+        from frontdesk.app import build, loglines  # noqa: PLC0415 - what runs is loaded only where it does
 
         homes.make_home(loaded.home)
-        lines.listen("info", loaded.home / homes.LOG)
+        loglines.listen("info", loaded.home / homes.LOG)
 
         async with build.open_gateway(loaded) as gateway:
             await gateway.start()

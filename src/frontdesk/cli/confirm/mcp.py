@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from frontdesk import config, errors
-from frontdesk.app import lines
+from frontdesk.app import loglines
 from frontdesk.cli import output
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.confirm.protocol import McpServer, Tell, Tool, ToolOutcome
@@ -64,7 +64,7 @@ def mcp_command(config_file: Path | None, url: str | None) -> None:
     variable that confirm.token_env names, which is CONFIRMATION_TOKEN unless set otherwise.
     """
     loaded = config.load(config_file)
-    lines.listen("warning")
+    loglines.listen("warning")
     client = Client(
         reaching.address(loaded, url), reaching.given_token(loaded), patience_seconds=PATIENCE_SECONDS
     )

@@ -9,7 +9,7 @@ import msgspec
 import uvloop
 
 from frontdesk import config
-from frontdesk.app import confirmations, lines
+from frontdesk.app import confirmations, loglines
 from frontdesk.cli import output
 from frontdesk.cli.run import LEVELS
 from frontdesk.config import Config
@@ -77,7 +77,7 @@ def serve_command(
     )
     if place.page_port and place.page_port == place.port:
         raise click.UsageError(BOTH.format(port=place.port))
-    lines.listen(log_level)
+    loglines.listen(log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         given = {"rate_limit": rate_limit, "mode": Mode(mode) if mode else None}
         said = {name: value for name, value in given.items() if value is not None}

@@ -90,6 +90,8 @@ async def serving_port(
             try:
                 yield url
             finally:
+                # Before the server ends, which waits for requests under way: long polls and streams of events
+                # would take all of its time.
                 served.url = None
                 served.close()
 
@@ -112,6 +114,7 @@ async def serving_alone(
         if page_port is not None:
             pages = opened.enter_context(_listening(host, page_port, PAGE_PORT))
             page_url = page_url or url_of(host, pages.getsockname()[1])
+        # The pages' port is taken before anything is served: requests name the address of their page.
         served = make_served(service, keys, people, page_url)
         if pages is not None:
             app = served.make_page_app(host, names)
