@@ -23,6 +23,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_COMPILE_BYTECODE := 1
 # uv brings its own root certificates, which do not know the one of a company's proxy.
 export UV_SYSTEM_CERTS := 1
+# Tests start the program and each other's processes again and again: what is compiled is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format browser clocks cover bench prove lock clean
@@ -34,7 +36,7 @@ run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in th
 	$(BIN)/frontdesk run --chat $(ARGS)
 
 test: $(DEV) $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
-	$(BIN)/python -m pytest -ra -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -rfE -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(DEV) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .
@@ -60,7 +62,7 @@ clocks: ## install libfaketime for the tests that turn clocks, where apt-get may
 
 cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -ra $(ARGS)
+	$(BIN)/coverage run -m pytest -rfE $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -68,7 +70,7 @@ bench: $(DEV) ## measure; ARGS=--quick takes a minute
 	$(BIN)/python -m benchmarks $(ARGS)
 
 prove: $(DEV) $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
-	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -ra --timeout=$(PROVE_SECONDS) $(ARGS)
+	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -rfE --timeout=$(PROVE_SECONDS) $(ARGS)
 
 lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv

@@ -19,6 +19,12 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("frontdesk")
 
+TESTS = Path(__file__).parent
+ORDER = ("acceptance", "integration", "flow", "contracts", "docs")
+
+# Enough for work at the same time; each connection has to learn every statement anew.
+CONNECTIONS = 4
+
 # Files have the same permissions whoever runs the tests.
 os.umask(0o022)
 
@@ -29,9 +35,32 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The laboratory first, since it takes longest and mostly waits; then the files with the most tests."""
+    """The laboratory first, since it takes longest and mostly waits; those that start programs before those
+    that take milliseconds, which fill the gaps at the end; of each kind the files with the most tests."""
     tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (item.path.name != "test_lab.py", -tests[item.path], str(item.path)))
+
+    def turn(item: pytest.Item) -> tuple[bool, int, int, str]:
+        kind = item.path.relative_to(TESTS).parts[0]
+        order = ORDER.index(kind) if kind in ORDER else len(ORDER)
+        return item.path.name != "test_lab.py", order, -tests[item.path], str(item.path)
+
+    items.sort(key=turn)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was skipped and why, also when nothing was."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons: dict[str, Counter[str]] = {}
+    for report in skipped:
+        _, _, reason = report.longrepr
+        where = report.nodeid.partition("::")[0]
+        reasons.setdefault(reason.removeprefix("Skipped: "), Counter())[where] += 1
+    terminalreporter.section("skipped", sep="-")
+    for reason, files in reasons.items():
+        terminalreporter.write_line(f"{files.total()}: {reason} ({', '.join(files)})")
+    terminalreporter.write_line(f"{len(skipped)} in all." if skipped else "Nothing was skipped.")
+    if not counts.proving():
+        terminalreporter.write_line("Counts were reduced; `make prove` uses the full ones.")
 
 
 @pytest.fixture(scope="session")
@@ -54,4 +83,4 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"sqlite:///{tmp_path}/state.db"
     else:
         with request.getfixturevalue("postgres_schemas").lent() as url:
-            yield url
+            yield f"{url}&pool={CONNECTIONS}"

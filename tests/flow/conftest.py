@@ -1,10 +1,31 @@
 """The gateway over every store."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from tests import counts
 from tests.flow.harness import House, open_house
+
+FOLDER = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On PostgreSQL the first example of each test, since examples differ in what people say and not in what
+    a store does; every one in `make prove`."""
+    if not counts.proving():
+        seen: set[str] = set()
+        items[:] = [item for item in items if not _is_further_example(item, seen)]
+
+
+def _is_further_example(item: pytest.Item, seen: set[str]) -> bool:
+    test, _, variant = item.nodeid.partition("[")
+    if item.path.parent != FOLDER or "postgresql" not in variant:
+        return False
+    known = test in seen
+    seen.add(test)
+    return known
 
 
 @pytest.fixture
