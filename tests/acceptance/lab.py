@@ -30,6 +30,7 @@ import msgspec
 
 from frontdesk.formats import webhooks
 from frontdesk.testing import crashes
+from tests import counts
 from tests.acceptance import lab_checks, lab_main, program
 from tests.acceptance.lab_checks import Asked, Evidence, Facts, Run, Taking
 from tests.acceptance.lab_main import Note
@@ -46,7 +47,7 @@ STOPPING_SECONDS = (2.0, 4.5)
 AGAIN_SECONDS = 0.05
 REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 0.05
-MOST_AHEAD = 10
+MOST_AHEAD = counts.count(4, 10)
 LOG_LINES = 200
 TIMES = 6
 RARE = ("turns.recover", "turns.requeue", "turns.rotate")
@@ -66,7 +67,7 @@ BETWEEN_TURNS_SECONDS, KILLED_AFTER_TURN = 3.0, 0.3
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 1
-    chats: int = 12
+    chats: int = counts.count(6, 12)
     messages: int = 4
     """How many each chat sends at least."""
     pause_seconds: float = 0.1

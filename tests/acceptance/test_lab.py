@@ -71,7 +71,7 @@ async def test_nothing_is_lost_or_doubled_when_a_node_on_sqlite_is_killed(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan()) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(6, 300)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(4, 300)))
         await check(laboratory, capsys, "SQLite, one node")
 
 
@@ -79,7 +79,7 @@ async def test_unknown_sends_are_marked_and_not_repeated_where_the_receiver_know
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan(idempotent=False)) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(3, 200)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(2, 200)))
         await check(laboratory, capsys, "SQLite, a receiver that cannot deduplicate")
 
 
@@ -95,15 +95,15 @@ async def test_nothing_is_lost_or_doubled_when_nodes_on_postgres_are_killed(
     tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with lab.laboratory(tmp_path, schema_url, Plan(nodes=3)) as laboratory:
-        await laboratory.load(until=laboratory.kill_nodes(counts.count(5, 300)))
+        await laboratory.load(until=laboratory.kill_nodes(counts.count(3, 300)))
         await check(laboratory, capsys, "PostgreSQL, three nodes")
 
 
 async def test_order_holds_under_load_over_three_nodes(
     tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chats = counts.count(15, 200)
-    messages = counts.count(300, 100_000) // chats
+    chats = counts.count(10, 200)
+    messages = counts.count(150, 100_000) // chats
     plan = Plan(nodes=3, chats=chats, messages=messages, trouble=0.01, repeats=0.05, pause_seconds=0.0)
     async with lab.laboratory(tmp_path, schema_url, plan) as laboratory:
         killer = asyncio.create_task(laboratory.kill_nodes(10**9, steps=False, rest_seconds=3.0))
@@ -120,7 +120,7 @@ async def test_nodes_go_on_by_themselves_after_postgres_was_away(
     async def kill_server(laboratory: Lab) -> None:
         for node in laboratory.nodes:
             await node.life()
-        for _ in range(counts.count(3, 50)):
+        for _ in range(counts.count(2, 50)):
             await more_asked(laboratory)
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.start)
@@ -142,7 +142,7 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
 
     async def fill_disk(laboratory: Lab) -> None:
         life = await laboratory.nodes[0].life()
-        for number in range(counts.count(3, 50)):
+        for number in range(counts.count(2, 50)):
             _, most = resource.prlimit(life.process.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(life.process.pid, resource.RLIMIT_FSIZE, (os.sysconf("SC_PAGE_SIZE"), most))
             # The others may all wait for answers, which nobody gets now.
@@ -159,7 +159,7 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
         assert laboratory.nodes[0].deaths == {0: 1}
 
 
-@pytest.mark.parametrize(("lease_seconds", "reduced", "full"), [(3.0, 2, 90), (30.0, 0, 10)])
+@pytest.mark.parametrize(("lease_seconds", "reduced", "full"), [(3.0, 1, 90), (30.0, 0, 10)])
 async def test_frozen_nodes_keep_nobody_waiting_and_begin_nothing_that_is_over(
     tmp_path: Path,
     schema_url: str,
@@ -191,7 +191,7 @@ async def test_nothing_stands_still_when_clocks_are_turned(
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
     plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
-        await laboratory.load(until=laboratory.turn_clocks(counts.count(3, 100)))
+        await laboratory.load(until=laboratory.turn_clocks(counts.count(2, 100)))
         await check(laboratory, capsys, f"Clocks turned, {nodes} nodes")
 
 
