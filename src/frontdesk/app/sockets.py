@@ -130,6 +130,9 @@ class SocketClient:
         status, answer = await self.send(method, target, body)
         if status not in OK:
             raise self._error(status, answer)
+        return self.read(answer)
+
+    def read(self, answer: bytes) -> Any:
         try:
             return msgspec.json.decode(answer)
         except msgspec.DecodeError as error:

@@ -99,8 +99,8 @@ def _asking(row: Operation, method: Callable[..., Any], client: SocketClient) ->
     @wraps(method)
     async def follow(*given: Any, **named: Any) -> AsyncGenerator[Any, None]:
         pieces = client.stream(row.method, *_sent(row, bind(*given, **named).arguments))
-        read = _texts if row.form is Form.TEXT else _lines
-        async with aclosing(pieces), aclosing(read(pieces)) as happening:
+        read = _texts(pieces) if row.form is Form.TEXT else _lines(pieces, client)
+        async with aclosing(pieces), aclosing(read) as happening:
             async for happened in happening:
                 yield happened
 
@@ -115,12 +115,12 @@ def _sent(row: Operation, given: Mapping[str, Any]) -> tuple[str, Any]:
     return (path, arguments) if row.method == "POST" else (f"{path}?{urlencode(arguments)}", None)
 
 
-async def _lines(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[Any, None]:
+async def _lines(pieces: AsyncGenerator[bytes, None], client: SocketClient) -> AsyncGenerator[Any, None]:
     unread = b""
     async for piece in pieces:
         *lines, unread = (unread + piece).split(b"\n")
         for line in lines:
-            yield msgspec.json.decode(line)
+            yield client.read(line)
 
 
 async def _texts(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import msgspec
@@ -97,10 +96,14 @@ async def _find_own(loaded: Config) -> Own | None:
     client = await reaching.find_own(loaded.home)
     if client is None:
         return None
-    greeting = await client.call("GET", "/")
-    status, health = await client.send("GET", "/health")
-    pending = msgspec.json.decode(health)["pending_count"] if status == HTTPStatus.OK else None
-    return Own(served_at=greeting.get("confirmations"), pending=pending)
+    try:
+        served_at = (await client.call("GET", "/")).get("confirmations")
+    except errors.GatewayUnreachable:
+        return None
+    try:
+        return Own(served_at=served_at, pending=(await client.call("GET", "/health"))["pending_count"])
+    except errors.GatewayUnreachable:
+        return Own(served_at=served_at, pending=None)
 
 
 def _service(loaded: Config) -> Finding:
