@@ -51,11 +51,13 @@ def build_session_context_prompt(context: SessionContext, *, redact_pii: bool = 
     It depends on the place and the configuration alone, so that it is the same, byte for byte, in every turn.
     """
     redaction = Redaction(redact_pii)
+    topic = quote_any(redaction.topic(context.source, shared=context.shared_multi_user_session))
+    notes = context.source.platform.facts.notes
     facts = (
         _source(context.source, redaction),
-        _topic(context, redaction),
+        f"**Channel topic:** {topic}" if topic else None,
         _user(context, redaction),
-        _notes(context),
+        f"**Platform notes:** {notes(context)}" if notes else None,
         _platforms(context),
     )
     lists = (_homes(context, redaction), _delivery(context, redaction))
@@ -76,15 +78,11 @@ def _place(source: SessionSource, redaction: Redaction) -> str:
         return "CLI terminal"
     if source.chat_type is ChatType.DM:
         return f"DM with {_person_name(source, redaction) or _person_id(source, redaction) or 'user'}"
-    chat = _chat(source, redaction)
+    name = redaction.name(source.platform, source.chat_name, source.chat_id, source.chat_id_alt)
+    chat = quote_any(name or (source.chat_id and redaction.chat_id(source.platform, source.chat_id)))
     if not chat:
         return str(source.chat_type)
     return chat if source.chat_type is ChatType.THREAD else f"{source.chat_type}: {chat}"
-
-
-def _chat(source: SessionSource, redaction: Redaction) -> str | None:
-    name = redaction.name(source.platform, source.chat_name, source.chat_id, source.chat_id_alt)
-    return quote_any(name or (source.chat_id and redaction.chat_id(source.platform, source.chat_id)))
 
 
 def _person_name(source: SessionSource, redaction: Redaction) -> str | None:
@@ -97,11 +95,6 @@ def _person_id(source: SessionSource, redaction: Redaction) -> str | None:
     return quote(redaction.user_id(source.platform, user_id)) if user_id else None
 
 
-def _topic(context: SessionContext, redaction: Redaction) -> str | None:
-    topic = quote_any(redaction.topic(context.source, shared=context.shared_multi_user_session))
-    return f"**Channel topic:** {topic}" if topic else None
-
-
 def _user(context: SessionContext, redaction: Redaction) -> str | None:
     if context.shared_multi_user_session:
         return SHARED
@@ -111,33 +104,23 @@ def _user(context: SessionContext, redaction: Redaction) -> str | None:
     return f"**User id:** {user_id}" if user_id else None
 
 
-def _notes(context: SessionContext) -> str | None:
-    notes = context.source.platform.facts.notes
-    return f"**Platform notes:** {notes(context)}" if notes else None
-
-
 def _platforms(context: SessionContext) -> str:
-    others = [str(platform) for platform in context.connected_platforms if platform is not TERMINAL]
-    return f"**Connected platforms:** {', '.join([*_local(context), *others])}"
-
-
-def _local(context: SessionContext) -> list[str]:
     """Scheduled output can always go to files; without any, it is the terminal that is connected or not."""
+    names = [str(platform) for platform in context.connected_platforms if platform is not TERMINAL]
     if context.schedules:
-        return ["local (files on this machine)"]
-    return ["local (the terminal)"] if TERMINAL in context.connected_platforms else []
+        names.insert(0, "local (files on this machine)")
+    elif TERMINAL in context.connected_platforms:
+        names.insert(0, "local (the terminal)")
+    return f"**Connected platforms:** {', '.join(names)}"
 
 
 def _homes(context: SessionContext, redaction: Redaction) -> str | None:
-    homes = _remote_homes(context)
-    lines = [f"- {platform}: {_home(platform, home, redaction)}" for platform, home in homes.items()]
+    lines = []
+    for platform, home in _remote_homes(context).items():
+        shown_id = f"chat id {quote(redaction.chat_id(platform, home.chat_id))}"
+        name = redaction.name(platform, home.name, home.chat_id)
+        lines.append(f"- {platform}: {f'{quote(name)} ({shown_id})' if name else shown_id}")
     return "\n".join(["**Home channels:**", *lines]) if lines else None
-
-
-def _home(platform: Platform, home: HomeChannel, redaction: Redaction) -> str:
-    shown_id = f"chat id {quote(redaction.chat_id(platform, home.chat_id))}"
-    name = redaction.name(platform, home.name, home.chat_id)
-    return f"{quote(name)} ({shown_id})" if name else shown_id
 
 
 def _remote_homes(context: SessionContext) -> dict[Platform, HomeChannel]:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,6 @@ import msgspec
 from frontdesk.flow.speech import SUMMARY
 from frontdesk.formats import quoting
 from frontdesk.model import calls
-from frontdesk.model.events import Call
 from frontdesk.model.messages import Plain, Role, text_of
 from frontdesk.model.sessions import Session
 
@@ -75,7 +74,14 @@ def make_handover(messages: Sequence[Mapping[str, Any]], summary: str | None = N
     ``summary`` is the agent's own, which then stands in the place of its last answer.
     """
     work = _read(messages)
-    facts = (_asked(messages, work), _last(work), _done(work), _files(work), _open(work, summary))
+    last, done = "", ""
+    if work.requests:
+        last = "- **Last words of the user:** " + _quoted(work.requests[-1], LAST_CHARACTERS)
+    if summary and summary.strip():
+        done = "- **Done and open, by the agent's own summary:** " + _quoted_ends(summary)
+    elif work.answer:
+        done = "- **Last answer of the agent:** " + _quoted_ends(work.answer)
+    facts = (_asked(messages, work), last, _done(work), _files(work), done)
     return "\n".join((HEADING, "", PREAMBLE, "", *(fact for fact in facts if fact))).rstrip()
 
 
@@ -120,16 +126,12 @@ def _read(messages: Sequence[Mapping[str, Any]]) -> _Work:
         for call in calls.calls_of(message):
             names[call.id] = call.name
             work.made[call.name] += 1
-            _touch(work.files, call)
+            for path in _paths_in(_decoded(call.arguments)):
+                work.files.pop(path, None)
+                work.files[path] = None
         if calls.is_result(message) and calls.is_failed(message):
             work.failed[calls.tool_of(message, names) or UNKNOWN_TOOL] += 1
     return work
-
-
-def _touch(files: dict[str, None], call: Call) -> None:
-    for path in _paths_in(_decoded(call.arguments)):
-        files.pop(path, None)
-        files[path] = None
 
 
 def _decoded(arguments: str) -> object:
@@ -151,13 +153,9 @@ def _paths_in(value: object, depth: int = 0) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             if name.lower() in FILE_KEYS:
-                yield from _texts(inner)
+                texts = inner if isinstance(inner, list) else [inner]
+                yield from (text for text in texts if isinstance(text, str) and text.strip())
             yield from _paths_in(inner, depth + 1)
-
-
-def _texts(value: object) -> Iterable[str]:
-    texts = value if isinstance(value, list) else [value]
-    return (text for text in texts if isinstance(text, str) and text.strip())
 
 
 def _asked(messages: Sequence[Mapping[str, Any]], work: _Work) -> str:
@@ -174,12 +172,6 @@ def _asked_before(handover: str) -> str | None:
     except ValueError:
         return None
     return asked if isinstance(asked, str) else None
-
-
-def _last(work: _Work) -> str:
-    if not work.requests:
-        return ""
-    return "- **Last words of the user:** " + _quoted(work.requests[-1], LAST_CHARACTERS)
 
 
 def _done(work: _Work) -> str:
@@ -208,12 +200,6 @@ def _files(work: _Work) -> str:
 
 def _rest(names: Sequence[str], most: int) -> str:
     return f" and {len(names) - most} more" if len(names) > most else ""
-
-
-def _open(work: _Work, summary: str | None) -> str:
-    if summary and summary.strip():
-        return "- **Done and open, by the agent's own summary:** " + _quoted_ends(summary)
-    return "- **Last answer of the agent:** " + _quoted_ends(work.answer) if work.answer else ""
 
 
 def _quoted_ends(text: str) -> str:

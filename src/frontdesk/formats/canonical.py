@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate, islice, pairwise
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
@@ -103,23 +103,26 @@ def _written(value: object, depth: int) -> str:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
         case int():
-            return int.__repr__(_checked_whole(value))
+            if not -MAX_WHOLE <= value <= MAX_WHOLE:
+                raise _inexact("a whole number is beyond ±(2**53-1): write it as a text")
+            return int.__repr__(value)
         case float():
             return number(_checked_real(value))
         case dict() | list() | tuple() | Mapping():
             if depth == MAX_DEPTH:
                 raise _inexact(f"it is nested more than {MAX_DEPTH} levels deep")
-            return _items(value, depth + 1) if isinstance(value, list | tuple) else _members(value, depth + 1)
+            if not isinstance(value, list | tuple):
+                return _members(value, depth + 1)
+            return "[" + ",".join([_written(each, depth + 1) for each in value]) + "]"
         case _:
             raise _inexact(f"a {type(value).__name__} has no place in JSON")
 
 
-def _items(values: Sequence[object], depth: int) -> str:
-    return "[" + ",".join([_written(each, depth) for each in values]) + "]"
-
-
 def _members(values: Mapping[Any, object], depth: int) -> str:
-    members = [(_checked_key(key), each) for key, each in values.items()]
+    for key in values:
+        if not isinstance(key, str):
+            raise _inexact(f"a key is a {type(key).__name__}: it must be a text")
+    members = list(values.items())
     if all(key.isascii() for key, _ in members):
         members.sort(key=lambda member: member[0])
     else:
@@ -130,18 +133,6 @@ def _members(values: Mapping[Any, object], depth: int) -> str:
     return (
         "{" + ",".join([f"{encode_basestring(key)}:{_written(each, depth)}" for key, each in members]) + "}"
     )
-
-
-def _checked_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise _inexact(f"a key is a {type(key).__name__}: it must be a text")
-    return key
-
-
-def _checked_whole(value: int) -> int:
-    if not -MAX_WHOLE <= value <= MAX_WHOLE:
-        raise _inexact("a whole number is beyond ±(2**53-1): write it as a text")
-    return value
 
 
 def _checked_real(value: float) -> float:

@@ -17,18 +17,9 @@ class Format(StrEnum):
 
 def export(form: Format, session: Mapping[str, Any], transcript: Sequence[Plain]) -> Iterator[str]:
     """The session and its messages, piece by piece."""
-    return _as_lines(session, transcript) if form is Format.JSONL else _as_markdown(session, transcript)
-
-
-def _as_lines(session: Mapping[str, Any], transcript: Sequence[Plain]) -> Iterator[str]:
-    """The session in the first line, then a message in each."""
-    yield _line({"session": session})
-    for message in transcript:
-        yield _line(message)
-
-
-def _line(data: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(data).decode() + "\n"
+    if form is Format.MARKDOWN:
+        return _as_markdown(session, transcript)
+    return (f"{msgspec.json.encode(each).decode()}\n" for each in ({"session": session}, *transcript))
 
 
 def _as_markdown(session: Mapping[str, Any], transcript: Sequence[Plain]) -> Iterator[str]:

@@ -72,16 +72,13 @@ def read(token: str) -> tuple[str, int]:
     """Whom a token names and when it ends, which proves nothing. LinkRefused when it cannot be read."""
     if len(token) > MAX_TOKEN_CHARACTERS:
         raise errors.LinkRefused()
+    said = token.partition(".")[0]
     try:
-        said = base64.b64decode(_padded(token.partition(".")[0]), altchars=b"-_", validate=True)
-        return msgspec.json.decode(said, type=tuple[str, int])
+        read = base64.b64decode(said + "=" * (-len(said) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(read, type=tuple[str, int])
     except (ValueError, msgspec.MsgspecError):
         raise errors.LinkRefused() from None
 
 
 def _encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _padded(text: str) -> str:
-    return text + "=" * (-len(text) % 4)

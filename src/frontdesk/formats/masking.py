@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.formats import splitting
+from frontdesk.formats.splitting import Interval
+
 MARK = "•••• (hidden)"
 
-Span = tuple[int, int]
 
 # The names of secrets. "pgpassword" and "accesstoken" are words, too.
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -145,7 +147,7 @@ def covered(value: Any) -> Any:
 
 def cover(text: str) -> str | Partly:
     """A text, or its parts when something in it looks like a secret."""
-    spans = _merged([*_assigned(text), *_shaped(text), *_users(text)])
+    spans = splitting.merge([*_assigned(text), *_shaped(text), *_users(text)])
     return _without(text, spans) if spans else text
 
 
@@ -262,7 +264,7 @@ def _hidden_text(text: str) -> str | Partly:
     return _without(text, spans) if spans else cover(text)
 
 
-def _secret_parts(text: str) -> list[Span]:
+def _secret_parts(text: str) -> list[Interval]:
     """What is hidden of a text that goes by a secret's name: all of it, else its parts that may be."""
     scheme = _SCHEME.match(text)
     parts = [(scheme.end(), len(text))] if scheme else _cookies(text)
@@ -278,7 +280,7 @@ def _hidden_end(text: str, start: int) -> str | Partly:
     return _without(text, [span]) if _may_hide(text, span) else cover(text)
 
 
-def _without(text: str, spans: Iterable[Span]) -> Partly:
+def _without(text: str, spans: Iterable[Interval]) -> Partly:
     parts: list[str | None] = []
     shown = 0
     for start, end in spans:
@@ -287,20 +289,20 @@ def _without(text: str, spans: Iterable[Span]) -> Partly:
     return Partly(tuple(part for part in (*parts, text[shown:]) if part != ""))
 
 
-def _may_hide(text: str, span: Span) -> bool:
+def _may_hide(text: str, span: Interval) -> bool:
     """Not an empty text, and nothing that could be run."""
     start, end = span
     return start < end and not _RUNNABLE.search(text[start:end])
 
 
-def _cookies(text: str) -> list[Span]:
+def _cookies(text: str) -> list[Interval]:
     """Where the values stand in ``a=b; c=d``, if it is that and nothing else."""
     found = [*_COOKIE.finditer(text)]
     whole = "".join(each[0] for each in found) == text
     return [each.span("value") for each in found] if whole else []
 
 
-def _assigned(text: str) -> Iterator[Span]:
+def _assigned(text: str) -> Iterator[Interval]:
     """Where the values stand of what is assigned in a text: ``--password=x``, ``TOKEN: x``, ``--token x``."""
     if not _IN_NAMES.search(text):
         return
@@ -317,7 +319,7 @@ def _assigned(text: str) -> Iterator[Span]:
                 position = span[1]
 
 
-def _values(text: str, named: re.Match[str]) -> Iterator[Span]:
+def _values(text: str, named: re.Match[str]) -> Iterator[Interval]:
     """What is hidden of the value that follows a name."""
     end = _end_of_quotes(text, named)
     if end is not None:
@@ -346,7 +348,7 @@ def _end_of_quotes(text: str, named: re.Match[str]) -> int | None:
     return end if end >= 0 else None
 
 
-def _shaped(text: str) -> Iterator[Span]:
+def _shaped(text: str) -> Iterator[Interval]:
     for opening, shape in _SHAPES:
         start = text.find(opening)
         while start >= 0:
@@ -358,19 +360,8 @@ def _shaped(text: str) -> Iterator[Span]:
         yield from (found.span(found.lastgroup or 0) for found in shape.finditer(text))
 
 
-def _users(text: str) -> Iterator[Span]:
+def _users(text: str) -> Iterator[Interval]:
     """``curl -u name:password``."""
     if "curl" in text:
         spans = (found.span("user") for found in _USER.finditer(text))
         yield from (span for span in spans if _may_hide(text, span))
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    """In order, those that touch as one."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from frontdesk.formats import splitting
+from frontdesk.formats.splitting import Interval
 from frontdesk.formats.words import Span, is_pair, spans
 from frontdesk.model.searches import Term
 
@@ -15,8 +17,6 @@ WORD_CHARACTERS = 20
 """How far a cut may move to fall between words."""
 READ_CHARACTERS = 20_000
 """How far a match is looked for that is not written as it was asked for."""
-
-Interval = tuple[int, int]
 
 
 def snippet(text: str, terms: Sequence[Term]) -> str:
@@ -35,17 +35,7 @@ def find_matches(text: str, terms: Sequence[Term]) -> list[Interval]:
     if len(simple) < len(terms):
         placed = spans(text)
         matches += [match for term in terms if term not in simple for match in _matches(placed, term)]
-    return _merged(sorted(matches))
-
-
-def _merged(matches: list[Interval]) -> list[Interval]:
-    merged: list[Interval] = []
-    for start, end in matches:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
+    return splitting.merge(matches)
 
 
 def _scan(text: str, term: Term) -> Iterator[Interval]:

@@ -1,4 +1,8 @@
-"""Long texts in pieces that a platform takes."""
+"""Texts in pieces: as many as a platform takes, and where they begin and end."""
+
+from collections.abc import Iterable
+
+Interval = tuple[int, int]
 
 
 def split_text(text: str, limit: int | None) -> list[str]:
@@ -21,3 +25,14 @@ def _best_end(text: str, limit: int) -> int:
         if found > 0:
             return found
     return limit
+
+
+def merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """In order, those that touch as one."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -59,7 +59,7 @@ async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
     deadline = loop.time() + seconds
     bell = parts.store.bells.listen(Topic.FEED)
     try:
-        while await _is_under_way(parts, turn.id):
+        while (found := await parts.store.turns.find(turn.id)) and found.state in UNDER_WAY:
             left = deadline - loop.time()
             if left <= 0:
                 return False
@@ -67,11 +67,6 @@ async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
     finally:
         bell.silence()
     return True
-
-
-async def _is_under_way(parts: Parts, turn_id: str) -> bool:
-    turn = await parts.store.turns.find(turn_id)
-    return turn is not None and turn.state in UNDER_WAY
 
 
 async def _break_off(parts: Parts, turn: Turn) -> None:
