@@ -87,7 +87,6 @@ class Checkable(Protocol):
     async def check(self, working_dir: str) -> str | None:
         """Try what a turn will need, without one. An error of ours says what is wrong and what to do, a text
         what is doubtful, None that all is well. Called by people who wait: it takes seconds at most."""
-        ...
 
 
 class Agent(Protocol):
@@ -96,10 +95,8 @@ class Agent(Protocol):
 
     def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
         """Run a turn. Closing the generator ends everything that was begun for it."""
-        ...
 
     async def release(self, session_id: str) -> None:
         """Free whatever is held for a session, which may still come back."""
-        ...
 
     async def close(self) -> None: ...

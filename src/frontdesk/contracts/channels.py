@@ -72,7 +72,6 @@ class Desk(Protocol):
         Raises InvalidInput, Unroutable, NotAllowed, TooManyWaiting, or a StoreError when it could not be
         stored.
         """
-        ...
 
     def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn.
@@ -81,21 +80,17 @@ class Desk(Protocol):
         never gets the second half of an answer. Restarted says that a new attempt begins, Missed that the
         rest is only in the store.
         """
-        ...
 
     async def uncollected(
         self, source: SessionSource, *, turn_id: str | None = None
     ) -> list[deliveries.Delivery]:
         """What lies ready for a chat that collects its answers, oldest first; of one turn, if named."""
-        ...
 
     async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
         """All that was said in answer to a message, oldest first, collected before or not."""
-        ...
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         """The other side has these."""
-        ...
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,12 +126,10 @@ class Channel(Protocol):
     @property
     def name(self) -> str:
         """The platform."""
-        ...
 
     @property
     def account(self) -> str | None:
         """Which of our accounts or endpoints it serves, where the platform has several."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -144,15 +137,12 @@ class Channel(Protocol):
     @property
     def routes(self) -> Sequence[Route]:
         """The addresses it answers over HTTP, if any."""
-        ...
 
     async def receive(self, desk: Desk) -> None:
         """Hand messages to the desk until cancelled; one that is called over HTTP just keeps the desk."""
-        ...
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         """Take an answer to the platform. Never raises for what the platform or the network does."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -164,7 +154,6 @@ class Watchful(Protocol):
     def trouble(self) -> str | None:
         """Why it can take no messages now, or send none, and what to do; None when it can. Asked often: it
         calls nobody."""
-        ...
 
 
 class Drafts(Protocol):
@@ -178,4 +167,3 @@ class Drafts(Protocol):
         """Show an answer as far as it is written: in a new message, whose id the outcome tells, or, when
         ``delivery.draft`` names one, by changing that. Never raises for what the platform or the network
         does."""
-        ...

@@ -7,7 +7,6 @@ from typing import Protocol
 class Clock(Protocol):
     def now(self) -> datetime:
         """The present moment, with a zone."""
-        ...
 
 
 class SystemClock:

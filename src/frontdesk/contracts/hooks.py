@@ -30,22 +30,18 @@ class Hooks(Protocol):
 
     async def on_session_start(self, entry: SessionEntry) -> None:
         """A session has begun."""
-        ...
 
     async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
         """A session has ended. It may still be resumed."""
-        ...
 
     async def on_session_finalize(
         self, entry: SessionEntry, reason: EndReason, load_transcript: LoadTranscript
     ) -> None:
         """A session is about to be replaced: the place to save what is to be remembered."""
-        ...
 
     async def has_active_processes(self, session_key: str) -> bool:
         """Whether work goes on for a conversation in the background. Asked before a policy would start it
         afresh, and before it is pruned."""
-        ...
 
 
 class NoHooks:

@@ -60,17 +60,14 @@ class Bench(Protocol):
 
     async def inject(self, event: PlatformEvent) -> bool:
         """Bring an event. Whether the platform was told that we have it, and need not bring it again."""
-        ...
 
     async def arrived(self) -> Sequence[Arrival]:
         """The answers that the platform has, oldest first; of one that was changed, the last form."""
-        ...
 
 
 class SendingBench(Bench, Protocol):
     async def trouble(self, trouble: Trouble | None) -> None:
         """What the platform does from now on; None: it works."""
-        ...
 
 
 AnyBench = TypeVar("AnyBench", bound=Bench)

@@ -21,23 +21,18 @@ class Page(Protocol):
 
     def write(self, text: str) -> None:
         """A piece of an answer: the next one goes on where it ends."""
-        ...
 
     def end(self) -> None:
         """The answer is complete, or goes on elsewhere."""
-        ...
 
     def answer(self, text: str) -> None:
         """An answer of an agent as a whole."""
-        ...
 
     def show(self, text: str, *, refused: bool = False) -> None:
         """Something of our own, exactly as it is."""
-        ...
 
     def aside(self, text: str) -> None:
         """What goes on beside the answer."""
-        ...
 
 
 class PlainPage:
@@ -88,25 +83,20 @@ class Seat(Protocol):
     @property
     def page(self) -> Page:
         """Where everything is shown."""
-        ...
 
     @property
     def is_terminal(self) -> bool:
         """Whether somebody sits here who can be asked."""
-        ...
 
     def listening(self) -> AbstractAsyncContextManager[None]:
         """The input and the signals are ours for as long as the block lasts."""
-        ...
 
     def invite(self, *, busy: bool, asked: str | None = None) -> None:
         """Say what is waited for: the next message, the end of an answer, a decision about a confirmation.
         Whatever was written before decides nothing."""
-        ...
 
     async def hear(self) -> Written | Key:
         """What comes next."""
-        ...
 
 
 @contextmanager
