@@ -64,18 +64,23 @@ async def reach_gateway(home: Path) -> SocketClient:
     return client
 
 
-async def _channels(loaded: Config) -> list[Channel]:
-    """The channels that a gateway would have; none where they cannot be made."""
+async def look_at_channels(loaded: Config) -> list[Channel]:
+    """The channels that a gateway would have, closed again."""
     from frontdesk.app import build  # noqa: PLC0415 - takes long to load, and few questions need it
 
-    try:
-        channels = build.make_channels(loaded)
-    except errors.FrontdeskError as error:
-        output.note(one_line(error))
-        return []
+    channels = build.make_channels(loaded)
     for channel in channels:
         await channel.close()
     return channels
+
+
+async def _channels(loaded: Config) -> list[Channel]:
+    """None where they cannot be made."""
+    try:
+        return await look_at_channels(loaded)
+    except errors.FrontdeskError as error:
+        output.note(one_line(error))
+        return []
 
 
 def _workplace(loaded: Config) -> tuple[Snapshots | None, str | None]:

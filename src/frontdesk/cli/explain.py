@@ -74,13 +74,14 @@ async def _explain(loaded: config.Config, store_url: str | None, source: Session
 
 def describe(explanation: dict[str, Any]) -> list[str]:
     """The explanation for people."""
+    found = explanation["session"]
     facts = {
         "key": explanation["session_key"],
         "rule": explanation["rule"],
         "sender": _sender(explanation["access"]),
         "shared": "yes" if explanation["shared"] else "no",
         "policy": _policy(explanation["policy"]),
-        "session": _session(explanation["session"]),
+        "session": f"{found['session_id']}, {found['message_count']} messages" if found else "none yet",
         "next": _next(explanation),
     }
     return [f"{name:<{COLUMN}}{fact}" for name, fact in facts.items()]
@@ -98,10 +99,6 @@ def _sender(access: dict[str, Any]) -> str:
     verdict = f"let in as {access['role']}" if access["allowed"] else "not let in"
     missing = "" if access["channel"] else "; no such channel is connected"
     return f"{access['who']}: {verdict}, by the rule {access['rule']}{missing}"
-
-
-def _session(session: dict[str, Any] | None) -> str:
-    return f"{session['session_id']}, {session['message_count']} messages" if session else "none yet"
 
 
 def _next(explanation: dict[str, Any]) -> str:

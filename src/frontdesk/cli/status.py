@@ -32,18 +32,16 @@ def command(config_file: Path | None, as_json: bool) -> None:
 
 
 def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    number = status["held_back"]
+    held_back = f"; {number} held back: {HELD_BACK}" if number else ""
     yield "gateway", _gateway(status)
     yield from (("trouble", trouble) for trouble in status["troubles"])
     yield from (("warning", warning) for warning in status["warnings"])
     yield "version", status["version"]
     yield "channels", ", ".join(map(_channel, status["channels"])) or "-"
-    yield "turns", _counts(status["turns"], "nothing under way") + _held_back(status["held_back"])
+    yield "turns", _counts(status["turns"], "nothing under way") + held_back
     yield "deliveries", _counts(status["deliveries"], "nothing waiting")
     yield "refused", _refused(status["refused"])
-
-
-def _held_back(number: int) -> str:
-    return f"; {number} held back: {HELD_BACK}" if number else ""
 
 
 def _gateway(status: dict[str, Any]) -> str:

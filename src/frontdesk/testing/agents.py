@@ -15,7 +15,7 @@ under pytest-asyncio in its ``auto`` mode::
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -91,25 +91,22 @@ class AgentContract:
         check_events(await within_patience(asyncio.create_task(said(agent, self._slow(), line))))
 
     async def test_cancelled_turn_leaves_nothing_running(self, agent: Agent) -> None:
-        before = running()
-        task = await self._slow_turn(agent, Line())
-        task.cancel()
-        await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
-        assert task.cancelled(), "the turn did not end when it was cancelled"
-        await nothing_new(before)
+        async with leaving_nothing():
+            task = await self._slow_turn(agent, Line())
+            task.cancel()
+            await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
+            assert task.cancelled(), "the turn did not end when it was cancelled"
 
     async def test_closed_iterator_leaves_nothing_running(self, agent: Agent) -> None:
-        before = running()
-        async with aclosing(run(agent, assignment(self.question), Line())) as heard:
-            async for _ in heard:
-                break
-        await agent.release("session")
-        await nothing_new(before)
+        async with leaving_nothing():
+            async with aclosing(run(agent, assignment(self.question), Line())) as heard:
+                async for _ in heard:
+                    break
+            await agent.release("session")
 
     async def test_iterator_that_nobody_asked_may_be_closed(self, agent: Agent) -> None:
-        before = running()
-        await run(agent, assignment(self.question), Line()).aclose()
-        await nothing_new(before)
+        async with leaving_nothing():
+            await run(agent, assignment(self.question), Line()).aclose()
 
     async def test_turn_after_a_closed_one_works(self, agent: Agent) -> None:
         async with aclosing(run(agent, assignment(self.question), Line())) as heard:
@@ -118,10 +115,9 @@ class AgentContract:
         assert answer(await said(agent, assignment(self.question, attempt=2))).strip()
 
     async def test_finished_turn_leaves_nothing_running_once_it_is_released(self, agent: Agent) -> None:
-        before = running()
-        await said(agent, assignment(self.question))
-        await agent.release("session")
-        await nothing_new(before)
+        async with leaving_nothing():
+            await said(agent, assignment(self.question))
+            await agent.release("session")
 
     async def test_session_works_again_after_its_release(self, agent: Agent) -> None:
         await agent.release("never seen")
@@ -131,11 +127,10 @@ class AgentContract:
         assert answer(await said(agent, assignment(self.question, turn_id="turn-2"))).strip()
 
     async def test_closing_twice_is_closing_once(self, agent: Agent) -> None:
-        before = running()
-        await said(agent, assignment(self.question))
-        await agent.close()
-        await agent.close()
-        await nothing_new(before)
+        async with leaving_nothing():
+            await said(agent, assignment(self.question))
+            await agent.close()
+            await agent.close()
 
     def _slow(self) -> events.Assignment:
         if self.slow is None:
@@ -235,6 +230,14 @@ async def nothing_new(before: set[object]) -> None:
             await until(lambda: not running() - before)
     except TimeoutError:
         raise AssertionError(f"still running: {running() - before}") from None
+
+
+@asynccontextmanager
+async def leaving_nothing() -> AsyncIterator[None]:
+    """What is begun in here has ended soon afterwards."""
+    before = running()
+    yield
+    await nothing_new(before)
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -61,17 +61,14 @@ class RecordingDesk:
         event = (str(incoming.source.platform), incoming.source.account, incoming.event_id)
         if event in self._receipts:
             return msgspec.structs.replace(self._receipts[event], repeated=True)
-        self._receipts[event] = self._store(incoming)
+        self.stored.append(incoming)
+        turn_id, key = f"turn-{len(self.stored)}", keys.build_session_key(incoming.source)
+        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
+        self._receipts[event] = channels.Receipt(turn_id=turn_id, session_key=key)
         return self._receipts[event]
 
-    def _store(self, incoming: channels.Incoming) -> channels.Receipt:
-        self.stored.append(incoming)
-        turn_id = f"turn-{len(self.stored)}"
-        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
-        return channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(incoming.source))
-
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
-        incoming = self._message_of(turn_id)
+        incoming = self.stored[int(turn_id.removeprefix("turn-")) - 1]
         answer = self.answer(incoming)
         self.following.set()
         for event in answer.seen:
@@ -98,9 +95,6 @@ class RecordingDesk:
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         self.collected_ids += delivery_ids
-
-    def _message_of(self, turn_id: str) -> channels.Incoming:
-        return self.stored[int(turn_id.removeprefix("turn-")) - 1]
 
 
 def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) -> list[deliveries.Delivery]:

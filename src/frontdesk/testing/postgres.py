@@ -78,7 +78,8 @@ def running(*, bin_dir: Path | None = None, settings: Mapping[str, str] | None =
 
 def find_binaries(bin_dir: Path | None = None) -> Path:
     """The directory of `initdb` and `postgres`: `bin_dir` if given, else the newest of the best place."""
-    for place in [[bin_dir]] if bin_dir else [_packaged(), _on_path(), _installed()]:
+    installed = list(Path("/usr/lib/postgresql").glob("*/bin"))
+    for place in [[bin_dir]] if bin_dir else [_packaged(), _on_path(), installed]:
         versions = {directory: _version(directory) for directory in place}
         newest = max(versions, key=lambda directory: versions[directory], default=None)
         if newest and versions[newest]:
@@ -100,10 +101,6 @@ def _packaged() -> list[Path]:
 def _on_path() -> list[Path]:
     pg_ctl = shutil.which("pg_ctl")
     return [Path(pg_ctl).resolve().parent] if pg_ctl else []
-
-
-def _installed() -> list[Path]:
-    return list(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
 def _version(directory: Path) -> tuple[int, ...]:

@@ -158,14 +158,11 @@ class Pool:
             return kept
         if kept:
             await self._end(kept)
-        await self._make_room()
-        return await Kept.start(self._options, cwd)
-
-    async def _make_room(self) -> None:
         while self._resting and len(self._resting) + len(self._working) > self._options.max_processes:
             oldest = next(iter(self._resting))
             log.info("agent_process_freed", session=oldest, why="room")
             await self._end(self._resting.pop(oldest))
+        return await Kept.start(self._options, cwd)
 
     async def _give_back(self, session_id: str, kept: Kept) -> None:
         if not kept.settled or kept.wire.lost or self._closed:

@@ -181,7 +181,13 @@ class Exchange:
             while not isinstance(event, events.Done | events.Failed):
                 event = await self._next()
                 if isinstance(event, protocol.SteeredLine):
-                    self._heed(event.id)
+                    # From now on the message belongs to this turn. One of an earlier turn has become its own.
+                    if event.id in self._steers:
+                        self._line.mark_steered(event.id)
+                    else:
+                        log.warning(
+                            "agent_steered_unknown", turn=self._turn.turn_id, id=quoting.clean_text(event.id)
+                        )
                     continue
                 if isinstance(event, events.Approval):
                     self._patience.note(event)
@@ -191,13 +197,6 @@ class Exchange:
                 task.cancel()
             await asyncio.wait(tasks)
         _raise_unexpected(tasks)
-
-    def _heed(self, turn_id: str) -> None:
-        """From now on the message belongs to this turn. One of an earlier turn has become its own."""
-        if turn_id in self._steers:
-            self._line.mark_steered(turn_id)
-        else:
-            log.warning("agent_steered_unknown", turn=self._turn.turn_id, id=quoting.clean_text(turn_id))
 
     async def _next(self) -> events.Event | protocol.SteeredLine:
         try:

@@ -74,7 +74,10 @@ class Child:
     async def _begin(self, order: dict[str, Any], seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                said = await self._exchange(order | {"token": self.token})
+                with suppress(ConnectionError):
+                    self._pipes.stdin.write(msgspec.json.encode(order | {"token": self.token}) + b"\n")
+                    await self._pipes.stdin.drain()
+                said = msgspec.json.decode(await self._pipes.stdout.readline() or b"{}", type=dict[str, Any])
         except TimeoutError as error:
             why = f"the local model was not loaded after {seconds:g} seconds"
             raise errors.AgentFailed(why=why) from error
@@ -82,13 +85,6 @@ class Child:
             why = f"the local model cannot be loaded: {quoting.quote(str(said.get('error') or 'it died'))}"
             raise errors.AgentFailed(why=f"{why} {await self.complaint()}")
         self.address = said["address"]
-
-    async def _exchange(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Hand it the order and take its one line; an empty one when it died."""
-        with suppress(ConnectionError):
-            self._pipes.stdin.write(msgspec.json.encode(order) + b"\n")
-            await self._pipes.stdin.drain()
-        return msgspec.json.decode(await self._pipes.stdout.readline() or b"{}", type=dict[str, Any])
 
     async def _listen(self) -> None:
         """Take what it writes to its standard error, so that it never waits for us; keep the last of it."""

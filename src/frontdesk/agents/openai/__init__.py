@@ -81,15 +81,25 @@ class Driver:
     async def _rounds(self, turn: events.Assignment) -> AsyncGenerator[events.Event]:
         conversation = transcripts.to_wire(turn.messages, turn.system, self._options.reasoning_fields)
         for _ in range(self._options.max_rounds):
-            round_ = _Round(self._client, self._request(turn, conversation))
-            async with aclosing(round_.run()) as happening:
-                async for event in happening:
-                    yield event
-            if not round_.calls:
-                yield events.Done(finish_reason=round_.answer.finish_reason)
+            request = self._request(turn, conversation)
+            answer = completions.AnswerBuilder(request.endpoint)
+            async with aclosing(self._client.answer(request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, str):
+                        yield events.Text(text=piece)
+                    else:
+                        answer = piece
+            if answer.usage is not None:
+                yield events.Used(usage=answer.usage)
+            if answer.fields:
+                yield events.Details(fields=answer.fields)
+            calls = answer.calls()
+            if not calls:
+                yield events.Done(finish_reason=answer.finish_reason)
                 return
-            rows = [transcripts.assistant(round_.answer, round_.calls)]
-            for call in round_.calls:
+            yield events.Calls(calls=calls)
+            rows = [transcripts.assistant(answer, calls)]
+            for call in calls:
                 outcome = await self._tools.run(call)
                 yield outcome
                 rows.append(transcripts.result(outcome))
@@ -114,31 +124,6 @@ class Driver:
             token=key().strip() if key else None,
             headers=self._options.headers if home else {},
         )
-
-
-class _Round:
-    """One answer of the model, with the tools it calls."""
-
-    def __init__(self, client: chat.ChatClient, request: chat.ChatRequest) -> None:
-        self._client = client
-        self._request = request
-        self.answer = completions.AnswerBuilder(request.endpoint)
-        self.calls: tuple[events.Call, ...] = ()
-
-    async def run(self) -> AsyncGenerator[events.Event]:
-        async with aclosing(self._client.answer(self._request)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, str):
-                    yield events.Text(text=piece)
-                else:
-                    self.answer = piece
-        self.calls = self.answer.calls()
-        if self.answer.usage is not None:
-            yield events.Used(usage=self.answer.usage)
-        if fields := self.answer.fields:
-            yield events.Details(fields=fields)
-        if self.calls:
-            yield events.Calls(calls=self.calls)
 
 
 def _is_home(base_url: str, configured: str) -> bool:

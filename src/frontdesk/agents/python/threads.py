@@ -21,17 +21,14 @@ class Threads:
         async def call(*arguments: Any) -> Any:
             if not self._free.acquire(blocking=False):
                 raise errors.AgentFailed(why=f"{self._most} threads are at work already")
-            return await asyncio.wrap_future(self._start(function, arguments))
+            future: Future[Any] = Future()
+            future.set_running_or_notify_cancel()
+            context = contextvars.copy_context()
+            work = (context, future, function, arguments)
+            threading.Thread(target=self._work, args=work, name="agent", daemon=True).start()
+            return await asyncio.wrap_future(future)
 
         return call
-
-    def _start(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        context = contextvars.copy_context()
-        work = (context, future, function, arguments)
-        threading.Thread(target=self._work, args=work, name="agent", daemon=True).start()
-        return future
 
     def _work(
         self,

@@ -31,7 +31,7 @@ already among the messages, from an earlier attempt, is not called again.
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
@@ -106,7 +106,7 @@ def parse_step(part: str, otherwise: str) -> Step:
 
 
 class Performance:
-    """Each directive is a method that gives its events; approving has two, asking and waiting."""
+    """Each directive is a method ``do_…`` that gives its events; approving has two, asking and waiting."""
 
     def __init__(self, turn: events.Assignment, line: Line, options: Options) -> None:
         self._turn = turn
@@ -143,11 +143,11 @@ class Performance:
         return [each for step in steps for each in _expanded(step)]
 
     async def _act(self, step: Step) -> Sequence[events.Event]:
-        act = ACTS.get(step.verb)
+        act = getattr(self, f"do_{step.verb}", None)
         if act is None:
             return [events.Failed(message=f"there is no directive !{step.verb}")]
         try:
-            done = await act(self, step)
+            done: Sequence[events.Event] = await act(step)
         except errors.InvalidInput as error:
             return [events.Failed(message=str(error))]
         self._said = self._said or any(isinstance(event, events.Text) for event in done)
@@ -195,25 +195,25 @@ class Performance:
         """Whether the directive is meant for this attempt, too."""
         return self._turn.attempt <= step.number(position, default=FOREVER)
 
-    async def echo(self, step: Step) -> Sequence[events.Event]:
+    async def do_echo(self, step: Step) -> Sequence[events.Event]:
         return [events.Text(text=f"echo: {step.rest}")]
 
-    async def say(self, step: Step) -> Sequence[events.Event]:
+    async def do_say(self, step: Step) -> Sequence[events.Event]:
         return [events.Text(text=step.rest)]
 
-    async def stream(self, step: Step) -> Sequence[events.Event]:
+    async def do_stream(self, step: Step) -> Sequence[events.Event]:
         return [events.Text(text=f"{number} ") for number in range(1, int(step.number(0)) + 1)]
 
-    async def sleep(self, step: Step) -> Sequence[events.Event]:
+    async def do_sleep(self, step: Step) -> Sequence[events.Event]:
         await self._wait(step.number(0))
         return []
 
-    async def hang(self, step: Step) -> Sequence[events.Event]:
+    async def do_hang(self, step: Step) -> Sequence[events.Event]:
         if self._works(step):
             await self._wait(None)
         return []
 
-    async def call(self, step: Step) -> Sequence[events.Event]:
+    async def do_call(self, step: Step) -> Sequence[events.Event]:
         self._calls += 1
         name, _, arguments = step.rest.partition(" ")
         made = events.Call(
@@ -221,12 +221,12 @@ class Performance:
         )
         return [] if self._has_result() else [events.Calls(calls=(made,))]
 
-    async def tool(self, step: Step, is_error: bool = False) -> Sequence[events.Event]:
-        calls = await self.call(step)
+    async def do_tool(self, step: Step, is_error: bool = False) -> Sequence[events.Event]:
+        calls = await self.do_call(step)
         return [*calls, *(_result(each, is_error) for each in calls)]
 
-    async def toolerror(self, step: Step) -> Sequence[events.Event]:
-        return await self.tool(step, is_error=True)
+    async def do_toolerror(self, step: Step) -> Sequence[events.Event]:
+        return await self.do_tool(step, is_error=True)
 
     def _call_id(self, attempt: int) -> str:
         return f"{self._turn.turn_id}.{attempt}.{self._calls}"
@@ -239,7 +239,7 @@ class Performance:
             for message in self._turn.messages
         )
 
-    async def approve(self, step: Step) -> Sequence[events.Event]:
+    async def do_approve(self, step: Step) -> Sequence[events.Event]:
         action, _, description = step.rest.partition(" ")
         self._asked += 1
         return [
@@ -248,7 +248,7 @@ class Performance:
             )
         ]
 
-    async def decision(self, step: Step) -> Sequence[events.Event]:
+    async def do_decision(self, step: Step) -> Sequence[events.Event]:
         while (decision := await self._decisions.get()) is not None:
             if decision.id == self._approval_id:
                 reason = f" ({decision.reason})" if decision.reason else ""
@@ -260,10 +260,10 @@ class Performance:
     def _approval_id(self) -> str:
         return f"{self._turn.turn_id}.approval.{self._asked}"
 
-    async def steer(self, _: Step) -> Sequence[events.Event]:
+    async def do_steer(self, _: Step) -> Sequence[events.Event]:
         return self._heed(await self._steers.get())
 
-    async def tokens(self, step: Step) -> Sequence[events.Event]:
+    async def do_tokens(self, step: Step) -> Sequence[events.Event]:
         usage = Usage(
             input_tokens=int(step.number(0)),
             output_tokens=int(step.number(1)),
@@ -271,17 +271,17 @@ class Performance:
         )
         return [events.Used(usage=usage.checked())]
 
-    async def background(self, step: Step) -> Sequence[events.Event]:
+    async def do_background(self, step: Step) -> Sequence[events.Event]:
         name, *rest = step.words or ["work"]
         if rest == ["ended"]:
             return [events.Background(name=name, running=False)]
         seconds = step.number(1, default=DEFAULT_SECONDS)
         return [events.Background(name=name, seconds=seconds)]
 
-    async def summary(self, step: Step) -> Sequence[events.Event]:
+    async def do_summary(self, step: Step) -> Sequence[events.Event]:
         return [events.Summary(text=step.rest)]
 
-    async def show(self, step: Step) -> Sequence[events.Event]:
+    async def do_show(self, step: Step) -> Sequence[events.Event]:
         shown: dict[str, object] = {
             "attempt": self._turn.attempt,
             "messages": len(self._turn.messages),
@@ -291,44 +291,21 @@ class Performance:
         }
         return [events.Text(text=f"{step.rest}: {shown.get(step.rest, 'unknown')}")]
 
-    async def fail(self, step: Step) -> Sequence[events.Event]:
+    async def do_fail(self, step: Step) -> Sequence[events.Event]:
         retryable = step.words[:1] == ["retryable"]
         if not self._works(step, position=int(retryable)):
             return []
         return [events.Failed(message="the script says so", retryable=retryable)]
 
-    async def crash(self, step: Step) -> Sequence[events.Event]:
+    async def do_raise(self, step: Step) -> Sequence[events.Event]:
         if self._works(step):
             raise RuntimeError("the script says so")
         return []
 
-    async def exit(self, step: Step) -> Sequence[events.Event]:
+    async def do_exit(self, step: Step) -> Sequence[events.Event]:
         if self._works(step):
             os._exit(EXIT_CODE)
         return []
-
-
-Act = Callable[[Performance, Step], Awaitable[Sequence[events.Event]]]
-ACTS: dict[str, Act] = {
-    "echo": Performance.echo,
-    "say": Performance.say,
-    "stream": Performance.stream,
-    "sleep": Performance.sleep,
-    "hang": Performance.hang,
-    "tool": Performance.tool,
-    "toolerror": Performance.toolerror,
-    "call": Performance.call,
-    "approve": Performance.approve,
-    "decision": Performance.decision,
-    "steer": Performance.steer,
-    "tokens": Performance.tokens,
-    "summary": Performance.summary,
-    "background": Performance.background,
-    "show": Performance.show,
-    "fail": Performance.fail,
-    "raise": Performance.crash,
-    "exit": Performance.exit,
-}
 
 
 def _expanded(step: Step) -> list[Step]:

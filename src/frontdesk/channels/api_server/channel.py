@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from frontdesk import errors
-from frontdesk.channels.api_server import inbound, outbound, replies
+from frontdesk.channels.api_server import inbound, outbound
 from frontdesk.channels.api_server import options as settings
 from frontdesk.channels.called import CalledChannel
 from frontdesk.contracts import channels
@@ -28,6 +28,13 @@ NOT_READY = outbound.Failure(
     code="not_ready",
     again=True,
 )
+
+REFUSALS = (
+    (errors.InvalidInput, HTTPStatus.BAD_REQUEST, "invalid_request"),
+    (errors.Unroutable, HTTPStatus.BAD_REQUEST, "unroutable"),
+    (errors.NotAllowed, HTTPStatus.FORBIDDEN, "not_allowed"),
+)
+"""What a client can do nothing about by waiting."""
 
 
 class Channel(CalledChannel[settings.Options]):
@@ -94,7 +101,7 @@ class Channel(CalledChannel[settings.Options]):
         completion = outbound.Completion(
             receipt.turn_id, self._options.model, self._clock.now(), shows_usage=ask.wants_usage
         )
-        reply = replies.Reply(desk, incoming.source, receipt, completion, self._options.wait_seconds)
+        reply = outbound.Reply(desk, incoming.source, receipt, completion, self._options.wait_seconds)
         return reply.stream() if ask.stream else await reply.whole()
 
     def _find_user(self, request: channels.Request) -> str | None:
@@ -106,17 +113,17 @@ class Channel(CalledChannel[settings.Options]):
 
 def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
     """What the client is told about a request that was not taken in; other errors are ours."""
+    for kind, status, code in REFUSALS:
+        if isinstance(error, kind):
+            param = bodies.field_of(error) if isinstance(error, errors.InvalidInput) else None
+            return outbound.Failure(
+                status=status, message=str(error), code=code, type="invalid_request_error", param=param
+            )
     match error:
-        case errors.InvalidInput():
-            return _refusal(HTTPStatus.BAD_REQUEST, error, "invalid_request", bodies.field_of(error))
-        case errors.Unroutable():
-            return _refusal(HTTPStatus.BAD_REQUEST, error, "unroutable")
         case errors.TooManyWaiting():
             return outbound.Failure(
                 status=HTTPStatus.TOO_MANY_REQUESTS, message=str(error), code="too_many_waiting", again=True
             )
-        case errors.NotAllowed():
-            return _refusal(HTTPStatus.FORBIDDEN, error, "not_allowed")
         case errors.StoreError():
             log.warning("api_message_not_stored", why=error)
             return outbound.Failure(
@@ -126,11 +133,3 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
                 again=True,
             )
     raise error
-
-
-def _refusal(
-    status: HTTPStatus, error: errors.FrontdeskError, code: str, param: str | None = None
-) -> outbound.Failure:
-    return outbound.Failure(
-        status=status, message=str(error), code=code, type="invalid_request_error", param=param
-    )

@@ -101,17 +101,13 @@ def build_incoming(ask: Ask, user: str, account: str | None, headers: Mapping[st
     name, repeat = _named(headers, SESSION_HEADER), _named(headers, REPEAT_HEADER)
     chat_id = f"{user}/{name}" if name else f"/{user}/{_fresh(user, repeat)}"
     return channels.Incoming(
-        source=_source(user, chat_id, account),
+        source=SessionSource(
+            platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
+        ),
         text=_text(last["content"]),
         content=last["content"] if isinstance(last["content"], list) else None,
         event_id=_hashed(user, chat_id, repeat) if repeat else uuid.uuid4().hex,
         history=[] if name else earlier,
-    )
-
-
-def _source(user: str, chat_id: str, account: str | None) -> SessionSource:
-    return SessionSource(
-        platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
     )
 
 

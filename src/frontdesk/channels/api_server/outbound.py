@@ -1,14 +1,21 @@
 """What goes out: completions, chunks and errors in the form of the chat-completions API."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.contracts import channels
+from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, events, turns
+from frontdesk.model.sources import SessionSource
+
+log = get_logger(__name__)
 
 RETRY_AFTER_SECONDS = 5
 DONE = b"data: [DONE]\n\n"
@@ -16,6 +23,16 @@ STILL_HERE = b": the turn is not finished\n\n"
 """A comment of the event stream: it keeps the connection, and clients pass it over."""
 
 Json = dict[str, Any]
+QUIET_SECONDS = 15.0
+"""After so long without a word the client is told that we are still here."""
+
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+}
+
+Step = TypeVar("Step")
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,3 +147,187 @@ def failure_headers(failure: Failure | None) -> dict[str, str]:
     if failure.status == HTTPStatus.UNAUTHORIZED:
         return {"www-authenticate": "Bearer"}
     return {"retry-after": str(RETRY_AFTER_SECONDS)} if failure.again else {"x-should-retry": "false"}
+
+
+class Reply:
+    """A client that goes away ends its reply, not its turn: the answer stays to be collected."""
+
+    def __init__(
+        self,
+        desk: channels.Desk,
+        source: SessionSource,
+        receipt: channels.Receipt,
+        completion: Completion,
+        wait_seconds: float,
+    ) -> None:
+        self._desk = desk
+        self._source = source
+        self._receipt = receipt
+        self._completion = completion
+        self._wait_seconds = wait_seconds
+        self._streams = False
+        self._said = ""
+        self._missed = False
+        self._found: list[deliveries.Delivery] = []
+        self._failure: Failure | None = None
+
+    async def whole(self) -> channels.Response:
+        """The answer in one piece, once the turn is finished."""
+        async for _ in self._pieces():
+            pass
+        failure = self._failure
+        text = answer_of(self._found) or self._said
+        body = msgspec.json.encode(failure.plain if failure else self._completion.whole(text))
+        headers = {"content-type": "application/json", "content-length": str(len(body))}
+        headers |= turn_header(self._receipt.turn_id) | failure_headers(failure)
+        status = failure.status if failure else HTTPStatus.OK
+        return channels.Response(status=int(status), body=self._once(body), headers=headers)
+
+    def stream(self) -> channels.Response:
+        """The answer as it comes."""
+        self._streams = True
+        headers = STREAM_HEADERS | turn_header(self._receipt.turn_id)
+        return channels.Response(status=int(HTTPStatus.OK), body=self._events(), headers=headers)
+
+    async def _once(self, body: bytes) -> AsyncIterator[bytes]:
+        yield body
+        await self._mark_collected()
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        yield self._completion.opening()
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                yield STILL_HERE if piece is None else self._completion.piece(piece)
+        rest = None if self._failure else self._rest()
+        if rest is None:
+            failure = self._failure or self._torn("was not streamed as it was answered in the end")
+            yield event_of(failure.plain)
+        else:
+            yield (self._completion.piece(rest) if rest else b"") + self._completion.ending()
+        if self._failure or rest is not None:
+            await self._mark_collected()
+
+    def _rest(self) -> str | None:
+        """What belongs to the answer and was not streamed: all of it, when the turn ran elsewhere.
+
+        None when what was streamed neither ends with the answer nor begins it.
+        """
+        answer, said = answer_of(self._found), self._said.lstrip()
+        if not self._missed and said.rstrip().endswith(answer.strip()):
+            return ""
+        return answer[len(said) :] if answer.startswith(said) else None
+
+    async def _pieces(self) -> AsyncGenerator[str | None, None]:
+        """What is said while the turn runs, None where it is quiet. At the end the outcome is known."""
+        turn: turns.Turn | None = None
+        steps = watch(self._desk.follow(self._receipt.turn_id), self._wait_seconds)
+        try:
+            async with aclosing(steps):
+                async for step in steps:
+                    match step:
+                        case events.Text(text=text) if text:
+                            self._said += text
+                            yield text
+                        case None:
+                            yield None
+                        case events.Restarted() if self._streams and self._said:
+                            self._failure = self._torn("failed in the middle and is tried again")
+                            return
+                        case turns.Turn():
+                            turn = step
+                        case _:
+                            self._note_step(step)
+            await self._settle(turn)
+        except TimeoutError:
+            self._failure = self._unfinished(f"after {self._wait_seconds:g} seconds")
+        except errors.StoreError as error:
+            log.warning("api_answer_unreachable", turn=self._receipt.turn_id, why=error)
+            self._failure = self._unfinished("as far as we can see: the store does not answer")
+
+    def _note_step(self, step: events.Event) -> None:
+        match step:
+            case events.Used():
+                self._completion.count(step)
+            case events.Restarted():
+                self._said = ""
+            case events.Missed():
+                self._missed = True
+
+    async def _settle(self, turn: turns.Turn | None) -> None:
+        if turn is None:
+            self._failure = self._unfinished("and this node stops")
+            return
+        self._found = await self._answers()
+        self._failure = failure_of(turn, self._found)
+
+    async def _answers(self) -> list[deliveries.Delivery]:
+        if self._receipt.repeated:
+            return await self._desk.answers(self._receipt.turn_id)
+        return await self._desk.uncollected(self._source, turn_id=self._receipt.turn_id)
+
+    def _unfinished(self, when: str) -> Failure:
+        return Failure(
+            status=HTTPStatus.GATEWAY_TIMEOUT,
+            message=f"Turn {self._receipt.turn_id} is not finished {when}. It goes on: the same request "
+            "with the same Idempotency-Key gets its answer.",
+            code="turn_not_finished",
+        )
+
+    async def _mark_collected(self) -> None:
+        """The answer has been handed to the connection. Who left before is cut off at the first wait."""
+        await asyncio.sleep(0)
+        waiting = [each.id for each in self._found if each.state is not deliveries.DeliveryState.SENT]
+        if waiting:
+            # A client that has everything may hang up before this is written down.
+            await asyncio.shield(asyncio.ensure_future(self._note(waiting)))
+
+    def _torn(self, what: str) -> Failure:
+        return Failure(
+            status=HTTPStatus.INTERNAL_SERVER_ERROR,
+            message=f"Turn {self._receipt.turn_id} {what}: what was streamed is not its answer. The same "
+            "request with the same Idempotency-Key gets it.",
+            code="stream_torn",
+        )
+
+    async def _note(self, waiting: list[str]) -> None:
+        try:
+            await self._desk.collected(waiting)
+        except errors.StoreError as error:
+            log.warning("api_collection_not_noted", turn=self._receipt.turn_id, why=error)
+
+
+async def watch(
+    steps: AsyncIterator[Step], wait_seconds: float, quiet_seconds: float = QUIET_SECONDS
+) -> AsyncGenerator[Step | None, None]:
+    """Each step as it comes, and None whenever there was none for a while. TimeoutError after the wait."""
+    time = asyncio.get_running_loop().time
+    deadline = time() + wait_seconds
+    coming: asyncio.Task[Step] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.create_task(_next(steps))
+            await asyncio.wait({coming}, timeout=max(0.0, min(quiet_seconds, deadline - time())))
+            if coming.done():
+                step = coming.result()
+                coming = None
+                yield step
+            elif time() >= deadline:
+                raise TimeoutError
+            else:
+                yield None
+    except StopAsyncIteration:
+        return
+    finally:
+        await _leave(steps, coming)
+
+
+async def _next(steps: AsyncIterator[Step]) -> Step:
+    return await anext(steps)
+
+
+async def _leave(steps: AsyncIterator[Step], coming: asyncio.Task[Step] | None) -> None:
+    if coming is not None:
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+    if isinstance(steps, AsyncGenerator):
+        await steps.aclose()

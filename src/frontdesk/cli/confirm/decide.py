@@ -165,7 +165,7 @@ def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
     ),
 )
 @click.argument("confirmation_id", metavar="ID")
-@click.option("--name", help="What you want to be called, beside who you are.")
+@click.option("--name", "approver", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; some rules ask for it.")
 @click.option(
     "--digest", metavar="HEX", help="Approve only the action with this digest, without being asked."
@@ -175,14 +175,7 @@ def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
 @JSON
 @click.pass_obj
 def approve_command(
-    config_file: Path | None,
-    confirmation_id: str,
-    name: str | None,
-    reason: str | None,
-    digest: str | None,
-    yes: bool,
-    url: str | None,
-    as_json: bool,
+    config_file: Path | None, /, confirmation_id: str, yes: bool, url: str | None, as_json: bool, **said: Any
 ) -> None:
     """Allow an action: it is shown, and you are asked.
 
@@ -190,13 +183,13 @@ def approve_command(
     say --yes there, or --digest with the digest of what you have seen.
     """
     asked = _find(config_file, url, confirmation_id)
-    if not yes and digest is None and asked["status"] == Status.PENDING:
+    if not yes and said["digest"] is None and asked["status"] == Status.PENDING:
         if not sys.stdin.isatty():
             raise click.UsageError(TAKES_A_YES)
         _show(asked, url)
         output.show("")
         click.confirm("Approve exactly this?", abort=True)
-    said = {"approver": name, "reason": reason, "digest": digest or asked["digest"]}
+    said["digest"] = said["digest"] or asked["digest"]
     _decide(config_file, url, confirmation_id, "approve", said, as_json)
 
 
@@ -204,21 +197,16 @@ def approve_command(
     "deny", epilog=output.examples('frontdesk confirm deny c_19345b7a590bd322 --reason "not on a Friday"')
 )
 @click.argument("confirmation_id", metavar="ID")
-@click.option("--name", help="What you want to be called, beside who you are.")
+@click.option("--name", "denier", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; the agent is told.")
 @reaching.URL
 @JSON
 @click.pass_obj
 def deny_command(
-    config_file: Path | None,
-    confirmation_id: str,
-    name: str | None,
-    reason: str | None,
-    url: str | None,
-    as_json: bool,
+    config_file: Path | None, /, confirmation_id: str, url: str | None, as_json: bool, **said: Any
 ) -> None:
     """Refuse an action. The same one of the same agent is refused at once for ten minutes."""
-    _decide(config_file, url, confirmation_id, "deny", {"denier": name, "reason": reason}, as_json)
+    _decide(config_file, url, confirmation_id, "deny", said, as_json)
 
 
 def _decide(

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -13,7 +14,7 @@ from frontdesk.app import confirmations, loglines
 from frontdesk.cli import output
 from frontdesk.cli.run import LEVELS
 from frontdesk.config import Config
-from frontdesk.model.confirmations import Mode, Settings
+from frontdesk.model.confirmations import Mode
 from frontdesk.web.confirmations.serving import serving_alone
 
 LAST_PORT = 65_535
@@ -54,14 +55,7 @@ BOTH = (
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.pass_obj
 def serve_command(
-    config_file: Path | None,
-    host: str | None,
-    port: int | None,
-    db_path: str | None,
-    rate_limit: int | None,
-    page_port: int | None,
-    mode: str | None,
-    log_level: str,
+    config_file: Path | None, /, db_path: str | None, page_port: int | None, log_level: str, **given: Any
 ) -> None:
     """Run the confirmation service alone, until it is told to stop.
 
@@ -69,49 +63,41 @@ def serve_command(
     which win. Where a gateway runs with the same database, it serves confirmations itself.
     """
     loaded = config.load(config_file)
-    place = ServicePlace(
-        host=host or loaded.confirm.host,
-        port=loaded.confirm.port if port is None else port,
-        page_port=page_port,
-        store=config.sqlite_url(Path(db_path)) if db_path else loaded.store_url,
-    )
-    if place.page_port and place.page_port == place.port:
-        raise click.UsageError(BOTH.format(port=place.port))
+    said = {name: value for name, value in given.items() if value not in (None, "")}
+    place = {name: said.pop(name) for name in ("host", "port") if name in said}
+    mode = Mode(said.pop("mode", loaded.confirm.service.mode))
+    service = msgspec.structs.replace(loaded.confirm.service, mode=mode, **said)
+    confirm = msgspec.structs.replace(loaded.confirm, service=service, **place)
+    if page_port and page_port == confirm.port:
+        raise click.UsageError(BOTH.format(port=page_port))
+    store_url = config.sqlite_url(Path(db_path)) if db_path else loaded.store_url
     loglines.listen(log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        given = {"rate_limit": rate_limit, "mode": Mode(mode) if mode else None}
-        said = {name: value for name, value in given.items() if value is not None}
-        runner.run(_serve(loaded, place, msgspec.structs.replace(loaded.confirm.service, **said)))
+        loaded = msgspec.structs.replace(loaded, confirm=confirm, store_url=store_url)
+        runner.run(_serve(loaded, page_port))
 
 
-class ServicePlace(msgspec.Struct, frozen=True, kw_only=True):
-    host: str
-    port: int
-    page_port: int | None
-    store: str
-
-
-async def _serve(loaded: Config, place: ServicePlace, settings: Settings) -> None:
+async def _serve(loaded: Config, page_port: int | None) -> None:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    secret = loaded.confirm.people.callback_secret
-    async with confirmations.open_confirmations(place.store, settings, callback_secret=secret) as service:
+    confirm, secret = loaded.confirm, loaded.confirm.people.callback_secret
+    opened = confirmations.open_confirmations(loaded.store_url, confirm.service, callback_secret=secret)
+    async with opened as service:
         keys = confirmations.prepare_keys(loaded.home)
         async with serving_alone(
             service,
             keys,
-            loaded.confirm.people,
-            host=place.host,
-            port=place.port,
+            confirm.people,
+            host=confirm.host,
+            port=confirm.port,
             names=loaded.names,
-            page_port=place.page_port,
+            page_port=page_port,
         ) as addresses:
             if keys.made:
                 output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)
             where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
             output.show(f"Approvers decide {where}with: frontdesk confirm list")
-            output.show(
-                f"frontdesk takes requests for confirmation at {addresses.url}; the mode is {settings.mode}."
-            )
+            asked = f"frontdesk takes requests for confirmation at {addresses.url}"
+            output.show(f"{asked}; the mode is {confirm.service.mode}.")
             await told.wait()

@@ -15,7 +15,7 @@ from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import JSON, reach_gateway
+from frontdesk.cli.asking import JSON, look_at_channels, reach_gateway
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
@@ -74,19 +74,15 @@ def _python() -> Finding:
 
 def _disk(loaded: Config) -> Finding:
     """Room in the home folder and where the database is."""
+    file = opening.file_of(loaded.store_url)
     places = {
         next(each for each in (folder, *folder.parents) if each.exists())
-        for folder in (loaded.home, *_folder_of_store(loaded))
+        for folder in (loaded.home, *([file.absolute().parent] if file else []))
     }
     free = {place: shutil.disk_usage(place).free // MIB for place in sorted(places)}
     verdict = Severity.WARNING if min(free.values()) < LEAST_FREE_MIB else Severity.OK
     text = ", ".join(f"{room} MiB free at {place}" for place, room in free.items())
     return Finding(verdict=verdict, text=text)
-
-
-def _folder_of_store(loaded: Config) -> list[Path]:
-    file = opening.file_of(loaded.store_url)
-    return [file.absolute().parent] if file else []
 
 
 def _store(loaded: Config) -> Finding:
@@ -181,15 +177,8 @@ async def _make_agent(loaded: Config) -> None:
 
 def _channels(loaded: Config) -> Finding:
     """The channels can be made."""
-    return Finding(text=", ".join(asyncio.run(_make_channels(loaded))))
-
-
-async def _make_channels(loaded: Config) -> list[str]:
-    names = []
-    for channel in build.make_channels(loaded):
-        names.append(f"{channel.name}@{channel.account}" if channel.account else channel.name)
-        await channel.close()
-    return names
+    names = [(each.name, each.account) for each in asyncio.run(look_at_channels(loaded))]
+    return Finding(text=", ".join(f"{name}@{account}" if account else name for name, account in names))
 
 
 def _secrets(loaded: Config) -> Finding:
@@ -197,8 +186,7 @@ def _secrets(loaded: Config) -> Finding:
     try:
         missing = build.missing_secrets(loaded)
     except errors.FrontdeskError:
-        text = "not looked for: the settings above are to be corrected first"
-        return warning(text)
+        return warning("not looked for: the settings above are to be corrected first")
     if missing:
         return failed(" ".join(map(one_line, missing)))
     return Finding(text="all there")
@@ -209,8 +197,7 @@ def _git(loaded: Config) -> Finding:
         return Finding(text="off")
     if shutil.which("git"):
         return Finding(text="on")
-    text = "on, but there is no git: install it, or set checkpoints.enabled = false"
-    return failed(text)
+    return failed("on, but there is no git: install it, or set checkpoints.enabled = false")
 
 
 def _port(loaded: Config) -> Finding:

@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from frontdesk import errors
-from frontdesk.app import build
 from frontdesk.cli import anchors, auditing, one_line
-from frontdesk.cli.asking import reach_office
+from frontdesk.cli.asking import look_at_channels, reach_office
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
@@ -59,17 +58,10 @@ def _without_token(loaded: Config) -> Iterator[str]:
 def _homes(loaded: Config) -> list[str]:
     """The connected platforms that have a home channel."""
     try:
-        connected = asyncio.run(_connected(loaded))
+        connected = {str(channel.name) for channel in asyncio.run(look_at_channels(loaded))}
     except errors.FrontdeskError:
         return []  # the check of the channels says why
     return sorted(name for name in connected if loaded.gateway.get_home_channel(name))
-
-
-async def _connected(loaded: Config) -> set[str]:
-    channels = build.make_channels(loaded)
-    for channel in channels:
-        await channel.close()
-    return {str(channel.name) for channel in channels}
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
