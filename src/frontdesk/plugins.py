@@ -1,6 +1,7 @@
 """Parts found by name: built-ins and plug-ins take the same road, the packages' entry points."""
 
 import difflib
+from collections.abc import Callable, Collection
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -47,6 +48,18 @@ def load_part(kind: str, name: str) -> Any:
             raise _broken(kind, found[0], error) from error
         part = f"The {kind} {name}"
         raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
+
+
+def lazy(package: str, names: Collection[str]) -> Callable[[str], Any]:
+    """A package's ``__getattr__``: each name is in a module of the same name, loaded when it is used. Whoever
+    asks for a platform's facts does not load its channel."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{name.lower()}"), name)
+
+    return find
 
 
 def load_facts(platform: str) -> Any:

@@ -31,7 +31,7 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
             return self._start(current, EndReason.NEW, flags=False)
         if current is None:
             return self._recover(situation.other)
-        if not _goes_on(current):
+        if not goes_on(current):
             return self._after_end(current)
         reason = self._fresh_reason(current)
         if reason is None:
@@ -103,6 +103,6 @@ def _needs_nothing(session: Session) -> bool:
     return session.status is SessionStatus.OPEN and not session.entry.expiry_finalized
 
 
-def _goes_on(session: Session) -> bool:
+def goes_on(session: Session) -> bool:
     """Whether nothing but policy and state keep a message from going on in the session."""
     return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE

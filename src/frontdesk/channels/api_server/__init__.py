@@ -1,7 +1,8 @@
 """The api_server channel: frontdesk as a chat-completions endpoint."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from frontdesk import plugins
 
 if TYPE_CHECKING:
     from frontdesk.channels.api_server.channel import Channel as Channel
@@ -9,9 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "Options"]
 
-
-def __getattr__(name: str) -> Any:
-    """The channel is loaded when it is used: whoever asks for the platform's facts does not need it."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{name.lower()}"), name)
+__getattr__ = plugins.lazy(__name__, __all__)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from frontdesk import errors
 from frontdesk.flow.commands import CommandRequest, Handler, Rerun
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.resolution import goes_on
 from frontdesk.formats import quoting
 from frontdesk.model import amounts
 from frontdesk.model.people import Viewer
@@ -33,10 +34,6 @@ async def own_session(parts: Parts, request: CommandRequest) -> Session | None:
         return None
     session = await parts.conversations.find_session(entry.session_id, request.viewer)
     return session if session and goes_on(session) else None
-
-
-def goes_on(session: Session) -> bool:
-    return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE
 
 
 def is_forgotten(session: Session) -> bool:
