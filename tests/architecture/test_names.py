@@ -19,9 +19,6 @@ NOT_YET: set[str] = {
     "Sessions",
     "Transcripts",
 }
-MODULES_NOT_YET: set[str] = {
-    "store",
-}
 
 
 def classes() -> Counter[str]:
@@ -54,4 +51,4 @@ def shared_modules(rooms: list[str]) -> set[str]:
 def test_module_names_are_unique_within_a_layer() -> None:
     layers = source.PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
     shared = [shared_modules(re.findall(r"\((\w+)\)", layer)) for layer in layers]
-    assert set().union(*shared) == MODULES_NOT_YET
+    assert set().union(*shared) == set()

@@ -10,7 +10,6 @@ LONG = {"config/table.py", "errors.py"}
 """The table of settings and the tree of errors."""
 NOT_YET = {
     "flow/sessions.py",
-    "stores/transcripts.py",
 }
 
 

@@ -117,23 +117,11 @@ def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
 
 def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
     """Whether it had not ended before."""
-    settled = first(
-        (
-            yield (
-                "settle_turn",
-                {
-                    "turn_id": turn.id,
-                    "state": str(ending.state),
-                    "session_id": ending.session_id,
-                    "finished_at": to_micros(now),
-                    "error": clean(ending.error),
-                },
-            )
-        )
-    )
+    ended = {"state": str(ending.state), "finished_at": to_micros(now), "error": clean(ending.error)}
+    settled = yield "settle_turn", {"turn_id": turn.id, "session_id": ending.session_id, **ended}
     if settled:
         yield from tell_turn(turn, ending.state, now, ending.session_id)
-    return settled is not None
+    return bool(settled)
 
 
 def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:

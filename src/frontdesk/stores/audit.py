@@ -1,14 +1,21 @@
-"""The audit log: rows are added behind the newest one, and never changed."""
+"""The audit log: rows are added behind the newest one, and never changed.
+
+What happens to a request again and again is in it once in a while, with how often it did: an echo.
+"""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from frontdesk.contracts.store import Work
-from frontdesk.model.audit import AuditEntry, Row, chained
+from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind, Row, chained
+from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.rows import AUDIT_ROW
+from frontdesk.stores.work import first
 
 LOCK = "audit"
+WINDOW = timedelta(seconds=ECHO_SECONDS)
 
 
 def append(*entries: AuditEntry) -> Work[None]:
@@ -29,3 +36,37 @@ def append(*entries: AuditEntry) -> Work[None]:
 
 def read(query: str, **values: int) -> Work[Sequence[Row]]:
     return [Row(**AUDIT_ROW.facts(found)) for found in (yield query, values)]
+
+
+def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
+    """The entry, with how many were left out before it. None when the same actor did the same to the same
+    request less than a minute ago: then it is counted. Whoever asks has locked the request, or the
+    entrance."""
+    about = {
+        "confirmation_id": entry.confirmation_id,
+        "kind": str(entry.kind),
+        "why": entry.facts.get("why", ""),
+        "actor": entry.actor,
+    }
+    found = first((yield "echo", about))
+    since, left_out = found or (None, 0)
+    if since is not None and abs(entry.at - from_micros(since)) < WINDOW:
+        yield "count_echo", about
+        return ()
+    yield "begin_echo", {**about, "since": to_micros(entry.at)}
+    return (replace(entry, facts={**entry.facts, "left_out": left_out}) if left_out else entry,)
+
+
+def close_echoes(now: datetime, limit: int) -> Work[int]:
+    """Write down how many were left out, where nothing more has come for a while; how many were looked at."""
+    before, after = to_micros(now - WINDOW), to_micros(now + WINDOW)
+    found = yield "close_echoes", {"before": before, "after": after, "limit": limit}
+    yield from append(*[_closing(*each, at=now) for each in found if each[-1]])
+    return len(found)
+
+
+def _closing(
+    confirmation_id: str, kind: str, why: str, actor: str, left_out: int, *, at: datetime
+) -> AuditEntry:
+    facts = {"left_out": left_out} | ({"why": why} if why else {})
+    return AuditEntry(kind=AuditKind(kind), at=at, actor=actor, confirmation_id=confirmation_id, facts=facts)

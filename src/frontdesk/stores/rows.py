@@ -282,7 +282,9 @@ FEED_EVENT = Columns(
         "state": PLAIN,
     }
 )
-FEED = Records("event", FeedEvent, lambda row: {"place": FeedPosition(*row[-2:]), **FEED_EVENT.facts(row)})
+FEED = Records(
+    "feed_event", FeedEvent, lambda row: {"place": FeedPosition(*row[-2:]), **FEED_EVENT.facts(row)}
+)
 
 BACKGROUND_TASK = Columns(
     {"session_key": PLAIN, "name": Column(write=clean), "begun_at": TIME, "until": TIME}

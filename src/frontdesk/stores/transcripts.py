@@ -228,25 +228,14 @@ def _marks(session_key: str, message: Message) -> set[tuple[Any, ...]]:
 
 def _stored(session_id: str, session_key: str, message: Message) -> Work[bool]:
     if message.platform_message_id is not None:
-        platform_id = {
-            "session_id": session_id,
-            "platform_message_id": encode_part(message.platform_message_id),
-            "source_key": message.source_key or session_key,
-        }
-        if (yield from _exists("has_platform_id", platform_id)):
+        platform_id, source = encode_part(message.platform_message_id), message.source_key or session_key
+        mark = {"session_id": session_id, "platform_message_id": platform_id, "source_key": source}
+        if (yield "has_platform_id", mark):
             return True
-    if message.turn_id is not None:
-        turn = {
-            "session_id": session_id,
-            "turn_id": message.turn_id,
-            "turn_position": message.turn_position,
-        }
-        return (yield from _exists("has_turn_position", turn))
-    return False
-
-
-def _exists(query: str, values: dict[str, Any]) -> Work[bool]:
-    return bool((yield query, values))
+    if message.turn_id is None:
+        return False
+    place = {"turn_id": message.turn_id, "turn_position": message.turn_position}
+    return bool((yield "has_turn_position", {"session_id": session_id, **place}))
 
 
 def _with_closings(
@@ -290,20 +279,18 @@ def _insert(session_id: str, head: Head, added: list[Message], now: datetime) ->
     created_at = to_micros(now)
     for position, message in enumerate(added, head.next_position):
         platform_id = message.platform_message_id
-        yield (
-            "insert_message",
-            {
-                "session_id": session_id,
-                "position": position,
-                "role": str(message.role),
-                "created_at": created_at,
-                "platform_message_id": None if platform_id is None else encode_part(platform_id),
-                "source_key": None if platform_id is None else message.source_key or head.session_key,
-                "turn_id": message.turn_id,
-                "turn_position": message.turn_position,
-                "body": message.body,
-            },
-        )
+        values = {
+            "session_id": session_id,
+            "position": position,
+            "role": str(message.role),
+            "created_at": created_at,
+            "platform_message_id": None if platform_id is None else encode_part(platform_id),
+            "source_key": None if platform_id is None else message.source_key or head.session_key,
+            "turn_id": message.turn_id,
+            "turn_position": message.turn_position,
+            "body": message.body,
+        }
+        yield "insert_message", values
 
 
 def _live_rows(session_id: str, ancestors: bool) -> Work[list[Row]]:
@@ -375,20 +362,9 @@ def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime)
 
 def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
     counted = yield "count_live", {"session_id": session_id, "counted_from": head.counted_from}
-    yield (
-        "revise_transcript",
-        {
-            "session_id": session_id,
-            "next_position": head.next_position,
-            "message_count": counted[0][0],
-            "counted_from": head.counted_from,
-            "revision": head.revision,
-            "redo_depth": head.redo_depth,
-            "open_calls": _write_calls(calls),
-            "now": to_micros(now),
-            "active_minute": to_minute(now),
-        },
-    )
+    values = {"session_id": session_id, "message_count": counted[0][0], "open_calls": _write_calls(calls)}
+    times = {"now": to_micros(now), "active_minute": to_minute(now)}
+    yield "revise_transcript", {**msgspec.structs.asdict(head), **values, **times}
 
 
 def close_calls(session_id: str, now: datetime) -> Work[int]:

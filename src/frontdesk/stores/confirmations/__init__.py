@@ -1,5 +1,107 @@
-"""Requests, votes, grants and rules: what is kept of confirmations."""
+"""Requests, votes, grants and rules. Every change of them writes its row of the audit log with it."""
 
-from frontdesk.stores.confirmations.store import Confirmations
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-__all__ = ["Confirmations"]
+from frontdesk.contracts.confirmations import Backlog, Owed
+from frontdesk.contracts.store import Work
+from frontdesk.model.audit import Row as AuditRow
+from frontdesk.model.confirmations import MOST_LISTED_BYTES, Confirmation, Status
+from frontdesk.stores import audit
+from frontdesk.stores.columns import maybe_time, to_micros
+from frontdesk.stores.confirmations.decisions import DecisionIntentions
+from frontdesk.stores.confirmations.requests import at, listed
+from frontdesk.stores.confirmations.rules import RuleIntentions
+from frontdesk.stores.confirmations.submissions import SubmissionIntentions
+from frontdesk.stores.confirmations.sweeps import SweepIntentions
+from frontdesk.stores.rows import CONFIRMATIONS
+from frontdesk.stores.work import first, glances, reads, writes, writes_lazily
+
+OVERDUE = timedelta(minutes=2)
+
+
+class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, RuleIntentions):
+    @reads
+    def next_due(self) -> Work[datetime | None]:
+        """When something expires or escalates next."""
+        found = first((yield "next_confirmation_due", {}))
+        return maybe_time(found[0]) if found else None
+
+    @glances
+    def find(self, confirmation_id: str) -> Work[Confirmation | None]:
+        return CONFIRMATIONS.one("confirmation", confirmation_id=confirmation_id)
+
+    @glances
+    def status(self, confirmation_id: str) -> Work[Status | None]:
+        """What became of it so far, without reading the rest."""
+        found = yield "confirmation_status", {"confirmation_id": confirmation_id}
+        return next((status for status in Status if found and status == found[0][0]), None)
+
+    @glances
+    def of_turn(self, turn_id: str, digest: str) -> Work[Confirmation | None]:
+        """The newest one that a turn asked for this action."""
+        return CONFIRMATIONS.one("confirmation_of_turn", turn_id=turn_id, digest=digest)
+
+    @reads
+    def list(self, limit: int, status: Status | None = None) -> Work[Sequence[Confirmation]]:
+        """Newest first; long payloads are left out."""
+        values = {"limit": limit, "most_bytes": MOST_LISTED_BYTES}
+        if status is None:
+            return listed("list_confirmations", **values)
+        return listed("list_confirmations_with", status=str(status), **values)
+
+    @reads
+    def count_pending(self, now: datetime) -> Work[int]:
+        """How many wait; not those whose time is over."""
+        ((number,),) = yield "count_waiting", at(now)
+        return int(number)
+
+    @writes_lazily
+    def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Work[Sequence[Owed]]:
+        """What programs are to be told now. What is not dropped by then is claimed again."""
+        values = {"now": to_micros(now), "until": to_micros(until), "limit": limit}
+        owed = []
+        for confirmation_id, url, attempts in (yield "claim_callbacks", values):
+            asked = yield from CONFIRMATIONS.one("confirmation", confirmation_id=confirmation_id)
+            if asked:
+                owed.append(Owed(confirmation=asked, url=url, attempts=attempts))
+            else:  # its row makes no sense
+                yield "drop_callback", {"confirmation_id": confirmation_id, "url": url}
+        return owed
+
+    @writes_lazily
+    def retry_callback(self, owed: Owed, due_at: datetime) -> Work[None]:
+        """It was not heard: claim it again at that time."""
+        values = {"confirmation_id": owed.confirmation.id, "url": owed.url}
+        yield "move_callback", {**values, "due_at": to_micros(due_at)}
+
+    @writes_lazily
+    def hasten_callbacks(self, now: datetime, latest: datetime) -> Work[None]:
+        """Who was to be told later than that is to be told now."""
+        yield "hasten_callbacks", {"now": to_micros(now), "latest": to_micros(latest)}
+
+    @writes
+    def drop_callback(self, owed: Owed) -> Work[None]:
+        """It was heard, or given up."""
+        yield "drop_callback", {"confirmation_id": owed.confirmation.id, "url": owed.url}
+
+    @reads
+    def backlog(self, now: datetime) -> Work[Backlog]:
+        """How many programs are still to be told."""
+        ((owed, overdue),) = yield "count_callbacks", {"before": to_micros(now - OVERDUE)}
+        return Backlog(owed=owed, overdue=overdue)
+
+    @reads
+    def next_callback(self) -> Work[datetime | None]:
+        found = first((yield "next_callback_due", {}))
+        return maybe_time(found[0]) if found else None
+
+    @reads
+    def audit_rows(self, after: int, limit: int) -> Work[Sequence[AuditRow]]:
+        """The rows of the audit log, in order."""
+        return audit.read("audit_rows", after=after, limit=limit)
+
+    @reads
+    def audit_newest(self, limit: int) -> Work[Sequence[AuditRow]]:
+        """Newest first."""
+        return audit.read("audit_newest", limit=limit)

@@ -1,22 +1,32 @@
-"""Confirmations and rules as rows, and back. One that cannot be read stands in nobody's way."""
+"""Requests as they are looked up and written in a transaction, and what the log says of them.
 
+Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the entrance that
+requests come in through, lanes, the audit log. Who joins a request locks it behind the entrance; those who
+hold a row and want the entrance hold one that waits no longer.
+"""
+
+import hmac
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-import msgspec
 from msgspec.structs import asdict, replace
 
-from frontdesk.contracts.store import Row
-from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import Confirmation, Status, Submission, Terms
-from frontdesk.model.rules import Effect, Rule
+from frontdesk import errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.confirmations import Tell
+from frontdesk.contracts.store import Work, ring
+from frontdesk.model.audit import AuditEntry, AuditKind
+from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status, Submission, Terms
 from frontdesk.model.spellings import skeleton
-from frontdesk.stores.columns import SENSELESS, clean, maybe_micros
+from frontdesk.stores import deliveries
+from frontdesk.stores.columns import clean, maybe_micros, to_micros
 from frontdesk.stores.rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
+from frontdesk.stores.work import first
 
-log = get_logger(__name__)
-
+ENTRANCE = "confirmations"
+CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
 ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
 DESCRIPTION = PAYLOAD.names.index("description")
@@ -67,7 +77,7 @@ def renewed(lapsed: Confirmation, new_id: str, now: datetime) -> Confirmation:
     )
 
 
-def confirmation_row(asked: Confirmation) -> dict[str, Any]:
+def _row(asked: Confirmation) -> dict[str, Any]:
     """The values of ``insert_confirmation``."""
     return {
         **CONFIRMATION.values(asdict(asked)),
@@ -85,32 +95,75 @@ def _escalates_at(asked: Confirmation) -> datetime | None:
     return asked.created_at + timedelta(seconds=max(seconds, 0))
 
 
-def payload_row(asked: Confirmation) -> dict[str, Any]:
-    """The values of ``insert_payload``."""
-    return {"confirmation_id": asked.id, **PAYLOAD.values(asdict(asked))}
+def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
+    """The confirmations of a list, each of which says so when its payload was left out."""
+    found = yield query, values
+    read = [(CONFIRMATIONS.read(each), each[DESCRIPTION] is None) for each in found]
+    return [
+        replace(asked, left_out=asked.payload is None and not is_erased) for asked, is_erased in read if asked
+    ]
 
 
-def read_listed(found: Row) -> Confirmation | None:
-    """The confirmation out of a list, which says so when it left the payload out."""
-    asked = CONFIRMATIONS.read(found)
-    is_erased = found[DESCRIPTION] is None
-    return replace(asked, left_out=asked.payload is None and not is_erased) if asked else None
+def locked(confirmation_id: str) -> Work[Confirmation]:
+    """The confirmation, which nobody else changes until the transaction ends."""
+    found = yield from CONFIRMATIONS.one("confirmation_locked", confirmation_id=confirmation_id)
+    if found is None:
+        raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
+    return found
 
 
-def rule_row(rule: Rule) -> dict[str, Any]:
-    """The values of ``insert_rule``."""
-    return {
-        "id": rule.id,
-        "expires_at": maybe_micros(rule.expires_at),
-        "body": msgspec.json.encode(rule),
-    }
+def pass_entrance() -> Work[None]:
+    """Requests come in one after the other, on however many nodes."""
+    yield "lock_key", {"key": ENTRANCE}
 
 
-def read_rule(found: Row) -> Rule:
-    """The rule. One that cannot be read, which may have denied anything, has everything asked."""
-    rule_id, body = found
-    try:
-        return msgspec.json.decode(body, type=Rule)
-    except SENSELESS as error:
-        log.warning("rule_unreadable", rule=rule_id, why=str(error))
-        return Rule(id=rule_id, effect=Effect.ASK)
+def insert(asked: Confirmation) -> Work[None]:
+    yield "insert_confirmation", _row(asked)
+    if asked.payload is not None:
+        yield "insert_payload", {"confirmation_id": asked.id, **PAYLOAD.values(asdict(asked))}
+
+
+def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
+    """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names."""
+    told = tuple(told)
+    for each in told:
+        if each.status is not Status.PENDING:
+            yield from _owe(each)
+    found = [delivery for each in told for delivery in tell(each)]
+    yield from deliveries.add(sorted(found, key=lambda delivery: delivery.lane))
+
+
+def _owe(ended: Confirmation) -> Work[None]:
+    """To whoever wants to hear of it by now: somebody may have joined while its row was waited for."""
+    found = first((yield "callbacks_of", {"confirmation_id": ended.id}))
+    for url in read_callbacks(found[0] if found else None):
+        owed = {"confirmation_id": ended.id, "url": url}
+        yield "owe_callback", {**owed, "now": maybe_micros(ended.resolved_at)}
+
+
+def ring_bells(told: bool = False) -> Work[None]:
+    yield ring(Topic.CONFIRMATIONS)
+    if told:
+        yield ring(Topic.DELIVERIES)
+
+
+def at(now: datetime) -> dict[str, int]:
+    """By which times a query tells what waits: now, and what is too far after it to be true."""
+    return {"now": to_micros(now), "latest": to_micros(now + CLOCK_SLACK)}
+
+
+def same_digest(known: str, given: str) -> bool:
+    """In a time that tells nothing about where they differ."""
+    return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
+
+
+def entry_of(kind: AuditKind, asked: Confirmation, actor: str, at: datetime, **facts: Any) -> AuditEntry:
+    known = {name: value for name, value in facts.items() if value is not None}
+    return AuditEntry(
+        kind=kind,
+        at=at,
+        actor=actor,
+        confirmation_id=asked.id,
+        digest=asked.digest,
+        facts={"status": str(asked.status), **known},
+    )

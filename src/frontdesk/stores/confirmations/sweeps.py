@@ -1,4 +1,4 @@
-"""Sweeps: what happens to requests by the clock, and when nobody waits for them any more."""
+"""What happens to requests by the clock, when nobody waits for them any more, and when they are forgotten."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -6,39 +6,106 @@ from datetime import datetime
 from frontdesk.contracts.confirmations import Tell
 from frontdesk.contracts.store import Row, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import TIMEOUT, WITHDRAWN, Confirmation, Status
+from frontdesk.model.confirmations import RETENTION, TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.confirmations.asked import at, tell_of
-from frontdesk.stores.confirmations.requests import DIGEST, ID
+from frontdesk.stores.confirmations.requests import DIGEST, ID, at, entry_of, ring_bells, tell_of
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.rows import CONFIRMATIONS
+from frontdesk.stores.rows import CONFIRMATIONS, erased_body
+from frontdesk.stores.work import Noun, writes, writes_lazily
 
 ESCALATION = "system:escalation"
+BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
 
-def expire(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    overdue = yield "overdue_confirmations", {**at(now), "limit": limit}
-    ended = yield from _end(overdue, TIMEOUT, now)
-    unwanted = yield "waiting_for_nobody", {"limit": limit}
-    ended += yield from _end(unwanted, WITHDRAWN, now)
-    yield from tell_of(ended, tell)
-    yield from audit.append(
-        *_swept(AuditKind.EXPIRED, overdue, TIMEOUT, now, Status.EXPIRED),
-        *_swept(AuditKind.WITHDRAWN, unwanted, WITHDRAWN, now, Status.EXPIRED),
-    )
-    return ended
+class SweepIntentions(Noun):
+    @writes
+    def expire(self, now: datetime, limit: int, *, tell: Tell) -> Work[Sequence[Confirmation]]:
+        """End what has waited for its time, or nobody knows how long since the clock was set back, and what
+        waits although its turn has ended; those that ended now."""
+        overdue = yield "overdue_confirmations", {**at(now), "limit": limit}
+        ended = yield from _end(overdue, TIMEOUT, now)
+        unwanted = yield "waiting_for_nobody", {"limit": limit}
+        ended += yield from _end(unwanted, WITHDRAWN, now)
+        yield from tell_of(ended, tell)
+        yield from audit.append(
+            *_swept(AuditKind.EXPIRED, overdue, TIMEOUT, now, Status.EXPIRED),
+            *_swept(AuditKind.WITHDRAWN, unwanted, WITHDRAWN, now, Status.EXPIRED),
+        )
+        if ended:
+            yield from ring_bells(told=True)
+        return ended
 
+    @writes
+    def withdraw(
+        self, turn_id: str, now: datetime, *, tell: Tell, lease: Lease | None = None
+    ) -> Work[Sequence[Confirmation]]:
+        """End what a turn still waits for. With the turn's lease, LeaseLost when it holds no longer."""
+        found = yield "waiting_of_turn", {"turn_id": turn_id}
+        if lease:
+            yield from hold(lease)
+        ended = yield from _end(found, WITHDRAWN, now)
+        yield from tell_of(ended, tell)
+        yield from audit.append(*_swept(AuditKind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED))
+        if ended:
+            yield from ring_bells(told=True)
+        return ended
 
-def withdraw(turn_id: str, lease: Lease | None, now: datetime, tell: Tell) -> Work[Sequence[Confirmation]]:
-    found = yield "waiting_of_turn", {"turn_id": turn_id}
-    if lease:
-        yield from hold(lease)
-    ended = yield from _end(found, WITHDRAWN, now)
-    yield from tell_of(ended, tell)
-    yield from audit.append(*_swept(AuditKind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED))
-    return ended
+    @writes
+    def escalate(self, now: datetime, limit: int, *, tell: Tell) -> Work[Sequence[Confirmation]]:
+        """Those whose time to be escalated has come since the last call; each is given once."""
+        found = yield "escalating_confirmations", {**at(now), "limit": limit}
+        for each in found:
+            yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
+        passed = list(filter(None, map(CONFIRMATIONS.read, found)))
+        yield from tell_of(passed, tell)
+        yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))
+        if passed:
+            yield from ring_bells(told=True)
+        return passed
+
+    @writes
+    def erase(self, confirmation_id: str, by: str, now: datetime) -> Work[bool]:
+        """Forget the payload and description of one that was resolved, the reasons that people gave, and the
+        texts of the messages that told of it; the audit log stays whole."""
+        asked = yield from CONFIRMATIONS.one("confirmation_locked", confirmation_id=confirmation_id)
+        if asked is None or asked.status is Status.PENDING:
+            return False
+        if not (yield "erase_payload", {"confirmation_id": asked.id}):
+            return False
+        yield "erase_reasons", {"confirmation_id": asked.id}
+        yield "forget_callbacks", {"confirmation_id": asked.id}
+        yield from _erase_messages(asked.id)
+        yield from audit.append(entry_of(AuditKind.PAYLOAD_ERASED, asked, by, now))
+        yield from ring_bells()
+        return True
+
+    @writes
+    def prune(self, before: datetime, now: datetime, limit: int) -> Work[int]:
+        """Forget what was decided before then, oldest first, and everything that belongs to it; how many
+        there were. The audit log stays whole, and says so."""
+        found = yield "old_confirmations", {"before": to_micros(before), "limit": limit}
+        for (confirmation_id,) in found:
+            yield from _erase_messages(confirmation_id)
+            for query in BELONGINGS:
+                yield query, {"confirmation_id": confirmation_id}
+            yield "forget_confirmation", {"confirmation_id": confirmation_id}
+        if found:  # one entry tells of all of them: which ones can be told by their times
+            facts = {"count": len(found), "decided_before": before.isoformat()}
+            yield from audit.append(AuditEntry(kind=AuditKind.PRUNED, at=now, actor=RETENTION, facts=facts))
+        return len(found)
+
+    @writes
+    def close_echoes(self, now: datetime, limit: int) -> Work[int]:
+        """Write into the log how often something happened again that was left out of it; how many there
+        were. Requests that join another one, and refusals to redeem, are in it once in a minute each."""
+        return audit.close_echoes(now, limit)
+
+    @writes_lazily
+    def prune_keys(self, before: datetime, limit: int) -> Work[int]:
+        """Forget idempotency keys that were used before then; how many there were."""
+        return len((yield "prune_confirmation_keys", {"before": to_micros(before), "limit": limit}))
 
 
 def _end(found: list[Row], by: str, now: datetime) -> Work[list[Confirmation]]:
@@ -47,16 +114,6 @@ def _end(found: list[Row], by: str, now: datetime) -> Work[list[Confirmation]]:
         yield "expire_confirmation", {"confirmation_id": each[ID], "now": to_micros(now), "by": by}
     readable = filter(None, map(CONFIRMATIONS.read, found))
     return [asked.resolved(Status.EXPIRED, by=by, at=now) for asked in readable]
-
-
-def escalate(now: datetime, limit: int, tell: Tell) -> Work[Sequence[Confirmation]]:
-    found = yield "escalating_confirmations", {**at(now), "limit": limit}
-    for each in found:
-        yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
-    passed = list(filter(None, map(CONFIRMATIONS.read, found)))
-    yield from tell_of(passed, tell)
-    yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))
-    return passed
 
 
 def _swept(
@@ -68,3 +125,9 @@ def _swept(
         yield AuditEntry(
             kind=kind, at=now, actor=actor, confirmation_id=each[ID], digest=each[DIGEST], facts=facts
         )
+
+
+def _erase_messages(confirmation_id: str) -> Work[None]:
+    """What people were told, sent or not. Whoever is sending it now has read it already."""
+    for delivery_id, body in (yield "messages_about", {"confirmation_id": confirmation_id}):
+        yield "rewrite_message", {"delivery_id": delivery_id, "body": erased_body(body)}
