@@ -46,7 +46,9 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
     agent = make_agent(config)
     channels = make_channels(config)
     hooks = open_hooks(config.hooks)
-    _warn_of_secrets(config)
+    decide = records.missing_secrets(config.confirm.people, only=APPROVERS)
+    for missing in (*missing_secrets(config), *decide):
+        log.warning("secret_missing", why=missing)
     async with AsyncExitStack() as opened:
         opening = SessionStore.open(
             config.store_url, config.gateway, has_active_processes_fn=hooks.has_active_processes
@@ -93,14 +95,6 @@ def _offer_links(gateway: Gateway, config: Config) -> None:
         return links.address(page_url, key, link)
 
     gateway.parts.telling.offer_links(make)
-
-
-def _warn_of_secrets(config: Config) -> None:
-    for missing in (
-        *missing_secrets(config),
-        *records.missing_secrets(config.confirm.people, only=APPROVERS),
-    ):
-        log.warning("secret_missing", why=missing)
 
 
 def missing_secrets(config: Config) -> list[errors.MissingSecret]:

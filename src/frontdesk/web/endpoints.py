@@ -9,11 +9,11 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Send
 
 from frontdesk import errors
@@ -83,20 +83,14 @@ def make_app(
     if document is not None:
         routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), _passing)
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse, Exception: _apologise})
-    app.router.redirect_slashes = False
-    return Middleware(app, hosts)
+    router = Router(routes, redirect_slashes=False)
+    return Middleware(ExceptionMiddleware(router, {HTTPException: _refuse}), hosts)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
     """No such address, or not with this method."""
     assert isinstance(error, HTTPException)
     return problems.refuse(error)
-
-
-async def _apologise(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """What is told of a fault of ours; the door logs it."""
-    return problems.respond(HTTPStatus.INTERNAL_SERVER_ERROR, problems.OUR_FAULT)
 
 
 def _showing(document: bytes) -> Endpoint:

@@ -46,22 +46,19 @@ class Hosts:
             return False
         if name in self._names or is_loopback(name):
             return True
-        return not self._near and (_is_address(name) or not self._names)
+        return not self._near and (_address(name) is not None or not self._names)
 
 
 def is_loopback(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == LOCALHOST
+    address = _address(name)
+    return address.is_loopback if address else name == LOCALHOST
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 class Middleware:
@@ -76,6 +73,9 @@ class Middleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            # With it in place the router raises for an address that there is none of, and for a wrong method;
+            # without, it answers by itself.
+            scope["app"] = self._app
             handled = RequestAnswer(scope, send, self._hosts)
             before = request_id.set(handled.id)
             try:

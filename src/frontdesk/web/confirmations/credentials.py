@@ -66,7 +66,9 @@ class Credentials:
         token = _token(given)
         caller = self.find(token) if token else None
         if caller is None:
-            detail = f"{UNKNOWN} {_wanted(who)}" if token else _wanted(who)
+            whose = "an approver's token" if who is Who.APPROVER else "an agent's token"
+            wanted = f"This takes {whose}, as the header Authorization: Bearer TOKEN."
+            detail = f"{UNKNOWN} {wanted}" if token else wanted
             raise HTTPException(HTTPStatus.UNAUTHORIZED, detail, CHALLENGE)
         return caller
 
@@ -126,8 +128,3 @@ def _token(given: list[str]) -> bytes:
     kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     raw = token.strip().encode("latin-1")
     return raw if kind.lower() == "bearer" and len(raw) <= MAX_TOKEN_BYTES else b""
-
-
-def _wanted(who: Who) -> str:
-    whose = "an approver's token" if who is Who.APPROVER else "an agent's token"
-    return f"This takes {whose}, as the header Authorization: Bearer TOKEN."

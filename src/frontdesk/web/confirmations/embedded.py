@@ -78,7 +78,8 @@ class ConfirmationServer:
             failed, self._task = self._task, None
             self._forget()
             await failed
-        return self._started(ready.result())
+        self.addresses = ready.result()
+        return self.addresses.url
 
     def start_background(self) -> str:
         """Serve in a thread of its own; the address as soon as requests are taken."""
@@ -90,7 +91,8 @@ class ConfirmationServer:
         if ready.exception() is not None:
             self._thread.join()
             self._forget()
-        return self._started(ready.result())
+        self.addresses = ready.result()
+        return self.addresses.url
 
     def stop(self) -> Awaitable[None]:
         """Stop serving, if it still does. One in the background has ended when this returns; after `start`,
@@ -107,10 +109,6 @@ class ConfirmationServer:
     def _forget(self) -> None:
         """Nothing runs any more that could be stopped."""
         self._stopping = self._thread = self._loop = None
-
-    def _started(self, addresses: Addresses) -> str:
-        self.addresses = addresses
-        return addresses.url
 
     def _run(self, ready: "Future[Addresses]") -> None:
         """The outermost door of the thread: what fails before it serves is raised where it was started."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -65,7 +65,10 @@ class Streams:
         """What happens after that row of the audit log, or from now on, as server-sent events; ``write``
         makes each of them."""
         write = write or written
-        rows = self._service.follow(await self._newest() if after is None else after)
+        if after is None:
+            newest = await self._service.audit_newest(1)
+            after = newest[0].number if newest else 0
+        rows = self._service.follow(after)
         end = asyncio.get_running_loop().time() + STREAM_SECONDS
         coming: asyncio.Future[audit.Row] | None = None
         try:
@@ -81,11 +84,9 @@ class Streams:
         except errors.StoreError as error:
             log.warning("events_cut", why=str(error))
         finally:
-            await _leave(rows, coming)
-
-    async def _newest(self) -> int:
-        found = await self._service.audit_newest(1)
-        return found[0].number if found else 0
+            if coming is not None:
+                await _cancel(coming)
+            await rows.aclose()
 
     async def _until(self, waiting: "asyncio.Future[Result]", seconds: float) -> None:
         """Wait for it, no longer than so many seconds, and not when we close."""
@@ -100,13 +101,6 @@ class Streams:
 def written(row: audit.Row) -> bytes:
     event = views.event(row)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, event.kind.encode(), msgspec.json.encode(event))
-
-
-async def _leave(rows: AsyncIterator[audit.Row], coming: "asyncio.Future[audit.Row] | None") -> None:
-    if coming is not None:
-        await _cancel(coming)
-    if isinstance(rows, AsyncGenerator):
-        await rows.aclose()
 
 
 async def _cancel(waiting: "asyncio.Future[Result]") -> None:
