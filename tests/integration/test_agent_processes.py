@@ -14,10 +14,8 @@ import uvloop
 
 from frontdesk.agents import acp, command
 from frontdesk.agents.programs import Process
-from frontdesk.contracts.agents import Agent
 from frontdesk.testing.agents import (
     PATIENCE_SECONDS,
-    AgentContract,
     assignment,
     nothing_new,
     running,
@@ -200,53 +198,6 @@ def test_program_that_is_not_there_cannot_be_started(run: Run) -> None:
 
 
 # The drivers as the gateway runs them
-
-
-class Commanded(AgentContract):
-    slow = "count 100000"
-    slow_speaks = True
-    keep = False
-
-    def expected(self, text: str) -> str:
-        return f"You said: {text}"
-
-    def make(self, folder: Path) -> Agent:
-        program = (sys.executable, "-X", "utf8", str(EXAMPLE))
-        return command.Driver(command.Options(command=program, keep=self.keep))
-
-
-class Kept(Commanded):
-    keep = True
-
-
-class Spoken(AgentContract):
-    slow = "wait"
-    slow_speaks = True
-
-    def expected(self, text: str) -> str:
-        return text
-
-    def make(self, folder: Path) -> Agent:
-        program = (sys.executable, "-X", "utf8", str(ACP_PROGRAM), str(folder))
-        return acp.Driver(acp.Options(command=program, cwd=str(folder)))
-
-
-CONTRACT = sorted(name for name in vars(AgentContract) if name.startswith("test_"))
-
-
-@pytest.mark.parametrize("name", CONTRACT)
-@pytest.mark.parametrize("contract", [Commanded(), Kept(), Spoken()], ids=["command", "kept", "acp"])
-def test_driver_keeps_the_contract_on_uvloop(
-    run_on_uvloop: Run, contract: Commanded | Spoken, name: str, tmp_path: Path
-) -> None:
-    async def check() -> None:
-        driver = contract.make(tmp_path)
-        try:
-            await getattr(contract, name)(driver)
-        finally:
-            await driver.close()
-
-    run_on_uvloop(check())
 
 
 @pytest.mark.parametrize(

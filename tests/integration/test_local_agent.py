@@ -56,10 +56,12 @@ def texts_of(happened: list[events.Event]) -> list[str]:
 
 class TestContract(AgentContract):
     @pytest.fixture
-    async def agent(self, driver: Driver) -> Driver:
+    async def agent(self) -> AsyncIterator[Driver]:
         """With its process, which serves all sessions and stays."""
+        driver = Driver(Driver.Options(max_tokens=20))
         await run(driver, "Hi")
-        return driver
+        yield driver
+        await driver.close()
 
 
 async def test_model_answers_in_pieces(driver: Driver) -> None:
