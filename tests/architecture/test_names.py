@@ -13,9 +13,7 @@ SHARED = {"Decision", "Limits", "Role"}
 """Each of the two is shown to outsiders under this name."""
 MOST_SHARED = 0.05
 NOT_YET: set[str] = {
-    "Ask",
     "Asked",
-    "Change",
     "Sessions",
     "Transcripts",
 }

@@ -15,7 +15,7 @@ from frontdesk import errors, plugins
 from frontdesk.cli.auditing import FarLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
-from frontdesk.flow.audits import Anchor, Change, Verified
+from frontdesk.flow.audits import Anchor, Tampering, Verified
 from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, Settings
 from frontdesk.model.rules import Effect
@@ -236,7 +236,7 @@ class Case(NamedTuple):
 
     rows: list[Row]
     number: int
-    change: Change
+    change: Tampering
     needs_anchor: bool = False
 
 
@@ -256,7 +256,7 @@ def edit(rows: list[Row], chance: random.Random) -> Case:
     body[place] ^= 1 << chance.randrange(8)
     cells = ({"body": bytes(body)}, {"hash": "0" * 64}, {"previous": "f" * 64}, {"hash": ""}, {"body": b""})
     rows[index] = replace(row, **chance.choice(cells))
-    return Case(rows, row.number, Change.EDITED)
+    return Case(rows, row.number, Tampering.EDITED)
 
 
 def edit_with_hash(rows: list[Row], chance: random.Random) -> Case:
@@ -264,7 +264,7 @@ def edit_with_hash(rows: list[Row], chance: random.Random) -> Case:
     index = chance.randrange(len(rows))
     rows[index] = rewritten(rows[index])
     is_last = index == len(rows) - 1
-    return Case(rows, index + (1 if is_last else 2), Change.EDITED, needs_anchor=is_last)
+    return Case(rows, index + (1 if is_last else 2), Tampering.EDITED, needs_anchor=is_last)
 
 
 def edit_all_after(rows: list[Row], chance: random.Random) -> Case:
@@ -273,14 +273,14 @@ def edit_all_after(rows: list[Row], chance: random.Random) -> Case:
     rows[index] = rewritten(rows[index])
     for place in range(index + 1, len(rows)):
         rows[place] = rewritten(rows[place], rows[place - 1].hash)
-    return Case(rows, len(rows), Change.EDITED, needs_anchor=True)
+    return Case(rows, len(rows), Tampering.EDITED, needs_anchor=True)
 
 
 def drop(rows: list[Row], chance: random.Random) -> Case:
     first = chance.randrange(len(rows) - 1)
     last = chance.randrange(first + 1, len(rows))
     del rows[first:last]
-    return Case(rows, first + 1, Change.MISSING)
+    return Case(rows, first + 1, Tampering.MISSING)
 
 
 def drop_and_close_up(rows: list[Row], chance: random.Random) -> Case:
@@ -288,19 +288,19 @@ def drop_and_close_up(rows: list[Row], chance: random.Random) -> Case:
     first = chance.randrange(len(rows) - 1)
     del rows[first]
     moved = [replace(row, number=number) for number, row in enumerate(rows[first:], first + 1)]
-    return Case(rows[:first] + moved, first + 1, Change.SWAPPED)
+    return Case(rows[:first] + moved, first + 1, Tampering.SWAPPED)
 
 
 def swap(rows: list[Row], chance: random.Random) -> Case:
     first, second = sorted(chance.sample(range(len(rows)), 2))
     one, other = rows[first], rows[second]
     rows[first], rows[second] = replace(other, number=one.number), replace(one, number=other.number)
-    return Case(rows, one.number, Change.SWAPPED)
+    return Case(rows, one.number, Tampering.SWAPPED)
 
 
 def truncate(rows: list[Row], chance: random.Random) -> Case:
     kept = chance.randrange(len(rows))
-    return Case(rows[:kept], kept + 1, Change.TRUNCATED, needs_anchor=True)
+    return Case(rows[:kept], kept + 1, Tampering.TRUNCATED, needs_anchor=True)
 
 
 TAMPERINGS = (edit, edit_with_hash, edit_all_after, drop, drop_and_close_up, swap, truncate)
@@ -372,7 +372,7 @@ async def test_running_service_names_a_row_that_cannot_be_read(
     assert [each["number"] for each in told["entries"] if each["kind"] == "unreadable"] == [broken.number]
     assert told["count"] == len(rows)
     assert found.fault is not None
-    assert (found.fault.number, found.fault.change) == (broken.number, Change.EDITED)
+    assert (found.fault.number, found.fault.change) == (broken.number, Tampering.EDITED)
 
 
 # verifying
@@ -398,7 +398,7 @@ async def test_empty_log_is_whole_unless_an_anchor_knows_better() -> None:
     assert await check([]) == Verified(rows=0)
     found = await check([], audits.anchor_of(log_of(1)))
     assert found.fault is not None
-    assert (found.fault.number, found.fault.change) == (1, Change.TRUNCATED)
+    assert (found.fault.number, found.fault.change) == (1, Tampering.TRUNCATED)
 
 
 async def test_whole_log_gives_its_last_row_as_anchor() -> None:
@@ -422,7 +422,7 @@ async def test_rows_that_come_in_another_order_are_swapped(size: int) -> None:
     rows[3], rows[8] = rows[8], rows[3]
     found = await check(rows, size=size)
     assert found.fault is not None
-    assert (found.fault.number, found.fault.change) == (4, Change.SWAPPED)
+    assert (found.fault.number, found.fault.change) == (4, Tampering.SWAPPED)
 
 
 async def test_row_that_comes_twice_is_found() -> None:
@@ -438,7 +438,7 @@ async def test_last_row_that_cannot_be_read_is_found_although_it_fits_its_hash()
     odd = Row(number=4, body=body, previous=rows[-1].hash, hash=chain_hash(4, rows[-1].hash, body))
     found = await check([*rows, odd])
     assert found.fault is not None
-    assert (found.fault.number, found.fault.change) == (4, Change.EDITED)
+    assert (found.fault.number, found.fault.change) == (4, Tampering.EDITED)
 
 
 def test_anchor_is_a_line_and_back() -> None:

@@ -41,7 +41,7 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True):
         return cls(number=int(found["number"]), hash=found["hash"], at=at)
 
 
-class Change(StrEnum):
+class Tampering(StrEnum):
     """How a log was tampered with."""
 
     EDITED = "edited"
@@ -54,7 +54,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """The first row that does not hold."""
 
     number: int
-    change: Change
+    change: Tampering
     why: str
 
 
@@ -110,7 +110,7 @@ def check_some(rows: Sequence[Row], anchor: Anchor | None = None) -> Fault | Non
     for row in rows:
         why = _misfit(row, last, anchor if last is None else None)
         if why is not None:
-            return Fault(number=row.number, change=Change.EDITED, why=why)
+            return Fault(number=row.number, change=Tampering.EDITED, why=why)
         last = row
     return None
 
@@ -145,7 +145,7 @@ def _follow(batch: Sequence[Row], last: Row | None, anchor: Anchor | None) -> tu
 def _verified(last: Row | None, fault: Fault | None) -> Verified:
     anchor = anchor_of([last]) if last else None
     if last and anchor is None and fault is None:
-        fault = Fault(number=last.number, change=Change.EDITED, why="it cannot be read")
+        fault = Fault(number=last.number, change=Tampering.EDITED, why="it cannot be read")
     return Verified(rows=last.number if last else 0, anchor=anchor, fault=fault)
 
 
@@ -158,23 +158,23 @@ def _fault(row: Row, last: Row | None, later: Sequence[int]) -> Fault:
         return _unlike_its_hash(row, number + len(later))
     if row.previous != (last.hash if last else GENESIS):
         why = f"it does not follow row {number - 1}: one of the two was written anew"
-        return Fault(number=number, change=Change.EDITED, why=why)
+        return Fault(number=number, change=Tampering.EDITED, why=why)
     why = "it differs from the anchor: it or a row before it was written anew"
-    return Fault(number=number, change=Change.EDITED, why=why)
+    return Fault(number=number, change=Tampering.EDITED, why=why)
 
 
 def _out_of_place(row: Row, number: int, later: Sequence[int]) -> Fault:
     if row.number < number or number in later:
-        return Fault(number=number, change=Change.SWAPPED, why=f"row {row.number} stands in its place")
-    return Fault(number=number, change=Change.MISSING, why=f"row {row.number} comes next")
+        return Fault(number=number, change=Tampering.SWAPPED, why=f"row {row.number} stands in its place")
+    return Fault(number=number, change=Tampering.MISSING, why=f"row {row.number} comes next")
 
 
 def _unlike_its_hash(row: Row, rows: int) -> Fault:
     """A row that is right in another place was moved: perhaps from behind the last one that is left."""
     for other in range(1, 2 * rows + 1):
         if chain_hash(other, row.previous, row.body) == row.hash:
-            return Fault(number=row.number, change=Change.SWAPPED, why=f"it was row {other}")
-    return Fault(number=row.number, change=Change.EDITED, why="it does not fit its hash")
+            return Fault(number=row.number, change=Tampering.SWAPPED, why=f"it was row {other}")
+    return Fault(number=row.number, change=Tampering.EDITED, why="it does not fit its hash")
 
 
 def cut_off(number: int, anchor: Anchor | None) -> Fault | None:
@@ -182,4 +182,4 @@ def cut_off(number: int, anchor: Anchor | None) -> Fault | None:
     if anchor is None or number >= anchor.number:
         return None
     why = f"the anchor knows rows up to {anchor.number}"
-    return Fault(number=number + 1, change=Change.TRUNCATED, why=why)
+    return Fault(number=number + 1, change=Tampering.TRUNCATED, why=why)

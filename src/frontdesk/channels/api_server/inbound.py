@@ -33,7 +33,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     include_usage: bool = False
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class CompletionsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a chat-completions request that matter here; the agent decides about the others."""
 
     messages: list[dict[str, Any]]
@@ -79,9 +79,9 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def read_ask(body: bytes) -> Ask:
+def read_ask(body: bytes) -> CompletionsRequest:
     """The request in a body. Total: what is none raises InvalidInput."""
-    ask = bodies.read_json(Ask, body)
+    ask = bodies.read_json(CompletionsRequest, body)
     if not ask.messages:
         raise _invalid("messages", "it is empty")
     if ask.n not in (None, 1):
@@ -91,7 +91,9 @@ def read_ask(body: bytes) -> Ask:
     return ask
 
 
-def build_incoming(ask: Ask, user: str, account: str | None, headers: Mapping[str, str]) -> channels.Incoming:
+def build_incoming(
+    ask: CompletionsRequest, user: str, account: str | None, headers: Mapping[str, str]
+) -> channels.Incoming:
     """The message to be answered, in the conversation that the headers name, or in one of its own.
 
     A named conversation is kept here, so that only the last message counts; a fresh one begins with
