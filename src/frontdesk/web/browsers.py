@@ -43,16 +43,13 @@ def check_page(request: Request) -> None:
 def check_type(request: Request) -> None:
     """415 for a body that is not JSON: forms, which every page may send, never are."""
     given = request.headers.getlist("content-type")
-    if not given and not _has_body(request):
+    empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+    if not given and empty:
         return
     kind, _, parameters = given[0].partition(";") if len(given) == 1 else ("", "", "")
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if kind.strip().lower() != Form.JSON or charset not in ("", "charset=utf-8"):
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as {Form.JSON}.")
-
-
-def _has_body(request: Request) -> bool:
-    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 def _check_origin_header(request: Request) -> None:

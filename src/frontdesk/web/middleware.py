@@ -105,7 +105,11 @@ class RequestAnswer:
             log.info("client_left", **self._facts())
         except Exception:
             log.exception("request_failed", **self._facts())
-            await self._apologise(receive)
+            # In the middle of an answer the connection is cut instead: the end of the answer is missing, and
+            # the other side sees that.
+            if self._status is None:
+                sorry = problems.respond(HTTPStatus.INTERNAL_SERVER_ERROR, problems.OUR_FAULT)
+                await sorry(self._scope, receive, self._answer)
         if self._hosts and (self._scope["path"] not in HEALTH or self._status != HTTPStatus.OK):
             milliseconds = round((time.monotonic() - began) * 1000, 1)
             log.info("request_served", **self._facts(), status=self._status, milliseconds=milliseconds)
@@ -132,13 +136,6 @@ class RequestAnswer:
                 headers.setdefault(name, value)
             headers[REQUEST_ID] = self.id
         await self._send(message)
-
-    async def _apologise(self, receive: Receive) -> None:
-        """Say that it is our fault. In the middle of an answer the connection is cut instead: the end of the
-        answer is missing, and the other side sees that."""
-        if self._status is None:
-            sorry = problems.respond(HTTPStatus.INTERNAL_SERVER_ERROR, problems.OUR_FAULT)
-            await sorry(self._scope, receive, self._answer)
 
     def _facts(self) -> dict[str, object]:
         path = self._scope.get("path", "")[:200]

@@ -102,7 +102,11 @@ def refuse_owner(refusal: Refusal) -> Response:
     it is."""
     if isinstance(refusal, HTTPException):
         return refuse(refusal)
-    fields = {name: _plain(value) for name, value in vars(refusal).items() if not name.startswith("_")}
+    fields = {
+        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for name, value in vars(refusal).items()
+        if not name.startswith("_")
+    }
     return respond(status_of(refusal), str(refusal), error=type(refusal).__name__, fields=fields)
 
 
@@ -121,7 +125,3 @@ def _facts(error: errors.FrontdeskError) -> dict[str, object]:
     if isinstance(error, errors.Withdrawn):
         facts["withdrawn"] = True
     return facts
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

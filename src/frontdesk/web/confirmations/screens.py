@@ -92,11 +92,12 @@ def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Mar
     nothing = tag("div", tag("p", NOTHING), tag("p", NOTHING_MORE, class_="note"), class_="empty")
     listed = tag("ul", *(_card(each, now) for each in found), class_="cards") if found else nothing
     state = " ".join(f"{each.id}:{len(each.approvals)}" for each in found)
+    up_to_date = tag("span", id="connection", role="status")  # which the script fills in
     return join(
         _top(caller),
         tag(
             "main",
-            tag("div", tag("h1", "Approvals"), _connection(), class_="heading"),
+            tag("div", tag("h1", "Approvals"), up_to_date, class_="heading"),
             tag("div", listed, id="waiting", data_live=True, aria_live="polite"),
             _ending(),
             data_events=f"{PATH}/{EVENTS}",
@@ -145,11 +146,6 @@ def _top(caller: Caller | None = None, link: str | None = None) -> Markup:
         return tag("header", place, tag("p", "This link is for ", tag("bdi", caller.id), "."))
     leave = tag("button", "Sign out", type="button", id="sign-out", data_session=SESSION_END)
     return tag("header", place, tag("p", "Signed in as ", tag("bdi", caller.id)), leave)
-
-
-def _connection() -> Markup:
-    """Whether the list keeps itself up to date; the script says so."""
-    return tag("span", id="connection", role="status")
 
 
 def _card(asked: Confirmation, now: datetime) -> Markup:
