@@ -18,4 +18,4 @@ async def test_check_leaves_no_trace(service: SessionStore) -> None:
     entry = await service.get_or_create_session(direct())
     await service.store.check()
     assert await service.load_transcript(entry.session_id) == []
-    assert await service.store.nodes.overdue() == []
+    assert await service.store.nodes.left_behind(0) == ([], [])

@@ -336,10 +336,10 @@ async def test_lease_that_nobody_renews_runs_out_for_its_own_node_too(
     await edit_store("UPDATE lanes SET leased_until = 1")
     async with opened(store_url) as store:
         assert await store.turns.renew([known.lease]) == {known.lease}
-        assert await store.nodes.overdue() == [node]
+        assert (await store.nodes.left_behind(node))[1] == [node]
         recovered = await store.turns.recover(node, lambda _: True, NOW, overdue=True)
         assert [turn.id for turn in recovered] == [unknown.turn.id]
-        assert await store.nodes.overdue() == []
+        assert (await store.nodes.left_behind(node))[1] == []
         assert await store.turns.held(node) == {known.lease}
 
 
@@ -353,4 +353,4 @@ async def test_lease_that_was_lost_is_not_renewed(store_url: str, edit_store: Ed
     await edit_store("UPDATE lanes SET leased_until = 1")
     async with opened(store_url) as store:
         assert await store.turns.renew([lost.lease]) == set()
-        assert await store.nodes.overdue() == [node]
+        assert (await store.nodes.left_behind(node))[1] == [node]

@@ -102,7 +102,7 @@ class House:
         """Hand in a message and wait for what is said to it at the end."""
         receipt = await self.say(text, user, **fields)
         await self.finished(receipt.turn_id)
-        said = await self.store.deliveries.of_turn(receipt.turn_id)
+        said = [each for each in await self.store.deliveries.of_turn(receipt.turn_id) if each.final]
         return said[-1].text if said else ""
 
     async def finished(self, turn_id: str) -> turns.Turn:

@@ -173,7 +173,7 @@ async def test_answer_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_up
     store_url: str, idempotent: bool, sent: list[str]
 ) -> None:
     """Where a second send does harm, it counts as perhaps sent: whoever took it cannot know."""
-    agent, still = Acting(), Still("deliveries.claim")
+    agent, still = Acting(), Still("turns.finish")
     notebook = Notebook(idempotent_sends=idempotent)
     async with standing_still(store_url, still, agent, notebook) as house:
         receipt = await house.say("hello")
@@ -182,6 +182,20 @@ async def test_answer_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_up
         await house.finished(receipt.turn_id)
         await settled(house, receipt.turn_id)
         assert notebook.replies == sent
+
+
+async def test_delivery_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_up(store_url: str) -> None:
+    agent, still = Acting(), Still("deliveries.claim")
+    async with standing_still(store_url, still, agent) as house:
+        source, now = house.source(), house.gateway.parts.clock.now()
+        told = deliveries.Delivery(
+            id="d1", lane="chat:1", to=source, text="told", turn_id="t1", created_at=now, final=False
+        )
+        await house.store.deliveries.add([told])
+        await taken_over(house, still)
+        still.wake(after_seconds=LEASE_SECONDS + 1)
+        await settled(house, "t1")
+        assert len(house.notebook.sent) <= 1
 
 
 async def settled(house: House, turn_id: str) -> None:

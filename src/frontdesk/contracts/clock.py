@@ -1,6 +1,7 @@
 """The time."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 
@@ -12,5 +13,4 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
+    now = staticmethod(partial(datetime.now, UTC))

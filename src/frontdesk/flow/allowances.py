@@ -78,10 +78,6 @@ class Allowance:
         left = (end - self._parts.clock.now()).total_seconds()
         return left if left > 0 else None
 
-    def reason(self) -> EndReason | None:
-        """Why the session is over once the turn is."""
-        return self._reason()
-
     async def overrun_after(self, event: events.Event) -> EndReason | None:
         """Why the turn may not go on after an event of its agent. Only between two steps, and, where their
         ends cannot be told, when something was used once more after the budget had been used up."""
@@ -98,20 +94,24 @@ class Allowance:
         return not await self._parts.conversations.is_busy(self._turn.session_key)
 
     async def overrun(self) -> EndReason | None:
-        """Why the turn may not go on, unless background work holds that back. What cannot be told does not
-        stop it."""
+        """Why the turn may not go on."""
+        return await self.reason(within_turn=True)
+
+    async def reason(
+        self, stopped: EndReason | None = None, *, within_turn: bool = False
+    ) -> EndReason | None:
+        """Why the session is over once the turn is, which a limit may have stopped, unless background work
+        holds that back. What cannot be told stops neither the turn nor the reply."""
         try:
-            reason = self._reason(within_turn=True)
+            spiral, now = spirals.look(self._rows, self.policy), self._parts.clock.now()
+            reason = stopped or limits.rotation_reason(
+                self._limited, self.policy, spiral, now=now, within_turn=within_turn
+            )
             busy = reason is not None and await self._parts.conversations.is_busy(self._turn.session_key)
         except Exception:
-            log.exception("overrun_unknown", turn=self._turn.id)
+            log.exception("overrun_unknown" if within_turn else "rotation_failed", turn=self._turn.id)
             return None
         return None if busy else reason
-
-    def _reason(self, *, within_turn: bool = False) -> EndReason | None:
-        spiral = spirals.look(self._rows, self.policy)
-        now = self._parts.clock.now()
-        return limits.rotation_reason(self._limited, self.policy, spiral, now=now, within_turn=within_turn)
 
     @property
     def _rows(self) -> list[Plain]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from frontdesk import errors
-from frontdesk.flow.service import Service
+from frontdesk.flow.service import Service, aliases_of
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import access, codes, inputs, people, whatsapp
@@ -61,7 +61,7 @@ class Authorization(Service):
 
     async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names of this source, and all the other names of its person."""
-        aliases = await self._aliases(source)
+        aliases = await aliases_of(self._store, source)
         principal = people.Principal.of(source, aliases) if source.platform is whatsapp.PLATFORM else None
         if principal is None:
             return aliases

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from frontdesk import errors
@@ -99,15 +100,37 @@ class Crew(Generic[T]):
         free = self._free
         claimed = await self._claim(free) if free else ()
         for each in claimed:
-            place = Place(self._passed_on)
-            task = asyncio.create_task(self._do(each, place))
-            self._tasks[task] = place
-            self._taken += 1
-            task.add_done_callback(self._done)
+            self._begin(partial(self._work, each))
         filled = bool(claimed) and len(claimed) == free
         if filled:
             self._bells.ring(self._topic)  # let the others know
         return filled
+
+    def _begin(self, work: Callable[[Place], Awaitable[None]]) -> None:
+        place = Place(self._passed_on)
+        task = asyncio.create_task(self._do(work, place))
+        self._tasks[task] = place
+        self._taken += 1
+        task.add_done_callback(self._done)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether something that was claimed elsewhere can be done here at once."""
+        return self._free > 0 and not self._closing
+
+    def follow(self, claiming: "asyncio.Future[T | None]") -> None:
+        """Do what somebody else claims, if they do. It has its place from now on, so that it is not forgotten
+        when the crew is emptied meanwhile."""
+
+        async def wait_and_work(place: Place) -> None:
+            try:
+                claimed = await asyncio.shield(claiming)
+            except errors.FrontdeskError:  # whoever claims deals with it
+                return
+            if claimed is not None:
+                await self._work(claimed, place)
+
+        self._begin(wait_and_work)
 
     async def _empty(self) -> None:
         """Do what is due, and what becomes due by that."""
@@ -122,10 +145,10 @@ class Crew(Generic[T]):
         """How many places nobody has."""
         return max(self._places - self._taken, 0)
 
-    async def _do(self, claimed: T, place: Place) -> None:
+    async def _do(self, work: Callable[[Place], Awaitable[None]], place: Place) -> None:
         """The outermost door of the work: whatever gets here is a fault of ours."""
         try:
-            await self._work(claimed, place)
+            await work(place)
         except Exception:
             log.exception("work_failed", crew=str(self._topic))
 

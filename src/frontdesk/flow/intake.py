@@ -105,7 +105,7 @@ class Intake:
         kind, text, wanted = TurnKind.MESSAGE, incoming.text, None
         if incoming.observed:
             kind = TurnKind.OBSERVED
-        elif incoming.content is None and (found := registry.parse(text)):
+        elif incoming.content is None and text.lstrip().startswith("/") and (found := registry.parse(text)):
             command, argument = found
             kind = command.kind
             if command.takes_in and argument:  # it is a message after all

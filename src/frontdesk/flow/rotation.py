@@ -1,11 +1,11 @@
 """After a turn: a session that has reached a limit is checkpointed and followed by a new one."""
 
 import asyncio
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from frontdesk.flow import endings, handover, notices
-from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.holding import Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -39,22 +39,22 @@ class Rotation:
         written = await parts.store.sessions.find(session.id)
         await held.confirm()
         await endings.take_leave(parts, written or session, self._reason)
+        now, fresh_id = parts.clock.now(), parts.conversations.new_id()
         settled = await parts.store.turns.rotate(
             self._claim,
-            lambda situation: self._decide(situation, checkpointed),
+            lambda situation: self._decide(situation, fresh_id, now, checkpointed),
             parts.conversations.new_id,
             self._notices,
-            parts.clock.now(),
+            now,
         )
         if isinstance(settled.move, moves.Start):
             log.info("session_rotated", session=session.id, reason=str(self._reason))
 
-    def _decide(self, situation: Situation, checkpointed: bool) -> Move:
+    def _decide(self, situation: Situation, fresh_id: str, now: datetime, checkpointed: bool) -> Move:
         current = situation.current
         if current is None or current.id != self._session.id:
             return moves.Stay()
-        now = self._parts.clock.now()
-        fresh = current.successor(self._parts.conversations.new_id(), now, self._reason)
+        fresh = current.successor(fresh_id, now, self._reason)
         fresh = replace(fresh, reset_told=True, checkpointed=checkpointed)
         return moves.Start(session=fresh, ends=self._reason)
 
@@ -75,21 +75,6 @@ class Rotation:
             log.exception("snapshot_failed", session=session_id)
             return False
         return True
-
-
-async def rotation_due(
-    parts: Parts, claim: TurnClaim, session: Session, allowance: Allowance, stopped: EndReason | None
-) -> Rotation | None:
-    """The rotation that is to follow a turn, which a limit may have stopped; what cannot be told does not
-    stop the reply."""
-    try:
-        reason = stopped or allowance.reason()
-        if reason is None or await parts.conversations.is_busy(claim.turn.session_key):
-            return None
-    except Exception:
-        log.exception("rotation_failed", turn=claim.turn.id)
-        return None
-    return Rotation(parts, claim, session, reason)
 
 
 def reset_notices(parts: Parts, turn: Turn, session: Session) -> tuple[Delivery, ...]:

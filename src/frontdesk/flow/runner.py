@@ -1,5 +1,6 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cached_property, partial
@@ -12,18 +13,20 @@ from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
-from frontdesk.flow.crew import Place
+from frontdesk.flow.crew import Crew, Place
+from frontdesk.flow.delivery import Sending
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import Hearing, Stopped
-from frontdesk.flow.holding import Asked
+from frontdesk.flow.holding import Asked, ask
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.rotation import Rotation, reset_notices, rotation_due
+from frontdesk.flow.rotation import Rotation, reset_notices
 from frontdesk.flow.speech import Speech
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import Session
@@ -49,11 +52,20 @@ log = get_logger(__name__)
 class RunningTurn(Hearing):
     """A turn while it runs on this node: it can be stopped, steered and lost to another node."""
 
-    def __init__(self, parts: Parts, claim: TurnClaim, asked: Asked, *, has_lapsed: bool = False) -> None:
-        """``has_lapsed``: it was interrupted too long ago to go on."""
+    def __init__(
+        self,
+        parts: Parts,
+        claim: TurnClaim,
+        asked: Asked,
+        outbox: "Crew[Sending]",
+        *,
+        has_lapsed: bool = False,
+    ) -> None:
+        """``outbox`` sends answers; ``has_lapsed``: it was interrupted too long ago to go on."""
         super().__init__(parts, claim, asked)
+        self._outbox = outbox
         self._has_lapsed = has_lapsed
-        self._session_id = claim.turn.session_id
+        self._session_id = claim.session.id if claim.session else claim.turn.session_id
         self._prompt_tokens: Callable[[], int] = int
         self._claimed_at = self._loop.time()
 
@@ -167,8 +179,10 @@ class RunningTurn(Hearing):
     async def _resolve(self) -> Session:
         """The session that the turn began in, else the one that its message belongs to."""
         parts, turn = self._parts, self.turn
+        if self.claim.session:
+            return self.claim.session
         known = await parts.store.sessions.find(turn.session_id) if turn.session_id else None
-        session = known or await parts.conversations.resolve_session(turn.source)
+        session = known or await parts.conversations.resolve_key(turn.session_key, turn.source, self._policy)
         self._session_id = session.id
         return session
 
@@ -177,7 +191,7 @@ class RunningTurn(Hearing):
     ) -> tuple[Session, events.Assignment, Speech]:
         """Write the message down; the session with it counted, what the agent gets, and an empty speech."""
         message = prompts.user_message(self._parts, self.turn, content)
-        begun = await self._write_message(session, message, note)
+        begun = self.claim.begun or await self._write_message(session, message, note)
         log.info("turn_began", turn=self.turn.id, session=session.id, attempt=self.turn.attempts)
         counted = session.changed(message_count=begun.message_count)
         self._speech = Speech(self.turn.id, begun.position)
@@ -219,7 +233,7 @@ class RunningTurn(Hearing):
 
     async def _assign(self, session: Session, message: Plain) -> events.Assignment:
         parts, turn = self._parts, self.turn
-        transcript = prompts.given_rows(await parts.conversations.load_transcript(session.id))
+        transcript = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
         return events.Assignment(
             turn_id=turn.id,
             session_id=session.id,
@@ -292,7 +306,7 @@ class RunningTurn(Hearing):
         limit: EndReason | None = None,
     ) -> None:
         """End it in its session, which another one follows when a limit is reached, however it ended."""
-        rotation = await rotation_due(self._parts, self.claim, session, allowance, limit)
+        reason = await allowance.reason(limit)
         entry = session.entry
         ending = replace(
             ending,
@@ -300,11 +314,11 @@ class RunningTurn(Hearing):
             deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
             usage=speech.usage,
             consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
-            holds_lane=rotation is not None,
+            holds_lane=reason is not None,
         )
         await self._finish(ending)
-        if rotation:
-            await self._rotate(rotation)
+        if reason:
+            await self._rotate(Rotation(self._parts, self.claim, session, reason))
 
     async def _rotate(self, rotation: Rotation) -> None:
         """The answer is safe by now; when this fails, the next message finds the session over."""
@@ -320,9 +334,22 @@ class RunningTurn(Hearing):
         """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
         if ending.state is not TurnState.DONE or self.turn.attempts > 1:
             await self._parts.gate.withdraw(self.turn, self.claim.lease)
-        await self._parts.store.turns.finish(self.claim, ending, self._parts.clock.now())
+        # The write and the send go on when the turn itself is ended meanwhile: what was taken is sent, and
+        # whoever empties the outbox waits for both.
+        sends = self._outbox.has_room
+        finishing = asyncio.create_task(self._write_ending(ending, sends))
+        if sends:
+            self._outbox.follow(finishing)
+        await asyncio.shield(finishing)
         self._parts.live.tell(self.turn.id, None)
         log.info("turn_finished", turn=self.turn.id, session=ending.session_id, state=str(ending.state))
+
+    async def _write_ending(self, ending: Ending, sends: bool) -> Sending | None:
+        """Write it; the answer that is to be sent at once."""
+        parts, asked = self._parts, ask(self._parts)
+        taker = Taker(node=self.lease.node, lease_seconds=parts.running.lease_seconds) if sends else None
+        taken = await parts.store.turns.finish(self.claim, ending, parts.clock.now(), taker)
+        return Sending(parts, taken, asked) if taken else None
 
     async def _requeue(self, again: Again) -> None:
         await self._parts.store.turns.requeue(self.claim, again, self._parts.clock.now())

@@ -13,6 +13,8 @@ from frontdesk.logs import get_logger
 from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.resolution import Resolver
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores.store import Store
 
@@ -66,6 +68,33 @@ class Service:
     async def session_key_for(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to."""
         return self._address(source, await self._aliases(source)).key
+
+    async def route(self, source: SessionSource) -> str:
+        """The key of the conversation that a message belongs to; Unroutable when it has no address."""
+        where = self._address(source, await aliases_of(self._store, source))
+        self._check_routable(source, where)
+        return where.key
+
+    def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
+        try:
+            keys.check_routable(source, where)
+        except errors.FrontdeskError as refusal:
+            self.refused[type(refusal).__name__] += 1
+            log.warning("event_unroutable", platform=str(source.platform), why=str(refusal))
+            raise
+
+    def policy_at(self, source: SessionSource) -> SessionResetPolicy:
+        """The policy that holds where a message came from."""
+        return self._config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
+
+    def resolver(self, policy: SessionResetPolicy) -> Resolver:
+        """What decides about sessions now, as long as none has to be started."""
+        return Resolver(
+            now=self._clock.now(),
+            policy=policy,
+            machine_zone=self._machine_zone,
+            freshness=self._config.freshness,
+        )
 
     def is_shared(self, source: SessionSource) -> bool:
         """Whether several people talk in the conversation that a message belongs to."""

@@ -2,18 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow.resolution import Resolver
 from frontdesk.flow.service import Service, peer_of
 from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, limits, messages, moves, people
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.resolution import Resolver
 from frontdesk.model.sessions import (
     Relation,
     Reopening,
@@ -41,71 +41,49 @@ class Sessions(Service):
 
     async def resolve_session(self, source: SessionSource, force_new: bool = False) -> Session:
         """The same, as it is stored."""
-        aliases = await self._aliases(source)
-        where = self._address(source, aliases)
-        self._check_routable(source, where)
-        resolver = self._resolver(source, where, aliases, force_new)
-        peer = partial(peer_of, source, where, aliases)
-        settled = await self._resolve(where.key, resolver, peer)
+        return await self.resolve_key(await self.route(source), source, self.policy_at(source), force_new)
+
+    async def resolve_key(
+        self, key: str, source: SessionSource, policy: SessionResetPolicy, force_new: bool = False
+    ) -> Session:
+        """The same for a message whose key and policy are known."""
+        resolver = self.resolver(policy)
+        if not force_new:
+            going_on = await self._store.sessions.touch(key, resolver.lets_go_on, resolver.now)
+            if going_on:
+                return going_on
+        newborn = await self._newborn(key, source, resolver.now)
+        resolver = replace(resolver, newborn=newborn, force_new=force_new)
+        settled = await self._resolve(key, resolver, newborn.peer)
         if isinstance(settled.move, moves.Ask):
-            asked = replace(resolver, busy=await self.is_busy(where.key))
-            settled = await self._resolve(where.key, asked, peer)
+            resolver = replace(resolver, busy=await self.is_busy(key))
+            settled = await self._resolve(key, resolver, newborn.peer)
         assert settled.session is not None
         if isinstance(settled.move, moves.Start):
             _log_start(settled, settled.move)
         return settled.session
 
-    async def route(self, source: SessionSource) -> str:
-        """The key of the conversation that a message belongs to; Unroutable when it has no address."""
-        where = self._address(source, await self._aliases(source))
-        self._check_routable(source, where)
-        return where.key
-
-    def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
-        try:
-            keys.check_routable(source, where)
-        except errors.FrontdeskError as refusal:
-            self.refused[type(refusal).__name__] += 1
-            log.warning("event_unroutable", platform=str(source.platform), why=str(refusal))
-            raise
-
-    async def _resolve(self, key: str, resolver: Resolver, peer: Callable[[], str]) -> Settled:
+    async def _resolve(self, key: str, resolver: Resolver, peer: str) -> Settled:
         return await self._store.sessions.settle(
             key, resolver.decide, now=resolver.now, new_id=self.new_id, peer=peer
         )
 
-    def _resolver(
-        self, source: SessionSource, where: keys.Address, aliases: Mapping[str, str], force_new: bool = False
-    ) -> Resolver:
-        now = self._clock.now()
-
-        def newborn() -> Session:
-            entry = SessionEntry(
-                session_key=where.key,
-                session_id=self.new_id(),
-                created_at=now,
-                updated_at=now,
-                origin=source,
-                display_name=source.chat_name,
-                platform=source.platform,
-                chat_type=source.chat_type,
-            )
-            owner = people.owner_of(source, where, aliases)
-            return Session(entry=entry, owner=owner, peer=peer_of(source, where, aliases))
-
-        return Resolver(
-            now=now,
-            policy=self.policy_at(source),
-            machine_zone=self._machine_zone,
-            freshness=self._config.freshness,
-            newborn=newborn,
-            new_id=self.new_id,
-            force_new=force_new,
+    async def _newborn(self, key: str, source: SessionSource, now: datetime) -> Session:
+        """The first session that the place of a message would have."""
+        aliases = await self._aliases(source)
+        where = self._address(source, aliases)
+        entry = SessionEntry(
+            session_key=key,
+            session_id=self.new_id(),
+            created_at=now,
+            updated_at=now,
+            origin=source,
+            display_name=source.chat_name,
+            platform=source.platform,
+            chat_type=source.chat_type,
         )
-
-    def policy_at(self, source: SessionSource) -> SessionResetPolicy:
-        """The policy that holds where a message came from."""
-        return self._config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
+        owner = people.owner_of(source, where, aliases)
+        return Session(entry=entry, owner=owner, peer=peer_of(source, where, aliases))
 
     def policy_for(self, entry: SessionEntry, source: SessionSource | None = None) -> SessionResetPolicy:
         """The policy that holds for an entry, seen from a source when there is one."""
@@ -228,8 +206,10 @@ class Sessions(Service):
         current = await self.get_session(key)
         aliases = await self._aliases(current.origin) if current and current.origin else {}
 
+        fresh_id = self.new_id()
+
         def decide(session: Session) -> Move:
-            fresh = self._at_home(session.successor(self.new_id(), now, EndReason.NEW), aliases)
+            fresh = self._at_home(session.successor(fresh_id, now, EndReason.NEW), aliases)
             if display_name is not None:
                 fresh = fresh.changed(display_name=readable(display_name))
             return moves.Start(session=fresh, ends=EndReason.NEW)
@@ -266,10 +246,10 @@ class Sessions(Service):
 
     async def branch_session(self, key: str) -> SessionEntry | None:
         """Go on in a copy of the key's session; the original ends and can be resumed."""
-        now = self._clock.now()
+        now, fresh_id = self._clock.now(), self.new_id()
 
         def decide(session: Session) -> Move:
-            branch = session.successor(self.new_id(), now, EndReason.BRANCH, relation=Relation.BRANCH)
+            branch = session.successor(fresh_id, now, EndReason.BRANCH, relation=Relation.BRANCH)
             return moves.Start(session=branch, ends=EndReason.BRANCH, copies_parent=True)
 
         return _entry(await self._settle(key, decide))
@@ -281,11 +261,10 @@ class Sessions(Service):
         now = self._clock.now()
         inputs.check_kind("transcript", transcript, list, tuple)
         packed = tuple(messages.pack(message) for message in transcript)
+        fresh_id = self.new_id()
 
         def decide(session: Session) -> Move:
-            shorter = session.successor(
-                self.new_id(), now, EndReason.COMPRESSED, relation=Relation.COMPRESSED
-            )
+            shorter = session.successor(fresh_id, now, EndReason.COMPRESSED, relation=Relation.COMPRESSED)
             return moves.Start(session=shorter, ends=EndReason.COMPRESSED, messages=packed)
 
         return _entry(await self._settle(key, decide))

@@ -4,6 +4,7 @@ what waits for a moment of one that was set back would wait for all that time on
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from frontdesk.logs import get_logger
 
@@ -22,9 +23,8 @@ Elapsed = Callable[[], float]
 log = get_logger(__name__)
 
 
-def since_boot() -> float:
-    """Counts on while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+since_boot: Elapsed = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Counts on while the machine sleeps."""
 
 
 class Steadiness:

@@ -7,6 +7,7 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
+from frontdesk.flow import prompts
 from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender, Sending
@@ -17,7 +18,8 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
-from frontdesk.model import lanes, turns
+from frontdesk.model import lanes, messages, turns
+from frontdesk.model.resolution import Opening
 
 RENEWALS = 3
 """In the time that a lease lasts."""
@@ -27,6 +29,8 @@ TRIAL_CHECK_SECONDS = 0.5
 LAST_SENDS_SECONDS = 1.0
 """What is being sent when the turns have used up the time to stop may go on for so long."""
 PRUNE_SECONDS = 3600.0
+BEGUN_TOGETHER = 4
+"""So few turns are begun in the transaction that claims them. More are begun side by side."""
 STORE_PAUSE_SECONDS = 0.5
 TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, errors.StoreClosed)
 """What is the store's trouble and not the turn's: the attempt does not count."""
@@ -125,10 +129,14 @@ class Worker:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
         parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
         now = parts.clock.now()
+        due = await parts.store.turns.due(kind, now, BEGUN_TOGETHER + 1)
+        if not due:
+            return []
+        openings = self._openings(due) if len(due) <= BEGUN_TOGETHER else {}
         beside = [running.turn for running in self._running.values() if not running.is_waiting]
-        asked, lease_seconds = ask(parts), parts.running.lease_seconds
+        asked, seconds = ask(parts), parts.running.lease_seconds
         claims = await parts.store.turns.claim(
-            self._node, kind, limit, now, set_aside, beside=beside, lease_seconds=lease_seconds
+            self._node, kind, limit, now, set_aside, beside=beside, openings=openings, lease_seconds=seconds
         )
         claimed = [self._begun(claim, asked) for claim in claims]
         for running in claimed:
@@ -137,9 +145,24 @@ class Worker:
             self._running[running.turn.id] = running
         return claimed
 
+    def _openings(self, due: Sequence[turns.Turn | None]) -> dict[str, Opening]:
+        """How messages begin that are about to be claimed for the first time. Another node may claim them
+        first, and their session may change: the claim looks again whether it still fits."""
+        conversations = self._parts.conversations
+        fresh = [turn for turn in due if turn and turn.kind is turns.TurnKind.MESSAGE and not turn.attempts]
+        rows = {turn.id: prompts.user_message(self._parts, turn, turn.content or turn.text) for turn in fresh}
+        return {
+            turn.id: Opening(
+                conversations.resolver(conversations.policy_at(turn.source)),
+                messages.pack(rows[turn.id], turn.id, 0),
+            )
+            for turn in fresh
+        }
+
     def _begun(self, claim: turns.TurnClaim, asked: Asked) -> RunningTurn:
-        lapsed = self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
-        return RunningTurn(self._parts, claim, asked, has_lapsed=lapsed)
+        interrupted = claim.turn.interrupted_at is not None
+        lapsed = interrupted and self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
+        return RunningTurn(self._parts, claim, asked, self._deliveries, has_lapsed=lapsed)
 
     async def _claim_deliveries(self, limit: int) -> list[Sending]:
         parts, asked = self._parts, ask(self._parts)
@@ -262,18 +285,13 @@ class Worker:
         """Take over what nodes held that are gone, or have not renewed their leases."""
         await self._let_go()
         store, now = self._parts.store, self._parts.clock.now()
-        gone = await store.nodes.gone(self._node)
+        gone, late = await store.nodes.left_behind(self._node)
         if self._setbacks.happened(now) or gone:  # theirs may have been another time
             await store.turns.hasten(now)
         for node in gone:
             recovered = await self._take_over(node, overdue=False)
             log.info("node_recovered", node=node, turns=len(recovered))
-        await self._recover_overdue(gone)
-
-    async def _recover_overdue(self, gone: Sequence[int]) -> None:
-        """Our own leases run out when a claim was stored and its answer lost: renew what we know of first."""
-        late = set(await self._parts.store.nodes.overdue()) - set(gone)
-        if self._node in late:
+        if self._node in late:  # a claim was stored and its answer lost: renew what we know of first
             await self._renew()
         for node in late:
             await self._take_over(node, overdue=True)

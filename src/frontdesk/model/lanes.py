@@ -33,6 +33,13 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     token: int
 
 
+class Taker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who takes a lane at once, and for how long."""
+
+    node: int
+    lease_seconds: float = LEASE_SECONDS
+
+
 def turn_lane(session_key: str) -> str:
     return f"{LaneKind.TURN}:{session_key}"
 

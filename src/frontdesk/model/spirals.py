@@ -71,7 +71,7 @@ def look(messages: Sequence[Mapping[str, Any]], policy: SessionResetPolicy) -> S
     it what it ended in itself.
     """
     tail = messages[-tail_rows(policy) :]
-    if not [row for row in tail if row.get("tool_calls") or calls.is_result(row)]:
+    if not [row for row in tail if row.get("tool_calls") or row.get("role") == "tool"]:
         return None  # as in most conversations
     turns = _turns(tail)
     found = [spiral for spiral in (_repeats(turns, policy), _errors(turns, policy)) if spiral]

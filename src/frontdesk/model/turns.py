@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.messages import Message
-from frontdesk.model.sessions import Usage
+from frontdesk.model.sessions import Session, Usage
 from frontdesk.model.sources import SessionSource
 
 MAX_ATTEMPTS = 3
@@ -147,11 +147,23 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.IllegalMove(state=str(self.state), wanted=str(wanted))
 
 
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a turn goes on once its message is written."""
+
+    position: int
+    """The place of its next row."""
+    message_count: int
+    """The session's, with the message counted."""
+
+
 class TurnClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A turn to be run now, by whom holds the lease."""
 
     turn: Turn
     lease: Lease
+    session: Session | None = None
+    """The one that its message was written to when it was claimed; None when that is still to be done."""
+    begun: Begun | None = None
 
 
 class Blame(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,15 +193,6 @@ def judge(ran: Sequence[Turn]) -> Blame:
 
 def _ids(turns: Iterable[Turn]) -> frozenset[str]:
     return frozenset(turn.id for turn in turns)
-
-
-class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a turn goes on once its message is written."""
-
-    position: int
-    """The place of its next row."""
-    message_count: int
-    """The session's, with the message counted."""
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,11 @@ import msgspec
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Row, TellTurn, Work, ring
 from frontdesk.logs import get_logger
-from frontdesk.model.deliveries import Delivery
+from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
+from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Message
+from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import (
     HELD_BACK,
@@ -23,7 +25,7 @@ from frontdesk.model.turns import (
     TurnState,
     judge,
 )
-from frontdesk.stores import deliveries, transcripts
+from frontdesk.stores import deliveries, sessions, transcripts
 from frontdesk.stores.columns import clean, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
@@ -95,17 +97,39 @@ def begin(
     return Begun(position=0 if last is None else last + 1, message_count=count)
 
 
-def end(turn: Turn, ending: Ending, now: datetime) -> Work[None]:
-    """End a turn; one that has ended stays as it is."""
+def begin_fitting(claim: TurnClaim, opening: Opening, now: datetime) -> Work[TurnClaim]:
+    """Begin a turn right where it is claimed, if its opening fits the session as it is by now.
+
+    The lane is locked, then the key, then the session, as by whoever rotates.
+    """
+    turn = claim.turn
+    yield "lock_key", {"key": turn.session_key}
+    session = yield from sessions.current_locked(turn.session_key)
+    if session is None or not opening.fits(turn, session):
+        return claim
+    added = yield from transcripts.append(session.id, [opening.message], now, is_first_attempt=True)
+    yield "place_turn", {"turn_id": turn.id, "session_id": session.id}
+    ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": turn.id}
+    begun = Begun(position=added, message_count=count)
+    return msgspec.structs.replace(claim, session=session.changed(updated_at=now), begun=begun)
+
+
+def end(turn: Turn, ending: Ending, now: datetime, taker: Taker | None = None) -> Work[DeliveryClaim | None]:
+    """End a turn; one that has ended stays as it is. What is taken to be sent at once."""
     if not (yield from settle(turn, ending, now)):
-        return
+        return None
     if ending.session_id:
-        yield from _write_rows(ending.session_id, ending, now)
+        yield from _write_rows(turn, ending.session_id, ending, now)
+    if taker and ending.deliveries:
+        return (yield from deliveries.add_and_take(ending.deliveries, taker))
     yield from deliveries.add(ending.deliveries)
+    return None
 
 
-def _write_rows(session_id: str, ending: Ending, now: datetime) -> Work[None]:
-    yield from transcripts.append(session_id, ending.messages, now, ending.usage, ends=True)
+def _write_rows(turn: Turn, session_id: str, ending: Ending, now: datetime) -> Work[None]:
+    yield from transcripts.append(
+        session_id, ending.messages, now, ending.usage, ends=True, is_first_attempt=turn.attempts == 1
+    )
     if not ending.clears_mark and not ending.consumes_reset:
         return
     session = yield from _locked(session_id)

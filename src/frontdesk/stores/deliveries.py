@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Repeatable, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
+from frontdesk.model.lanes import Taker
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
-from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, unlined
+from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import DELIVERIES, UNREADABLE_ROW, delivery_row
-from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
+from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
 NODE_GONE = "the node that was sending it is gone"
@@ -114,7 +117,7 @@ class Deliveries(Noun):
     def counts(self) -> Work[dict[str, int]]:
         return {state: int(number) for state, number in (yield "count_deliveries", {})}
 
-    @reads
+    @glances
     def next_due(self) -> Work[datetime | None]:
         found = first((yield "next_due", {"kind": str(lanes.LaneKind.CHAT)}))
         return maybe_time(found[0]) if found else None
@@ -125,6 +128,25 @@ def add(deliveries: Sequence[Delivery]) -> Work[None]:
         fresh = yield "insert_delivery", delivery_row(delivery)
         if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
+
+
+def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryClaim | None]:
+    """Add deliveries to one chat; where nothing waits before them, the first is taken to be sent at once.
+
+    After a crash it is as if it had been claimed by itself: the send counts as under way.
+    """
+    first_one, *others = deliveries
+    lease = yield from take_lane(first_one.lane, taker)
+    if lease is None:
+        yield from add(deliveries)
+        return None
+    taken = replace(first_one, state=DeliveryState.SENDING, attempts=1)
+    if not (yield "insert_delivery", delivery_row(taken)):  # it was said before
+        yield from add(others)
+        yield from free(lease.lane)
+        return None
+    yield from add(others)
+    return DeliveryClaim(delivery=taken, lease=lease)
 
 
 def recover(lane: str, repeatable: Repeatable, now: datetime) -> Work[None]:

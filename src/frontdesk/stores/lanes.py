@@ -14,6 +14,11 @@ NEXT = {
     lanes.LaneKind.CONTROL: "next_queued",
     lanes.LaneKind.CHAT: "next_pending",
 }
+FREE = {
+    lanes.LaneKind.TURN: "free_turn_lane",
+    lanes.LaneKind.CONTROL: "free_turn_lane",
+    lanes.LaneKind.CHAT: "free_chat_lane",
+}
 
 
 def line_up(lane: str, due_at: datetime) -> Work[bool]:
@@ -35,6 +40,15 @@ def claim_lanes(
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
     found = yield "claim_lanes", {"lease_micros": _micros(lease_seconds), **values}
     return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
+
+
+def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
+    """A lane in which nothing waits and nobody works, or None. Its row decides, like everybody's claim."""
+    if lanes.kind_of(lane) is lanes.LaneKind.BOX:
+        return None
+    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "node": taker.node}
+    found = first((yield "take_lane", {"lease_micros": _micros(taker.lease_seconds), **values}))
+    return lanes.Lease(lane=lane, node=taker.node, token=found[0]) if found else None
 
 
 def hold(lease: lanes.Lease) -> Work[None]:
@@ -59,10 +73,13 @@ def _micros(seconds: float) -> int:
 
 
 def free(lane: str) -> Work[bool]:
-    """Let go of a lane; whether something waits in it."""
-    due_at = yield from next_due(lane)
-    yield "free_lane", {"lane": lane, "due_at": due_at}
-    return due_at is not None
+    """Let go of a lane that this transaction has locked; whether something waits in it.
+
+    Whoever adds to a lane locks it first. So nothing can come in between what is found here and the commit;
+    without the lock it would be found by a look that is older than the wait for it.
+    """
+    found = first((yield FREE[lanes.kind_of(lane)], {"lane": lane}))
+    return found is not None and found[0] is not None
 
 
 def fence(lane: str) -> Work[None]:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from frontdesk.contracts.store import Engine, Row, Work
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.work import Noun, reads, writes
+from frontdesk.stores.work import Noun, glances, writes
 
 
 class Presence(Protocol):
@@ -73,16 +73,15 @@ class Nodes(Noun):
         """It was told to stop: what it may leave behind is no turn's fault, and no attempt of its counts."""
         yield "announce_stop", {"node": node, "now": to_micros(now)}
 
-    async def gone(self, node: int) -> list[int]:
-        """The other nodes that hold lanes and are certainly gone."""
+    async def left_behind(self, node: int) -> tuple[list[int], list[int]]:
+        """Of the nodes that hold lanes: the others that are certainly gone, and those that are there, or may
+        be, and have not renewed all their leases in time."""
         await self._presence.relieve()
-        others = [number for number, _ in await self._holders() if number != node]
-        return [number for number in others if await self._presence.is_gone(number)]
+        holders = await self._holders()
+        others = [number for number, _ in holders if number != node]
+        gone = [number for number in others if await self._presence.is_gone(number)]
+        return gone, [number for number, late in holders if late and number not in gone]
 
-    async def overdue(self) -> list[int]:
-        """The nodes that hold lanes and have not renewed all their leases in time."""
-        return [number for number, late in await self._holders() if late]
-
-    @reads
+    @glances
     def _holders(self) -> Work[list[Row]]:
         return (yield "holders", {})

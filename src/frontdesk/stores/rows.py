@@ -255,6 +255,8 @@ DELIVERIES = Records("delivery", Delivery, DELIVERY.facts)
 def delivery_row(delivery: Delivery) -> dict[str, Any]:
     return {
         **DELIVERY.values(asdict(delivery)),
+        "state": str(delivery.state),
+        "attempts": delivery.attempts,
         "platform": str(delivery.to.platform),
         "account": delivery.to.account or "",
         "confirmation_id": delivery.confirmation_id,

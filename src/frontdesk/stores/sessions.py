@@ -30,7 +30,7 @@ class Sessions(Noun):
         *,
         now: datetime,
         new_id: NewId,
-        peer: Callable[[], str] | None = None,
+        peer: str | None = None,
         target: str | None = None,
     ) -> moves.Settled:
         """Decide about a key's current session and carry the decision out.
@@ -38,21 +38,16 @@ class Sessions(Noun):
         ``decide`` may be called more than once. The other session of the situation is ``target``, else, when
         the key has none, the newest one of ``peer`` that is open or merely closed.
         """
-        if target is None and (quick := await self._touch(key, decide, now)):
-            return quick
         return await self._engine.write(partial(settle, key, decide, now, new_id, peer, target))
 
-    async def _touch(self, key: str, decide: Decide, now: datetime) -> moves.Settled | None:
-        """The usual case, without a lock: the current session simply goes on. Whatever else is decided here
-        may be out of date already, and is decided again in a transaction."""
-        current = await self._engine.glance(partial(SESSIONS.one, "current_session", key=key))
-        if current is None or current.status is SessionStatus.ENDED:
+    async def touch(self, key: str, lets_go_on: Callable[[Session], bool], now: datetime) -> Session | None:
+        """The usual case, without a lock: the key's session simply goes on. When it does not, as far as can
+        be seen from here, that is to be decided in a transaction."""
+        session = await self._engine.glance(partial(SESSIONS.one, "current_session", key=key))
+        if session is None or not lets_go_on(session):
             return None
-        move = decide(moves.Situation(current))
-        if not isinstance(move, moves.Touch):
-            return None
-        await self._engine.post(current.id, partial(_touch, current, now))
-        return moves.Settled(session=current.changed(updated_at=now), before=current, move=move)
+        await self._engine.post(session.id, partial(_touch, session, now))
+        return session.changed(updated_at=now)
 
     @reads
     def current(self, key: str) -> Work[Session | None]:
@@ -144,7 +139,7 @@ class Sessions(Noun):
     def prune(self, key: str, before: datetime, now: datetime) -> Work[bool]:
         """End the key's session as pruned and forget the key, if it still is stale."""
         yield "lock_key", {"key": key}
-        session = yield from _current(key)
+        session = yield from current_locked(key)
         if session is None or session.entry.suspended or session.entry.updated_at >= before:
             return False
         yield from leave(session, EndReason.PRUNED, now)
@@ -177,7 +172,7 @@ def settle(
     decide: Decide,
     now: datetime,
     new_id: NewId,
-    peer: Callable[[], str] | None = None,
+    peer: str | None = None,
     target: str | None = None,
 ) -> Work[moves.Settled]:
     """Decide about a key's current session and carry the decision out."""
@@ -187,7 +182,7 @@ def settle(
     if target is not None:
         other = yield from SESSIONS.one("session_locked", session_id=target)
     elif current is None and peer is not None:
-        other = yield from SESSIONS.one("newest_of_peer", key=key, peer=peer())
+        other = yield from SESSIONS.one("newest_of_peer", key=key, peer=peer)
     move = decide(moves.Situation(current, other))
     after = yield from _carry_out(move, key, current, now, new_id)
     return moves.Settled(session=after, before=current, move=move)
@@ -195,7 +190,7 @@ def settle(
 
 def _current_tip(key: str) -> Work[Session | None]:
     """The key's session, to be changed; when it was compressed, the one that continues it."""
-    current = yield from _current(key)
+    current = yield from current_locked(key)
     if current is None or current.reason is not EndReason.COMPRESSED:
         return current
     tip = yield from _walk(current)
@@ -206,7 +201,7 @@ def _current_tip(key: str) -> Work[Session | None]:
     return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
 
 
-def _current(key: str) -> Work[Session | None]:
+def current_locked(key: str) -> Work[Session | None]:
     """The key's session, to be changed. Another key may have taken it while its lock was waited for."""
     session = yield from SESSIONS.one("current_session_locked", key=key)
     while session and session.entry.session_key != key and (yield from route_of(session.id)) != key:

@@ -165,15 +165,16 @@ def append(
     usage: Usage | None = None,
     *,
     ends: bool = False,
+    is_first_attempt: bool = False,
 ) -> Work[int]:
     """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
-    the end of a turn all that are open."""
+    the end of a turn all that are open. Rows of a turn's first attempt cannot be there already."""
     head = yield from _head(session_id)
     if head is None:
         raise errors.UnknownSession(session_id=session_id)
     fresh = messages
     if any(message.is_marked for message in messages):
-        fresh = yield from _fresh(session_id, head.session_key, messages)
+        fresh = yield from _fresh(session_id, head.session_key, messages, is_first_attempt)
     added, calls = _with_closings(fresh, head.open_calls)
     if ends:
         added, calls = [*added, *map(interrupted, calls)], ()
@@ -204,13 +205,18 @@ def _write_calls(calls: tuple[str, ...]) -> bytes | None:
     return msgspec.json.encode(calls) if calls else None
 
 
-def _fresh(session_id: str, session_key: str, messages: Sequence[Message]) -> Work[list[Message]]:
+def _fresh(
+    session_id: str, session_key: str, messages: Sequence[Message], is_first_attempt: bool = False
+) -> Work[list[Message]]:
     """The messages that are not stored yet, each once."""
     fresh: list[Message] = []
     seen: set[tuple[Any, ...]] = set()
     for message in messages:
         marks = _marks(session_key, message)
-        if not marks.isdisjoint(seen) or (yield from _stored(session_id, session_key, message)):
+        known = not marks.isdisjoint(seen)
+        if not known and (message.platform_message_id is not None or not is_first_attempt):
+            known = yield from _stored(session_id, session_key, message)
+        if known:
             continue
         seen |= marks
         fresh.append(message)

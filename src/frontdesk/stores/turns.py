@@ -1,6 +1,6 @@
 """Turns: taken in once, run one after the other, ended with everything that belongs to them."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -22,10 +22,11 @@ from frontdesk.contracts.store import (
     ring,
 )
 from frontdesk.model import lanes
-from frontdesk.model.deliveries import Delivery
+from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
+from frontdesk.model.resolution import Opening
 from frontdesk.model.turns import (
     HELD_BACK,
     Accepted,
@@ -43,7 +44,7 @@ from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, renew, unlined
 from frontdesk.stores.rows import TURNS
-from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
+from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
 
 STOPPED = "it was stopped while it waited to be run again"
 SUSPECT_PAUSE = timedelta(seconds=0.5)
@@ -70,12 +71,14 @@ class Turns(Noun):
         set_aside: TellTurn,
         *,
         beside: Sequence[Turn] = (),
+        openings: Mapping[str, Opening] | None = None,
         lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> Work[list[TurnClaim]]:
         """Take the first turns of free lanes, the longest waiting first, and count the attempt.
 
         A turn that was begun too often is set aside with its session. A suspect that may not begin beside
-        those that run is left for later, and says why.
+        those that run is left for later, and says why. One whose opening fits is begun in the same
+        transaction: after a crash it was claimed and begun, or neither.
         """
         claims: list[TurnClaim] = []
         for lease in (yield from claim_lanes(kind, node, limit, now, lease_seconds)):
@@ -86,8 +89,12 @@ class Turns(Noun):
             if turn is None:
                 yield from free(lease.lane)
                 continue
-            claims.append(TurnClaim(turn=turn, lease=lease))
-            yield from tell_turn(turn, TurnState.RUNNING, now)
+            claimed = TurnClaim(turn=turn, lease=lease)
+            if openings and (opening := openings.get(turn.id)):
+                claimed = yield from attempts.begin_fitting(claimed, opening, now)
+            claims.append(claimed)
+            session_id = claimed.session.id if claimed.session else None
+            yield from tell_turn(turn, TurnState.RUNNING, now, session_id)
         return claims
 
     def begin(
@@ -143,15 +150,19 @@ class Turns(Noun):
         yield "keep_draft", {"turn_id": claim.turn.id, "draft": message_id}
 
     @writes
-    def finish(self, claim: TurnClaim, ending: Ending, now: datetime) -> Work[None]:
+    def finish(
+        self, claim: TurnClaim, ending: Ending, now: datetime, taker: lanes.Taker | None = None
+    ) -> Work[DeliveryClaim | None]:
+        """End it. ``taker`` takes the first answer to send it at once, where nothing waits before it."""
         claim.turn.check_move(ending.state)
         yield from hold(claim.lease)
-        yield from attempts.end(claim.turn, ending, now)
+        taken = yield from attempts.end(claim.turn, ending, now, taker)
         if not ending.holds_lane and (yield from free(claim.lease.lane)):
             yield _ring_for(claim)
-        if ending.deliveries:
+        if ending.deliveries and not taken:
             yield ring(Topic.DELIVERIES, far=False)
         yield ring(Topic.FEED)
+        return taken
 
     @writes
     def release(self, claim: TurnClaim) -> Work[None]:
@@ -332,7 +343,14 @@ class Turns(Noun):
         ((number,),) = yield "count_held_back", {"why": HELD_BACK}
         return int(number)
 
-    @reads
+    @glances
+    def due(self, kind: lanes.LaneKind, now: datetime, limit: int) -> Work[list[Turn | None]]:
+        """The first turns of free lanes that are due, the longest waiting first; None for one that cannot be
+        read, which a claim sets aside."""
+        values = {"kind": str(kind), "now": to_micros(now), "limit": limit}
+        return list(map(TURNS.read, (yield "due_turns", values)))
+
+    @glances
     def next_due(self, kind: lanes.LaneKind) -> Work[datetime | None]:
         found = first((yield "next_due", {"kind": str(kind)}))
         return maybe_time(found[0]) if found else None

@@ -8,11 +8,11 @@ from frontdesk.flow import notices
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
 from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.resolution import mark_expired
 from frontdesk.logs import get_logger
 from frontdesk.model import amounts
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.limits import gauges
+from frontdesk.model.resolution import mark_expired
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import ChatType
 from frontdesk.model.turns import HELD_BACK, Busy, Ending, Turn, TurnKind, TurnState

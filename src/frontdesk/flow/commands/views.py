@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from frontdesk import errors
 from frontdesk.flow.commands import CommandRequest, Handler, Rerun
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.resolution import goes_on
 from frontdesk.formats import quoting
 from frontdesk.model import amounts
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import AUTOMATIC
+from frontdesk.model.resolution import goes_on
 from frontdesk.model.sessions import Relation, Reopening, Session, SessionStatus
 
 MAX_ARGUMENT_CHARACTERS = 1_000

@@ -4,10 +4,10 @@
 -- Something to be said to a chat.
 INSERT INTO deliveries (
     id, lane, state, kind, platform, account, turn_id, session_id, session_key, created_at, due_at, body,
-    confirmation_id
+    confirmation_id, attempts
 ) VALUES (
-    :id, :lane, 'pending', :kind, :platform, :account, :turn_id, :session_id, :session_key, :created_at,
-    :created_at, :body, :confirmation_id
+    :id, :lane, :state, :kind, :platform, :account, :turn_id, :session_id, :session_key, :created_at,
+    :created_at, :body, :confirmation_id, :attempts
 ) ON CONFLICT (id) DO NOTHING RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
 -- name: begin_send

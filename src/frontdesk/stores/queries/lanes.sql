@@ -39,9 +39,26 @@ WHERE name = :lane AND holder = :node AND token = :token /*pg FOR UPDATE */;
 -- Who holds a lane; nobody changes that until the transaction ends.
 SELECT holder, token /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE name = :lane /*pg FOR UPDATE */;
 
--- name: free_lane
--- Let go of a lane; what waits in it is due then.
-UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = :due_at WHERE name = :lane;
+-- name: free_turn_lane
+-- Let go of a lane of turns; when the first that waits in it is due.
+UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = (
+    SELECT t.due_at FROM turns t WHERE t.lane = :lane AND t.state = 'queued' ORDER BY t.number LIMIT 1
+) WHERE name = :lane RETURNING due_at;
+
+-- name: free_chat_lane
+-- Let go of a lane of deliveries; when the first that waits in it is due.
+UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = (
+    SELECT d.due_at FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER BY d.number LIMIT 1
+) WHERE name = :lane RETURNING due_at;
+
+-- name: take_lane
+-- Take a lane at once in which nothing waits and nobody works.
+INSERT INTO lanes (name, kind, holder, token, leased_until)
+VALUES (:lane, :kind, :node, 1, micros() + :lease_micros)
+ON CONFLICT (name) DO UPDATE SET
+    holder = excluded.holder, token = lanes.token + 1, leased_until = excluded.leased_until
+WHERE lanes.holder IS NULL AND lanes.due_at IS NULL
+RETURNING token /*pg , pg_current_xact_id() AS xid */;
 
 -- name: fence_lane
 -- Let go of a lane for somebody else: whatever the holder still wants to write is refused.

@@ -27,6 +27,12 @@ SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued'
 -- When the first turn that waits in a lane is due.
 SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number LIMIT 1;
 
+-- name: due_turns
+-- The first turns of free lanes that are due, the longest waiting first.
+SELECT {t.turn} FROM lanes l JOIN turns t
+    ON t.number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = l.name AND q.state = 'queued')
+WHERE l.kind = :kind AND l.due_at <= :now ORDER BY l.due_at LIMIT :limit;
+
 -- name: claim_first
 -- Take the first turn that waits in a lane.
 UPDATE turns SET

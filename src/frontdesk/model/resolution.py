@@ -1,13 +1,14 @@
 """Which session a message belongs to: the decision, without the reading and writing."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta, tzinfo
 
 import msgspec
 
 from frontdesk.model import boundaries, moves
+from frontdesk.model.messages import Message
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
 from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, with_boundary
+from frontdesk.model.turns import Turn
 
 HELD_BACK_BY_WORK = AUTOMATIC - {EndReason.SUSPENDED, EndReason.RESUME_PENDING_EXPIRED}
 """Reasons that wait for background work to end."""
@@ -20,8 +21,8 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
     policy: SessionResetPolicy
     machine_zone: tzinfo
     freshness: timedelta | None
-    newborn: Callable[[], Session]
-    new_id: Callable[[], str]
+    newborn: Session | None = None
+    """What a new session of the place is; without it, only `lets_go_on` can be asked."""
     force_new: bool = False
     busy: bool | None = None
 
@@ -33,12 +34,18 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
             return self._recover(situation.other)
         if not goes_on(current):
             return self._after_end(current)
+        if self.lets_go_on(current):
+            return moves.Touch()
         reason = self._fresh_reason(current)
         if reason is None:
-            return moves.Touch() if _needs_nothing(current) else self._resume(current)
+            return self._resume(current)
         if self.busy is None and reason in HELD_BACK_BY_WORK:
             return moves.Ask()
         return self._start(current, reason)
+
+    def lets_go_on(self, current: Session) -> bool:
+        """Whether a message simply goes on in the session: the usual case."""
+        return _needs_nothing(current) and self._fresh_reason(current) is None
 
     def policy_reason(self, session: Session) -> EndReason | None:
         """The policy's verdict alone."""
@@ -57,7 +64,7 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
     def _recover(self, other: Session | None) -> moves.Move:
         if other is None:
-            return moves.Start(session=self._stamp(self.newborn()), ends=EndReason.NEW)
+            return moves.Start(session=self._stamp(self._newborn), ends=EndReason.NEW)
         return self._start(other, EndReason.SUSPENDED) if other.entry.suspended else self._resume(other)
 
     def _resume(self, session: Session) -> moves.Move:
@@ -74,9 +81,9 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
     def _start(self, old: Session | None, reason: EndReason, flags: bool = True) -> moves.Move:
         if old is None:
-            return moves.Start(session=self._stamp(self.newborn()), ends=reason)
-        newborn = self.newborn()
-        session = old.successor(self.new_id(), self.now, reason)
+            return moves.Start(session=self._stamp(self._newborn), ends=reason)
+        newborn = self._newborn
+        session = old.successor(newborn.id, self.now, reason)
         # The old one may have been somebody's private session that they went on with here.
         session = msgspec.structs.replace(session, owner=newborn.owner, peer=newborn.peer)
         if session.entry.origin is None:
@@ -84,6 +91,11 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         if not flags:
             session = session.consumed()
         return moves.Start(session=self._stamp(session), ends=reason)
+
+    @property
+    def _newborn(self) -> Session:
+        assert self.newborn is not None, "whoever may start a session says what it is"
+        return self.newborn
 
     def _stamp(self, session: Session) -> Session:
         """The session begins after the latest daily boundary, which needs no reset any more."""
@@ -106,3 +118,15 @@ def _needs_nothing(session: Session) -> bool:
 def goes_on(session: Session) -> bool:
     """Whether nothing but policy and state keep a message from going on in the session."""
     return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """How a turn begins if its session simply goes on: known before it is claimed."""
+
+    resolver: Resolver
+    message: Message
+
+    def fits(self, turn: Turn, session: Session) -> bool:
+        """Whether nothing but the message is to be written, and nobody has to be told of anything first."""
+        untouched = turn.attempts == 1 and turn.session_id is None
+        return untouched and session.started and session.reset_told and self.resolver.lets_go_on(session)
