@@ -31,7 +31,7 @@ import uvloop
 import frontdesk
 from benchmarks.table import Result
 from frontdesk import config
-from frontdesk.app import build, loglines
+from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.formats import webhooks
 from frontdesk.stores.sql import load_queries
@@ -214,7 +214,6 @@ async def opened(folder: Path) -> AsyncIterator[Way]:
         FILE.format(folder=folder, port=callbacks.sockets[0].getsockname()[1])
     )
     loaded = config.load(folder / "frontdesk.toml", {**os.environ, "FRONTDESK_HOME": str(folder)})
-    loglines.listen("warning", folder / "frontdesk.log")
     with counters.installed():
         async with callbacks, build.open_gateway(loaded) as gateway:
             service, keys = gateway.parts.confirmations, prepare_keys(loaded.home)

@@ -998,3 +998,25 @@ async def test_long_diff_is_cut_at_a_line_and_says_so(staffed: House) -> None:
     said = await staffed.ask("/checkpoint diff", user="root")
     assert len(said) < 10_000
     assert "There is more" in said
+
+
+@pytest.mark.parametrize("text", ["/resume", "/resume no such trip"])
+async def test_resume_that_leads_nowhere_stops_nothing(house: House, text: str) -> None:
+    hanging = await house.say("!hang")
+    await house.until(hanging.turn_id, TurnState.RUNNING)
+    waiting = await house.say(text)
+    running = await house.store.turns.find(hanging.turn_id)
+    assert running
+    assert (running.state, running.stop_requested) == (TurnState.RUNNING, False)
+    await house.say("/stop")
+    assert (await house.finished(waiting.turn_id)).state is TurnState.DONE
+
+
+async def test_resume_of_another_conversation_stops_what_runs(house: House) -> None:
+    await house.ask("hello")
+    await house.ask("/title Before")
+    await house.ask("/new")
+    hanging = await house.say("!hang")
+    await house.until(hanging.turn_id, TurnState.RUNNING)
+    assert "You are back in" in await house.ask("/resume Before")
+    assert (await house.finished(hanging.turn_id)).state is TurnState.INTERRUPTED

@@ -61,6 +61,8 @@ class Intake:
         turn, wanted = self._turn(incoming, key, verdict)
         admit = partial(self._admit_as, turn, wanted) if wanted else partial(self._admit, turn)
         accepted = await self._parts.store.turns.accept(turn, admit)
+        if accepted.running and turn.kind is TurnKind.COMMAND:
+            await self._stop_for(turn, accepted.running)
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)
@@ -131,8 +133,9 @@ class Intake:
         most = self._parts.running.most_waiting
         if queued >= most:
             raise errors.TooManyWaiting(waiting=queued)
-        if turn.kind is TurnKind.COMMAND and registry.stops_turn(turn.text):
-            return Admission(interrupts=True)
+        found = registry.parse(turn.text) if turn.kind is TurnKind.COMMAND else None
+        if found and found[0].stops_turn:
+            return Admission(interrupts=found[0].stops_when is None)
         usual = Busy.QUEUE if turn.kind is TurnKind.COMMAND else self._parts.running.busy_mode
         mode = self._mode(usual, running, queued)
         wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
@@ -140,6 +143,17 @@ class Intake:
         text = WAITING_NOTICE if running and running.state is turns.TurnState.WAITING else BUSY_NOTICES[mode]
         notices = self._parts.notices(turn, text) if wanted and first_to_wait else ()
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
+
+    async def _stop_for(self, turn: Turn, running_id: str) -> None:
+        """Stop what runs for a command that does so only when it is worth it; else say that it waits. By now
+        the other turn may have ended: then there is nothing to stop."""
+        command, argument = registry.parse(turn.text) or (None, "")
+        if command is None or command.stops_when is None:
+            return
+        if await command.stops_when(self._parts, turn, argument):
+            await self._parts.store.turns.interrupt(running_id)
+        elif self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices:
+            await self._parts.store.deliveries.add(self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE]))
 
     def _admit_as(self, turn: Turn, wanted: Busy, running: Turn | None, queued: int) -> Admission:
         """What becomes of a message whose sender said what should. They are told what does."""

@@ -14,6 +14,7 @@ from frontdesk.model import inputs, keys, limits, messages, moves, people
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.resolution import Resolver
+from frontdesk.model.resuming import Resumed, Resuming, Resumption, Wanted
 from frontdesk.model.sessions import (
     Relation,
     Reopening,
@@ -243,6 +244,19 @@ class Sessions(Service):
         after = settled.session
         landed = after is not None and after.id == session_id and after.status is SessionStatus.OPEN
         return after.entry if after and landed else None
+
+    async def resume_session(
+        self, key: str, source: SessionSource, wanted: Wanted, viewer: people.Viewer
+    ) -> Resumed:
+        """Go on with another session where a message came from, if the viewer may."""
+        resolver = self.resolver(self.policy_at(source))
+        place = await self._newborn(key, source, resolver.now)
+        resumption = Resumption(viewer=viewer, place=place, resolver=resolver)
+        resumed = await self._store.sessions.resume(key, wanted, resumption)
+        if resumed.outcome is Resuming.ASK:
+            resolver = replace(resolver, busy=await self.is_busy(key))
+            resumed = await self._store.sessions.resume(key, wanted, replace(resumption, resolver=resolver))
+        return resumed
 
     async def branch_session(self, key: str) -> SessionEntry | None:
         """Go on in a copy of the key's session; the original ends and can be resumed."""

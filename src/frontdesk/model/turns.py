@@ -234,6 +234,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool = False
     waiting: int = 0
     """How many are before it."""
+    running: str | None = None
+    """The one of them that was under way."""
     told: bool = False
     """Whether its sender is told something."""
 

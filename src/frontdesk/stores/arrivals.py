@@ -51,7 +51,12 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
         yield ring(Topic.SIGNALS)
     if admission.notices:
         yield ring(Topic.DELIVERIES, far=False)
-    return Accepted(turn=_numbered(turn, inserted[0]), waiting=waiting, told=bool(admission.notices))
+    return Accepted(
+        turn=_numbered(turn, inserted[0]),
+        waiting=waiting,
+        running=running.id if running else None,
+        told=bool(admission.notices),
+    )
 
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:

@@ -8,10 +8,11 @@ from msgspec.structs import asdict, replace
 
 from frontdesk import errors
 from frontdesk.contracts.store import Decide, NewId, Work
-from frontdesk.model import keys, moves
+from frontdesk.model import keys, lanes, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
+from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
+from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.columns import to_micros, to_minute
@@ -96,10 +97,7 @@ class Sessions(Noun):
     @reads
     def list_owned(self, viewer: Viewer, *, limit: int, titled: bool = False) -> Work[list[Session]]:
         """Sessions that the viewer may see, ended ones included, latest activity first."""
-        if viewer.administrator:
-            return SESSIONS.many("list_all", limit=limit, titled=int(titled))
-        owners = sorted(viewer.owners)
-        return SESSIONS.many("list_owned", owners=owners, chat=viewer.chat, titled=int(titled), limit=limit)
+        return _list_owned(viewer, limit, titled)
 
     @reads
     def count(self, at_most: int) -> Work[int]:
@@ -157,6 +155,33 @@ class Sessions(Noun):
         values = {"title": title, "title_key": None if title is None else title_key(title)}
         yield "set_title", {"session_id": session_id, **values}
         return True
+
+    @writes
+    def resume(self, key: str, wanted: Wanted, resumption: Resumption) -> Work[Resumed]:
+        """Go on with another session under a key. What is wanted is looked up, and whether it can be had is
+        decided, behind the key's lock: nobody takes it elsewhere, or ends it, in between."""
+        yield "lock_key", {"key": key}
+        current = yield from _current_tip(key)
+        target = yield from _wanted(wanted, resumption.viewer)
+        elsewhere = (yield from route_of(target.id)) if target else None
+        at_work = False
+        if elsewhere is not None and elsewhere != key:
+            lane, control = lanes.turn_lane(elsewhere), lanes.control_lane(elsewhere)
+            at_work = bool((yield "at_work", {"lane": lane, "control": control}))
+        outcome, move = resumption.decide(current, target, at_work_elsewhere=at_work)
+        if isinstance(move, moves.Switch):
+            yield from _switch(move, key, current, resumption.resolver.now, drops=elsewhere is not None)
+        return Resumed(outcome=outcome, before=resumption.own(current), target=target)
+
+    @reads
+    def meant(self, wanted: Wanted, viewer: Viewer) -> Work[Session | None]:
+        """The session that somebody would go on with."""
+        return _wanted(wanted, viewer, locks=False)
+
+    @reads
+    def numbered(self, viewer: Viewer) -> Work[list[Session]]:
+        """The conversations with a title as people number them, each as its newest generation."""
+        return _numbered(viewer)
 
     @reads
     def find_title(self, viewer: Viewer, title: str) -> Work[Session | None]:
@@ -268,11 +293,61 @@ def _start(
     return session
 
 
-def _switch(move: moves.Switch, key: str, current: Session | None, now: datetime) -> Work[Session]:
+def _list_owned(viewer: Viewer, limit: int, titled: bool) -> Work[list[Session]]:
+    if viewer.administrator:
+        return SESSIONS.many("list_all", limit=limit, titled=int(titled))
+    owners = sorted(viewer.owners)
+    return SESSIONS.many("list_owned", owners=owners, chat=viewer.chat, titled=int(titled), limit=limit)
+
+
+def _numbered(viewer: Viewer) -> Work[list[Session]]:
+    numbered: dict[str, Session] = {}
+    for each in (yield from _list_owned(viewer, MOST_NUMBERED, titled=True)):
+        tip = yield from _walk(each)
+        forgotten = tip.status is SessionStatus.ENDED and tip.reopening is Reopening.NEVER
+        if not forgotten and (tip.id == each.id or viewer.shows(tip)):
+            numbered.setdefault(tip.id, replace(tip, title=tip.title or each.title))
+    return list(numbered.values())
+
+
+def _wanted(wanted: Wanted, viewer: Viewer, *, locks: bool = True) -> Work[Session | None]:
+    """The newest generation of the session that somebody means; ``locks`` when it is to be changed."""
+    by_id, by_title = ("session_locked", "titled_locked") if locks else ("session", "titled")
+    if wanted.number:
+        listed = yield from _numbered(viewer)
+        if wanted.number <= len(listed):
+            return (yield from SESSIONS.one(by_id, session_id=listed[wanted.number - 1].id))
+    if wanted.session_id:
+        found = yield from SESSIONS.one(by_id, session_id=wanted.session_id)
+        if found and viewer.shows(found) and (tip := (yield from _shown_tip(found, viewer, by_id))):
+            return tip
+    for title in wanted.titles:
+        for owner in sorted(viewer.owners):
+            found = yield from SESSIONS.one(by_title, owner=owner, title_key=title_key(title))
+            if found and viewer.shows(found) and (tip := (yield from _shown_tip(found, viewer, by_id))):
+                return tip
+    return None
+
+
+def _shown_tip(session: Session, viewer: Viewer, by_id: str) -> Work[Session | None]:
+    """The newest generation, when the viewer may see that one, too: it may have been taken elsewhere."""
+    tip = yield from _walk(session)
+    if tip.id != session.id:
+        tip = (yield from SESSIONS.one(by_id, session_id=tip.id)) or tip
+    return tip if viewer.shows(tip) else None
+
+
+def _switch(
+    move: moves.Switch, key: str, current: Session | None, now: datetime, *, drops: bool = True
+) -> Work[Session]:
+    """``drops``: the session may be current for another key."""
     session = move.session.changed(session_key=key)
     if current is None or current.id != session.id:
         yield from leave(current, move.ends, now)
-    yield from point(key, session)
+    if drops:
+        yield from point(key, session)
+    else:
+        yield "point_route", {"key": key, "session_id": session.id}
     return (yield from _change(moves.Change(session=session, fresh_allowance=move.fresh_allowance)))
 
 

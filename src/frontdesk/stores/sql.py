@@ -38,11 +38,13 @@ def _scripts(dialect: str, folder: str) -> list[str]:
     found = [file for place in places if place.is_dir() for file in place.iterdir()]
     scripts = sorted((file for file in found if file.name.endswith(".sql")), key=lambda file: file.name)
     texts = [file.read_text(encoding="utf-8") for file in scripts]
-    return list(map(as_postgres_reads, texts)) if dialect == "postgres" else texts
+    if dialect == "postgres":
+        return list(map(as_postgres_reads, texts))
+    return [POSTGRES_ALONE.sub("", text) for text in texts]
 
 
 def as_postgres_reads(script: str) -> str:
-    """With what stands in a comment that SQLite skips."""
+    """With what stands in a comment that is for it alone."""
     return POSTGRES_ALONE.sub(r"\1", script)
 
 

@@ -209,6 +209,12 @@ class Turns(Noun):
         yield _ring_for(claim)
 
     @writes
+    def interrupt(self, turn_id: str) -> Work[None]:
+        """A turn is to stop, if it still runs."""
+        yield "request_stop", {"turn_id": turn_id}
+        yield ring(Topic.SIGNALS)
+
+    @writes
     def request_stop(
         self, session_key: str, now: datetime, notices: TellTurn | None = None
     ) -> Work[Turn | None]:

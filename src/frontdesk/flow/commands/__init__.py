@@ -59,5 +59,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """CONTROL for what works while a turn runs and when it hangs."""
     stops_turn: bool = False
     """A turn that runs is stopped first."""
+    stops_when: Callable[[Parts, Turn, str], Awaitable[bool]] | None = None
+    """Unless this says that it is not worth it, given what follows the command."""
     takes_in: Busy | None = None
     """What follows is a message for the agent, and becomes this while a turn runs."""

@@ -83,8 +83,3 @@ def _near_miss(name: str) -> Command | None:
         return text
 
     return Command(name=name, handle=handle, help=text, kind=TurnKind.CONTROL)
-
-
-def stops_turn(text: str) -> bool:
-    command = parse(text)
-    return command is not None and command[0].stops_turn

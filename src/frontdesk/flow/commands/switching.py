@@ -1,8 +1,7 @@
 """Commands about conversations as a whole: new, resume, sessions, search, title, model, branch, forget."""
 
 import re
-
-from msgspec.structs import replace
+from contextlib import suppress
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
@@ -11,19 +10,17 @@ from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
-from frontdesk.model import titles
-from frontdesk.model.people import Viewer
+from frontdesk.model import keys, titles
 from frontdesk.model.policies import EndReason
+from frontdesk.model.resuming import Resuming, Wanted
 from frontdesk.model.searches import Hit
 from frontdesk.model.sessions import Relation, Session, SessionEntry, SessionStatus
-from frontdesk.model.turns import TurnState
+from frontdesk.model.turns import Turn
 
-MOST_NUMBERED = 10
 MOST_LISTED = 15
 MOST_FOUND = 20
 MOST_FOUND_SHOWN = 8
 SNIPPET_CHARACTERS = 240
-MOST_TURNS_LOOKED_AT = 100
 DEFAULT_MODEL = "default"
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 CONFIRMATION = "yes"
@@ -79,16 +76,46 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
     wanted = views.argument_of(request)
     if not wanted:
         return views.with_offer(request, await _numbered_list(parts, request))
-    current = await views.own_session(parts, request)
-    number = views.number_in(wanted)
-    if number and current and views.was_done_before(request, current.entry.updated_at):
-        return await _resumed(parts, current)  # the list has another order by now
-    target = await _find(parts, request.viewer, wanted)
-    if target is None:
-        return _unknown(request, quoted(wanted))
-    if views.is_forgotten(target):
-        return FORGOTTEN
-    return await _go_to(parts, request, current, target)
+    if request.turn.attempts > 1 and views.number_in(wanted):
+        current = await views.own_session(parts, request)
+        if current and views.was_done_before(request, current.entry.updated_at):
+            return await _resumed(parts, current)  # the list has another order by now
+    resumed = await parts.conversations.resume_session(
+        request.key, request.turn.source, _meaning(wanted), request.viewer
+    )
+    target, before = resumed.target, resumed.before
+    match resumed.outcome:
+        case Resuming.FORGOTTEN:
+            return FORGOTTEN
+        case Resuming.ELSEWHERE:
+            return ELSEWHERE
+        case Resuming.HERE if target:
+            return f"You are in {name_of(target)} already. Just go on."
+        case Resuming.DONE if target:
+            if before and before.id != target.id:
+                await endings.leave(parts, before.entry, EndReason.SWITCH)
+            return await _resumed(parts, target)
+    return _unknown(request, quoted(wanted))
+
+
+def _meaning(text: str) -> Wanted:
+    """What somebody may mean: a number of the list, an id, or a title as it was given or as lists show it."""
+    meant: dict[str, None] = {}
+    for title in (text, quoting.unquote(text)):
+        with suppress(errors.InvalidTitle):
+            meant[titles.clean_title(title)] = None
+    session_id = text if keys.is_safe_session_id(text) else None
+    return Wanted(number=views.number_in(text), session_id=session_id, titles=tuple(meant))
+
+
+async def names_another(parts: Parts, turn: Turn, argument: str) -> bool:
+    """Whether somebody wants to go on with another conversation than the one here, as far as can be told
+    before it is tried: what runs is not stopped for a slip."""
+    if not argument or len(argument) > views.MAX_ARGUMENT_CHARACTERS:
+        return False
+    viewer = await parts.conversations.shown_in(turn.source)
+    target = await parts.store.sessions.meant(_meaning(argument), viewer)
+    return target is not None and target.id != await parts.conversations.peek_session_id(turn.session_key)
 
 
 def _unknown(request: CommandRequest, name: str) -> str:
@@ -99,7 +126,7 @@ def _unknown(request: CommandRequest, name: str) -> str:
 
 
 async def _numbered_list(parts: Parts, request: CommandRequest) -> str:
-    listed = await _numbered(parts, request.viewer)
+    listed = await parts.store.sessions.numbered(request.viewer)
     if not listed:
         return NO_TITLES
     here = await parts.conversations.peek_session_id(request.key)
@@ -112,82 +139,9 @@ async def _numbered_list(parts: Parts, request: CommandRequest) -> str:
     return "\n".join(("Your conversations with a title:", *lines, "To go on with one: /resume 1"))
 
 
-async def _numbered(parts: Parts, viewer: Viewer) -> list[Session]:
-    """The conversations as /resume numbers them, each as its newest generation."""
-    found = await parts.conversations.list_own_sessions(viewer, limit=MOST_NUMBERED, titled=True)
-    numbered: dict[str, Session] = {}
-    for each in found:
-        compressed = each.reason is EndReason.COMPRESSED
-        session = await parts.conversations.follow_lineage(each.id, viewer) if compressed else each
-        if session and not views.is_forgotten(session):
-            numbered.setdefault(session.id, replace(session, title=session.title or each.title))
-    return list(numbered.values())
-
-
-async def _find(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
-    """The session that a number of the list, an id or a title names."""
-    number = views.number_in(wanted)
-    listed = await _numbered(parts, viewer) if number else []
-    if number and number <= len(listed):
-        return listed[number - 1]
-    return await _by_id(parts, viewer, wanted) or await _by_title(parts, viewer, wanted)
-
-
-async def _by_id(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
-    try:
-        return await parts.conversations.follow_lineage(wanted, viewer)
-    except errors.UnsafeSessionId:
-        return None
-
-
-async def _by_title(parts: Parts, viewer: Viewer, wanted: str) -> Session | None:
-    """By a title as it was given, or as lists show it."""
-    for title in (wanted, quoting.unquote(wanted)):
-        try:
-            found = await parts.conversations.find_title(title, viewer)
-        except errors.InvalidTitle:
-            continue
-        if found:
-            return found
-    return None
-
-
-async def _go_to(parts: Parts, request: CommandRequest, current: Session | None, target: Session) -> str:
-    conversations, key = parts.conversations, request.key
-    if current and current.id == target.id and not await _is_over(parts, request, target):
-        return f"You are in {name_of(target)} already. Just go on."
-    if await _is_busy_elsewhere(parts, request, target):
-        return ELSEWHERE
-    # A session only gives way to another one: where there is none, or the same one, one is put there first.
-    if current and current.id == target.id:
-        await conversations.reset_session(key)
-    elif await conversations.get_session(key) is None:
-        await conversations.get_or_create_session(request.turn.source)
-    if await conversations.switch_session(key, target.id, request.viewer) is None:
-        return _unknown(request, name_of(target))
-    if current and current.id != target.id:
-        await endings.leave(parts, current.entry, EndReason.SWITCH)
-    return await _resumed(parts, target)
-
-
 async def _resumed(parts: Parts, session: Session) -> str:
     count = views.plural(await parts.conversations.count_messages(session), "message")
     return f"You are back in {name_of(session)} ({count}). Just go on."
-
-
-async def _is_over(parts: Parts, request: CommandRequest, session: Session) -> bool:
-    """Whether the next message would not go on in it."""
-    entry = session.entry
-    due = await parts.conversations.reset_reason(entry, request.turn.source)
-    return entry.suspended or session.status is SessionStatus.ENDED or due is not None
-
-
-async def _is_busy_elsewhere(parts: Parts, request: CommandRequest, session: Session) -> bool:
-    key = await parts.store.sessions.route_of(session.id)
-    if key is None or key == request.key:
-        return False
-    open_turns = await parts.store.turns.open_turns(key, MOST_TURNS_LOOKED_AT)
-    return any(turn.state in (TurnState.RUNNING, TurnState.WAITING) for turn in open_turns)
 
 
 async def list_sessions(parts: Parts, request: CommandRequest) -> str:
@@ -319,6 +273,7 @@ COMMANDS = (
         usage="[number, title or id]",
         handle=resume,
         stops_turn=True,
+        stops_when=names_another,
         help="List your conversations with a title, or go on with one.",
     ),
     Command(name="sessions", handle=list_sessions, help="List your latest conversations."),

@@ -2,7 +2,7 @@
 
 -- name: lock_key
 -- Hold back every other decision about this key until the transaction ends (SQLite has one writer anyway).
-SELECT 1 /*pg FROM pg_advisory_xact_lock(hashtextextended(:key, 0)) */ WHERE CAST(:key AS text) IS NOT NULL;
+/*pg SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(:key, 0)) */;
 
 -- name: current_session
 -- The session a key points to.
@@ -137,6 +137,11 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 -- name: titled
 -- The owner's session with a title.
 SELECT {s.session} FROM sessions s WHERE s.owner = :owner AND s.title_key = :title_key;
+
+-- name: titled_locked
+-- The same, to be changed in this transaction.
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */ FROM sessions s
+WHERE s.owner = :owner AND s.title_key = :title_key /*pg FOR UPDATE OF s */;
 
 -- name: rename_session
 -- A session found under another key and owner.

@@ -119,6 +119,10 @@ SELECT {o.turn} FROM (
     UNION ALL SELECT {r.turn} FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
 ) o ORDER BY o.number LIMIT :limit;
 
+-- name: at_work
+-- Whether a turn of a conversation is under way.
+SELECT 1 FROM turns t WHERE t.lane IN (:lane, :control) AND t.state IN ('running', 'waiting') LIMIT 1;
+
 -- name: open_turns_of
 -- What is under way or waits on a platform.
 SELECT {o.turn} FROM (

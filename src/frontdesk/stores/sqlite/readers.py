@@ -73,13 +73,14 @@ def _open_reader(place: Location) -> apsw.Connection:
     with translated(place.name):
         db = _open(place)
         db.set_busy_timeout(BUSY_MILLISECONDS)
-        add_clock(db)
         db.pragma("cache_size", -CACHE_KIB)
         return db
 
 
 def _open(place: Location) -> apsw.Connection:
-    return apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
+    db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
+    add_clock(db)
+    return db
 
 
 class Glances:

@@ -77,7 +77,10 @@ def drive(
                 name, values = work.send([])
                 continue
             query = queries[name]
-            name, values = work.send(execute(query.sql, query.arguments(values)).fetchall())
+            if query.sql:
+                name, values = work.send(execute(query.sql, query.arguments(values)).fetchall())
+            else:  # a lock that one writer needs not
+                name, values = work.send([])
     except StopIteration as finished:
         return finished.value
     finally:

@@ -1,0 +1,20 @@
+"""What a message costs, counted: calls, statements, transactions and files on its way."""
+
+from pathlib import Path
+
+from benchmarks import way
+
+BOUNDS = {
+    "a message": {"calls": 720, "statements": 40, "write transactions": 4, "files": 70},
+    "the first message of a chat": {"statements": 60},
+    "/resume": {"statements": 40},
+    way.IDLE: {"statements": 2, "write transactions": 0},
+}
+IDLE_SECONDS = 10.0
+
+
+async def test_message_costs_no_more_than_it_should(tmp_path: Path) -> None:
+    measured = await way.measure(tmp_path, rounds=5, idle_seconds=IDLE_SECONDS)
+    for what, bounds in BOUNDS.items():
+        found = way.figures(measured[what], IDLE_SECONDS if what == way.IDLE else 1.0)
+        assert {name: found[name] for name in bounds if found[name] > bounds[name]} == {}, what
