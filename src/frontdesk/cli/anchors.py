@@ -46,7 +46,11 @@ def keep(place: str, newest: Anchor | None, known: Anchor | None) -> None:
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise errors.ServiceUnreachable(url=place, why="it does not keep what it is told (404)")
     else:
-        _add(Path(place), newest.line)
+        descriptor = os.open(Path(place), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(f"{newest.line}\n")
+            opened.flush()
+            os.fsync(opened.fileno())
 
 
 def _in_file(file: Path) -> str:
@@ -56,14 +60,6 @@ def _in_file(file: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise errors.InvalidInput(what=f"The anchor file {file}", why=str(error)) from error
-
-
-def _add(file: Path, line: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(f"{line}\n")
-        opened.flush()
-        os.fsync(opened.fileno())
 
 
 def _asked(url: str) -> str:

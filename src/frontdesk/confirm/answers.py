@@ -101,7 +101,8 @@ def refusal(reply: ServiceReply, confirmation_id: str = "") -> errors.FrontdeskE
         case HTTPStatus.TOO_MANY_REQUESTS:
             return errors.AskedTooOften(why=why, window_seconds=problem.window_seconds)
         case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return _unusable(why)
+            what, said, reason = why.partition(UNUSABLE)  # in the words of the service
+            return errors.InvalidInput(what=what, why=reason) if said else errors.RequestRefused(why=why)
     return errors.ServiceUnreachable(url=reply.url, why=why, answered=True)
 
 
@@ -115,12 +116,6 @@ def _problem(reply: ServiceReply) -> RefusalTold:
 def _reason(detail: str) -> str:
     """What is said after the words that the error here begins with, too."""
     return next((detail.partition(each)[2] for each in BEGINNINGS if each in detail), detail)
-
-
-def _unusable(why: str) -> errors.InvalidInput:
-    """What the service cannot use, in its words."""
-    what, said, reason = why.partition(UNUSABLE)
-    return errors.InvalidInput(what=what, why=reason) if said else errors.RequestRefused(why=why)
 
 
 def _conflict(problem: RefusalTold, why: str, confirmation_id: str) -> errors.FrontdeskError:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from frontdesk import errors
@@ -104,15 +104,12 @@ class _Gate:
 
     def carry_out(self, call: inspect.BoundArguments, approved: Redeemed) -> Any:
         """Call the function with what was approved; the caller's own values may be others by now."""
-        bound = inspect.BoundArguments(self._signature, self._arguments(call, approved.details))
-        return self._function(*bound.args, **bound.kwargs)
-
-    def _arguments(self, call: inspect.BoundArguments, details: Mapping[str, Any]) -> Any:
-        arguments = {}
+        arguments, details = {}, approved.details
         for name, parameter in self._signature.parameters.items():
             value = call.arguments[name] if name in self._unseen else details[name]
             arguments[name] = tuple(value) if parameter.kind is parameter.VAR_POSITIONAL else value
-        return arguments
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return self._function(*bound.args, **bound.kwargs)
 
 
 def _first_line(function: Callable[..., Any]) -> str:

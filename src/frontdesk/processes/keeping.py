@@ -243,15 +243,11 @@ def end_left(folder: Path) -> int:
     """End what processes that are gone have left running, and wait until it has ended; how many groups."""
     ended = 0
     for left in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if not _lives(left.name):
+        seen = find(_number(left.name))
+        if seen is None or seen.mark != left.name:  # whoever started them is gone
             ended += sum(_end(left.name, each.name) for each in left.iterdir())
             shutil.rmtree(left, ignore_errors=True)
     return ended
-
-
-def _lives(mark: str) -> bool:
-    seen = find(_number(mark))
-    return seen is not None and seen.mark == mark
 
 
 def _number(mark: str) -> int:
@@ -262,7 +258,9 @@ def _number(mark: str) -> int:
 def _end(starter: str, mark: str) -> bool:
     """Whether something of that group was still running, and was ended."""
     group = _number(mark)
-    if not _is_theirs(starter, mark, group):
+    # The number may be another's by now: the group is known by its first process, or by what that has left.
+    found = members(group) if group > 1 else []
+    if not any(each.mark == mark or variable_of(each.pid, VARIABLE) == starter for each in found):
         return False
     log.warning("program_ended", group=group, why="the gateway that started it is gone")
     deadline = time.monotonic() + LAST_SECONDS
@@ -274,9 +272,3 @@ def _end(starter: str, mark: str) -> bool:
             os.killpg(group, signal.SIGKILL)
         time.sleep(LOOK_SECONDS)
     return True
-
-
-def _is_theirs(starter: str, mark: str, group: int) -> bool:
-    """Whether the group is still the one that was recorded: by its first process, or what that has left."""
-    found = members(group) if group > 1 else []
-    return any(each.mark == mark or variable_of(each.pid, VARIABLE) == starter for each in found)

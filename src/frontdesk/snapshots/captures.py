@@ -68,26 +68,23 @@ class Walk:
 
     def _try_to_look_at(self, fd: int, name: str, path: str, depth: int) -> None:
         try:
-            self._look_at(fd, name, path, depth)
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                self._look_at_folder(fd, name, path, status, depth)
+            elif LEFTOVER.fullmatch(name):
+                self.leftovers.append(path)
+            elif stat.S_ISREG(status.st_mode):
+                self._look_at_file(path, status)
+            elif stat.S_ISLNK(status.st_mode):
+                target = os.fsencode(os.readlink(name, dir_fd=fd))
+                self._add(path, Found(Kind.LINK, 0, stamp_of(status), target))
+            else:
+                self.skipped[path] = SkipReason.SPECIAL
         except (FileNotFoundError, NotADirectoryError):
             # It has gone, or become something else, since the folder was read.
             return
         except PermissionError:
             self.skipped[path] = SkipReason.UNREADABLE
-
-    def _look_at(self, fd: int, name: str, path: str, depth: int) -> None:
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        if stat.S_ISDIR(status.st_mode):
-            self._look_at_folder(fd, name, path, status, depth)
-        elif LEFTOVER.fullmatch(name):
-            self.leftovers.append(path)
-        elif stat.S_ISREG(status.st_mode):
-            self._look_at_file(path, status)
-        elif stat.S_ISLNK(status.st_mode):
-            target = os.fsencode(os.readlink(name, dir_fd=fd))
-            self._add(path, Found(Kind.LINK, 0, stamp_of(status), target))
-        else:
-            self.skipped[path] = SkipReason.SPECIAL
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:
         if status.st_size > self._limits.max_file_bytes and path not in self._keep:

@@ -104,7 +104,10 @@ class Git:
             why = f"it took more than {self._seconds:g} seconds"
             raise errors.GitFailed(command=args[0], why=why) from None
         finally:
-            await _end(process)
+            if process.returncode is None:  # with all that it started
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
 
     async def _start(self, args: tuple[str, ...]) -> asyncio.subprocess.Process:
         program = shutil.which(self._program)
@@ -141,7 +144,10 @@ class Objects:
         """The contents of an object, which must be read to their end."""
         if not self._ask.transport.is_closing():
             self._ask.write(f"{name}\n".encode("ascii"))
-        left = await self._size(name)
+        header = (await self._answer.readline()).decode("ascii", "replace").split()
+        if len(header) != len(("name", "type", "size")):
+            raise errors.GitFailed(command="cat-file", why=f"the store lacks {name}")
+        left = int(header[-1])
         while left:
             chunk = await self._answer.read(min(left, BATCH_BYTES))
             if not chunk:
@@ -152,12 +158,6 @@ class Objects:
 
     async def read(self, name: str) -> bytes:
         return b"".join([chunk async for chunk in self.chunks(name)])
-
-    async def _size(self, name: str) -> int:
-        header = (await self._answer.readline()).decode("ascii", "replace").split()
-        if len(header) != len(("name", "type", "size")):
-            raise errors.GitFailed(command="cat-file", why=f"the store lacks {name}")
-        return int(header[-1])
 
     async def missing(self, names: Iterable[str]) -> str | None:
         """The first of the objects that cannot be read."""
@@ -211,11 +211,3 @@ def _check(args: tuple[str, ...], process: asyncio.subprocess.Process, complaint
     if process.returncode:
         said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
         raise errors.GitFailed(command=args[0], why=said or f"it ended with {process.returncode}")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process and all it started, when it has not ended by itself."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

@@ -212,17 +212,9 @@ class CheckpointManager:
         root, state = await store.hold(capture)
         if state == last:
             return None
-        checkpoint = self._describe(store, capture, state, facts, held)
-        await store.add(checkpoint, root)
-        log.info("checkpoint_made", id=checkpoint.id, directory=checkpoint.directory, files=checkpoint.files)
-        return checkpoint
-
-    def _describe(
-        self, store: CheckpointStore, capture: Capture, state: str, facts: Facts, held: list[Checkpoint]
-    ) -> Checkpoint:
         skipped = sorted(capture.skipped.items())
         kept = [entry for entry in capture.entries.values() if entry.kind is not Kind.FOLDER]
-        return Checkpoint(
+        checkpoint = Checkpoint(
             id=secrets.token_hex(6),
             number=held[-1].number + 1 if held else 1,
             directory=store.place.shown,
@@ -234,6 +226,9 @@ class CheckpointManager:
             state=state,
             **facts,
         )
+        await store.add(checkpoint, root)
+        log.info("checkpoint_made", id=checkpoint.id, directory=checkpoint.directory, files=checkpoint.files)
+        return checkpoint
 
     async def _drop_oldest(
         self, store: CheckpointStore, held: list[Checkpoint], spared: Collection[Checkpoint] = ()

@@ -51,21 +51,17 @@ def _is_within(path: str, within: str | None) -> bool:
 def _check_way(situation: RestoreSituation, wanted: list[str], above: list[str]) -> None:
     holders = {folder for path in situation.skipped_now for folder in ancestors(path)}
     for path in wanted:
-        _check_skipped(situation, path)
+        for each in (path, *ancestors(path)):
+            reason = situation.skipped_now.get(each)
+            if reason:
+                why = f"it cannot be kept for going back, being {reason}"
+                raise errors.RestoreBlocked(path=readable(each), why=why)
         if path in holders and situation.wanted[path].kind is not Kind.FOLDER:
             raise errors.RestoreBlocked(path=readable(path), why="the folder holds what no checkpoint keeps")
     for path in above:
         found = situation.present.get(path)
         if found and found.kind is not Kind.FOLDER:
             raise errors.RestoreBlocked(path=readable(path), why="it is no folder any more")
-
-
-def _check_skipped(situation: RestoreSituation, path: str) -> None:
-    for each in (path, *ancestors(path)):
-        reason = situation.skipped_now.get(each)
-        if reason:
-            why = f"it cannot be kept for going back, being {reason}"
-            raise errors.RestoreBlocked(path=readable(each), why=why)
 
 
 def _removals(situation: RestoreSituation, present: Iterable[str]) -> Iterable[str]:

@@ -69,8 +69,16 @@ class Kept:
     ) -> list[prompts.Block]:
         """Have a session that knows the conversation as far as possible; gives what to tell it."""
         abilities = await self._greeted()
-        if not self._knows(turn) and not await self._loaded(turn, memory):
-            await self._begin_session()
+        # A turn that is tried again begins a new session: who knows what it did in the one before.
+        goes_on = bool(self.agent_session) and turn.attempt == 1
+        goes_on = goes_on and prompts.unseen(turn, self.seen) is not None
+        if not goes_on and not await self._loaded(turn, memory):
+            begun = await self.wire.request("session/new", {"cwd": self.cwd, "mcpServers": []})
+            name = begun.get("sessionId")
+            if not isinstance(name, str) or not name:
+                raise Lost("it gave no id for the new session")
+            self.agent_session, self.seen, self.cost_usd, self._system = name, prompts.Seen(), 0.0, ""
+            self._note_model(begun)
         await self._choose_model(turn)
         earlier = prompts.unseen(turn, self.seen) or ()
         system = "" if turn.system == self._system else turn.system
@@ -89,11 +97,6 @@ class Kept:
             self._abilities = _object(hello.get("agentCapabilities"))
         return self._abilities
 
-    def _knows(self, turn: events.Assignment) -> bool:
-        """Whether the session goes on. A turn that is tried again begins a new one: who knows what it did."""
-        known = bool(self.agent_session) and turn.attempt == 1
-        return known and prompts.unseen(turn, self.seen) is not None
-
     async def _loaded(self, turn: events.Assignment, memory: Memory | None) -> bool:
         loads = self._abilities is not None and self._abilities.get("loadSession") is True
         if not loads or self.agent_session or memory is None or turn.attempt > 1:
@@ -110,14 +113,6 @@ class Kept:
             return False
         self.agent_session, self.seen, self.cost_usd = memory.agent_session, memory.seen, None
         return True
-
-    async def _begin_session(self) -> None:
-        begun = await self.wire.request("session/new", {"cwd": self.cwd, "mcpServers": []})
-        name = begun.get("sessionId")
-        if not isinstance(name, str) or not name:
-            raise Lost("it gave no id for the new session")
-        self.agent_session, self.seen, self.cost_usd, self._system = name, prompts.Seen(), 0.0, ""
-        self._note_model(begun)
 
     def _note_model(self, begun: dict[str, Any]) -> None:
         choices = begun.get("configOptions")

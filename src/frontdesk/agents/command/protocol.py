@@ -150,11 +150,23 @@ class LineReader:
             case SummaryLine(text=text):
                 return events.Summary(text=text)
             case CallLine():
-                return self._call(line)
+                _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
+                call = events.Call(id=line.id, name=line.name, arguments=_arguments(bytes(line.arguments)))
+                self._called.add(line.id)
+                self._open.add(line.id)
+                return events.Calls(calls=(call,))
             case ResultLine():
-                return self._result(line)
+                _refuse_if(line.id not in self._called, "no call with this id was made in this turn")
+                _refuse_if(line.id not in self._open, "this call has its result already")
+                self._open.remove(line.id)
+                return events.Result(id=line.id, content=line.content, is_error=line.is_error)
             case ApprovalLine():
-                return self._approval(line)
+                again = "an approval with this id was asked for before in this turn"
+                _refuse_if(line.id in self._asked, again)
+                self._asked.add(line.id)
+                return events.Approval(
+                    id=line.id, action=line.action, description=line.description, details=line.details or {}
+                )
             case UsageLine():
                 told = msgspec.structs.asdict(line) | {"cost_usd": line.cost_usd or 0.0}
                 status = None if line.cost_usd is None else "reported"
@@ -162,26 +174,6 @@ class LineReader:
             case SteeredLine():
                 return line
         return _end(line)
-
-    def _call(self, line: CallLine) -> events.Event:
-        _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
-        call = events.Call(id=line.id, name=line.name, arguments=_arguments(bytes(line.arguments)))
-        self._called.add(line.id)
-        self._open.add(line.id)
-        return events.Calls(calls=(call,))
-
-    def _result(self, line: ResultLine) -> events.Event:
-        _refuse_if(line.id not in self._called, "no call with this id was made in this turn")
-        _refuse_if(line.id not in self._open, "this call has its result already")
-        self._open.remove(line.id)
-        return events.Result(id=line.id, content=line.content, is_error=line.is_error)
-
-    def _approval(self, line: ApprovalLine) -> events.Event:
-        _refuse_if(line.id in self._asked, "an approval with this id was asked for before in this turn")
-        self._asked.add(line.id)
-        return events.Approval(
-            id=line.id, action=line.action, description=line.description, details=line.details or {}
-        )
 
 
 def _end(line: AgentLine) -> events.Event:

@@ -110,14 +110,12 @@ class Run:
         assert run.result is not None
         await self._conclude(run.result.output)
         if self._late:
-            return await self._run(stream, self._take_late(), run.result.all_messages(), settings)
+            late, self._late = self._late, []
+            for steer in late:
+                self._line.mark_steered(steer.id)
+            prompt = BREAK.join(steer.text for steer in late)
+            return await self._run(stream, prompt, run.result.all_messages(), settings)
         return transcripts.REASONS.get(run.result.response.finish_reason or "stop")
-
-    def _take_late(self) -> str:
-        late, self._late = self._late, []
-        for steer in late:
-            self._line.mark_steered(steer.id)
-        return BREAK.join(steer.text for steer in late)
 
     async def _follow(self, node: Any, run: AnyRun, stream: bool) -> None:
         if Agent.is_model_request_node(node) and stream:

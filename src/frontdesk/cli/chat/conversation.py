@@ -100,18 +100,15 @@ class Conversation:
             case Key.INTERRUPT:
                 return False
             case Key.LEAVE:
-                self._say_what_is_left()
+                if self._asked:
+                    self._page.show(UNDECIDED.format(id=self._asked[-1], back=self._back))
+                elif self._under_way:
+                    self._page.show(UNFINISHED.format(back=self._back))
                 return False
         return True
 
     def _invite(self) -> None:
         self._seat.invite(busy=self._under_way > 0, asked=self._asked[-1] if self._asked else None)
-
-    def _say_what_is_left(self) -> None:
-        if self._asked:
-            self._page.show(UNDECIDED.format(id=self._asked[-1], back=self._back))
-        elif self._under_way:
-            self._page.show(UNFINISHED.format(back=self._back))
 
     async def _catch_up(self, heading: str | None = None) -> None:
         """Show what was said and nobody has seen, unless a turn is to be shown: it shows its own."""
