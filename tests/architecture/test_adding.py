@@ -226,3 +226,45 @@ def test_question_of_the_owner_is_one_method(copy: Path) -> None:
     install(copy)
     said = run(copy, ASKED, str(copy / "home"))
     assert said == "Office 0\nFarOffice 0\nHow many sessions there are\n"
+
+
+LIMIT = """    Limit(
+        reason=EndReason.CACHE_LIMIT,
+        setting="max_cache_tokens",
+        counter="cache_read_tokens",
+        most=1_000,
+        turn=lambda _: 0,
+        name="cache",
+        shown=str,
+        used="{used} of at most {limit} tokens were read from the cache, {left} left.",
+        help="How many tokens a session may read from the cache.",
+    ),
+"""
+LIMITED = """
+from datetime import UTC, datetime
+from msgspec.structs import replace
+from frontdesk import SessionEntry, SessionResetPolicy, reset_notice
+from frontdesk.config.table import SETTINGS
+from frontdesk.flow.limits import rotation_reason, turn_warnings
+
+now = datetime(2026, 5, 5, tzinfo=UTC)
+entry = SessionEntry(session_key="k", session_id="s", created_at=now, updated_at=now, cache_read_tokens=9)
+policy = SessionResetPolicy(max_cache_tokens=10)
+print("session_reset.max_cache_tokens" in {each.name for each in SETTINGS})
+print(turn_warnings(entry, policy, now=now))
+reason = rotation_reason(replace(entry, cache_read_tokens=10), policy, now=now)
+fresh = replace(entry, was_auto_reset=True, auto_reset_reason=reason, reset_had_activity=True)
+print(reset_notice(fresh, policy))
+"""
+
+
+def test_kind_of_limit_is_a_reason_a_field_and_a_row(copy: Path) -> None:
+    policies = copy / "frontdesk" / "model" / "policies.py"
+    insert(policies, '    SPIRAL = "spiral"\n', '    CACHE_LIMIT = "cache_limit"\n')
+    insert(policies, "    spiral_repeats: int = 5\n", "    max_cache_tokens: int = 0\n")
+    insert(policies, ')\n"""In the order in which they are checked."""\n', LIMIT)
+    told = run(copy, LIMITED)
+    assert told.startswith(
+        "True\n**Session limit:** 9 of at most 10 tokens were read from the cache, 1 left."
+    )
+    assert "New session: reached 10 cache limit." in told
