@@ -12,11 +12,6 @@ FIXED = {"Channel", "Driver", "Options"}
 SHARED = {"Decision", "Limits", "Role"}
 """Each of the two is shown to outsiders under this name."""
 MOST_SHARED = 0.05
-NOT_YET: set[str] = {
-    "Asked",
-    "Sessions",
-    "Transcripts",
-}
 
 
 def classes() -> Counter[str]:
@@ -29,7 +24,7 @@ def classes() -> Counter[str]:
 
 
 def test_class_names_are_unique() -> None:
-    assert {name for name, count in classes().items() if count > 1} == SHARED | NOT_YET
+    assert {name for name, count in classes().items() if count > 1} == SHARED
 
 
 def test_few_class_names_are_excepted() -> None:

@@ -8,7 +8,7 @@ from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
-from frontdesk.flow.holding import Asked, Held
+from frontdesk.flow.holding import AskedAt, Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -47,7 +47,7 @@ Receiver = tuple[str, str | None]
 class Sending(Held):
     """A delivery while it is sent."""
 
-    def __init__(self, parts: Parts, claim: DeliveryClaim, asked: Asked) -> None:
+    def __init__(self, parts: Parts, claim: DeliveryClaim, asked: AskedAt) -> None:
         super().__init__(parts, claim.lease, asked)
         self.claim = claim
 

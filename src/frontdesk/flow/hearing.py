@@ -11,7 +11,7 @@ from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.crew import Place
-from frontdesk.flow.holding import Asked, Held
+from frontdesk.flow.holding import AskedAt, Held
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
@@ -37,7 +37,7 @@ class Stopped(Exception):
 class Hearing(Held):
     """A turn that was claimed, as far as its agent is concerned."""
 
-    def __init__(self, parts: Parts, claim: TurnClaim, asked: Asked) -> None:
+    def __init__(self, parts: Parts, claim: TurnClaim, asked: AskedAt) -> None:
         super().__init__(parts, claim.lease, asked)
         self.claim = claim
         self.turn = claim.turn

@@ -15,21 +15,21 @@ CERTAIN_SHARE = 2 / 3
 """Of a lease. The rest is for what is begun in that certainty."""
 
 
-class Asked(NamedTuple):
+class AskedAt(NamedTuple):
     """When the store was asked for a lease, taken before it was: the lease lasts at least from then on."""
 
     at: float
     standing: int | None
 
 
-def ask(parts: Parts) -> Asked:
-    return Asked(parts.elapsed(), parts.store.nodes.standing)
+def ask(parts: Parts) -> AskedAt:
+    return AskedAt(parts.elapsed(), parts.store.nodes.standing)
 
 
 class Held:
     """Something that was claimed, while it is worked on here."""
 
-    def __init__(self, parts: Parts, lease: Lease, asked: Asked) -> None:
+    def __init__(self, parts: Parts, lease: Lease, asked: AskedAt) -> None:
         self._parts = parts
         self._asked = asked
         self.lease = lease
@@ -40,7 +40,7 @@ class Held:
         """Somebody else has it."""
         self.is_lost = True
 
-    def go_on(self, asked: Asked) -> None:
+    def go_on(self, asked: AskedAt) -> None:
         """The store has renewed it."""
         self._asked = asked
 

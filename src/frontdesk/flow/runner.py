@@ -18,7 +18,7 @@ from frontdesk.flow.delivery import Sending
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import Hearing, Stopped
-from frontdesk.flow.holding import Asked, ask
+from frontdesk.flow.holding import AskedAt, ask
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices
 from frontdesk.flow.speech import Speech
@@ -56,7 +56,7 @@ class RunningTurn(Hearing):
         self,
         parts: Parts,
         claim: TurnClaim,
-        asked: Asked,
+        asked: AskedAt,
         outbox: "Crew[Sending]",
         *,
         has_lapsed: bool = False,

@@ -13,7 +13,7 @@ from frontdesk.flow.crew import Crew, Place
 from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
-from frontdesk.flow.holding import Asked, Held, ask, renew
+from frontdesk.flow.holding import AskedAt, Held, ask, renew
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
@@ -159,7 +159,7 @@ class Worker:
             for turn in fresh
         }
 
-    def _begun(self, claim: turns.TurnClaim, asked: Asked) -> RunningTurn:
+    def _begun(self, claim: turns.TurnClaim, asked: AskedAt) -> RunningTurn:
         interrupted = claim.turn.interrupted_at is not None
         lapsed = interrupted and self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
         return RunningTurn(self._parts, claim, asked, self._deliveries, has_lapsed=lapsed)

@@ -35,7 +35,7 @@ MORE_THAN_ONE = 2
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
-class Sessions(Service):
+class Lifecycle(Service):
     async def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
         """The session that a message belongs to, started afresh when policy or state ask for it."""
         return (await self.resolve_session(source, force_new)).entry
