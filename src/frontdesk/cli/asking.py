@@ -23,8 +23,6 @@ from frontdesk.web import owner
 
 T = TypeVar("T")
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-
 
 def ask(config_file: Path | None, question: Callable[[Office], Awaitable[T]]) -> T:
     """The answer to a question; errors are as the office raises them."""

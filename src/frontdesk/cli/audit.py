@@ -13,7 +13,6 @@ import msgspec
 
 from frontdesk import config, errors
 from frontdesk.cli import anchors, output
-from frontdesk.cli.asking import JSON
 from frontdesk.cli.auditing import AuditLog, ask_log
 from frontdesk.cli.confirm import reaching
 from frontdesk.flow import audits
@@ -68,9 +67,7 @@ def _ask(
     help="Verify what audit export wrote.",
 )
 @DB_PATH
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def verify(
     config_file: Path | None,
     anchor: str | None,
@@ -198,9 +195,7 @@ def _line(row: Row) -> bytes:
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
 @DB_PATH
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def tail(
     config_file: Path | None, rows: int, follow: bool, db_path: str | None, url: str | None, as_json: bool
 ) -> None:

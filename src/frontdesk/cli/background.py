@@ -8,7 +8,7 @@ import click
 
 from frontdesk.app.office import LIST_LIMIT
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask, limit_option
+from frontdesk.cli.asking import ask, limit_option
 from frontdesk.model.background import DEFAULT_NAME, DEFAULT_SECONDS, MAX_SECONDS
 
 MINUTE = 60
@@ -30,8 +30,7 @@ def command() -> None:
     show_default=True,
     help="For how long at most; begin it again when it takes longer.",
 )
-@JSON
-@click.pass_obj
+@output.answering
 def begin(config_file: Path | None, conversation: str, name: str, minutes: float, as_json: bool) -> None:
     """Work runs for a CONVERSATION, which is a session's id or key."""
     work = ask(config_file, lambda office: office.begin_background(conversation, name, minutes * MINUTE))
@@ -42,8 +41,7 @@ def begin(config_file: Path | None, conversation: str, name: str, minutes: float
 @command.command()
 @click.argument("conversation")
 @NAME
-@JSON
-@click.pass_obj
+@output.answering
 def end(config_file: Path | None, conversation: str, name: str, as_json: bool) -> None:
     """Work of a CONVERSATION has ended. The exit code is 1 when none of that name ran."""
     ended = ask(config_file, lambda office: office.end_background(conversation, name))
@@ -54,8 +52,7 @@ def end(config_file: Path | None, conversation: str, name: str, as_json: bool) -
 
 @command.command("list")
 @limit_option(LIST_LIMIT)
-@JSON
-@click.pass_obj
+@output.answering
 def list_work(config_file: Path | None, limit: int, as_json: bool) -> None:
     """List what runs, the latest first."""
     found = ask(config_file, lambda office: office.list_background(limit))

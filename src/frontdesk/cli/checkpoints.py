@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask
+from frontdesk.cli.asking import ask
 from frontdesk.model.checkpoints import ChangeKind, FileChange, changes_within
 
 COLUMN = 12
@@ -32,8 +32,7 @@ def command() -> None:
 
 
 @command.command("list")
-@JSON
-@click.pass_obj
+@output.answering
 def list_checkpoints(config_file: Path | None, as_json: bool) -> None:
     """List the checkpoints, the newest first."""
     found = ask(config_file, lambda office: office.list_checkpoints())
@@ -50,8 +49,7 @@ def _row(kept: Plain) -> tuple[object, ...]:
 
 @command.command()
 @click.argument("checkpoint")
-@JSON
-@click.pass_obj
+@output.answering
 def show(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     """Show a checkpoint, by its number or id, and what it leaves out."""
     found = ask(config_file, lambda office: office.show_checkpoint(checkpoint))
@@ -78,8 +76,7 @@ def _facts(kept: Plain) -> dict[str, str]:
 
 @command.command()
 @click.argument("checkpoint")
-@JSON
-@click.pass_obj
+@output.answering
 def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
     """Show what has changed since a checkpoint. The exit code is 1 when something has."""
     found = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
@@ -101,8 +98,7 @@ def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
 @click.argument("checkpoint")
 @click.argument("path", required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
-@click.pass_obj
+@output.answering
 def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bool, as_json: bool) -> None:
     """Make the working directory, or PATH in it, what it was at a checkpoint.
 
@@ -131,8 +127,7 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
 
 
 @command.command()
-@JSON
-@click.pass_obj
+@output.answering
 def prune(config_file: Path | None, as_json: bool) -> None:
     """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
     dropped = ask(config_file, lambda office: office.prune_checkpoints())

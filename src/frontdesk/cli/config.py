@@ -11,7 +11,6 @@ import msgspec
 from frontdesk import config, errors, plugins
 from frontdesk.app import build
 from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import JSON
 from frontdesk.config import reference, settings
 from frontdesk.config.settings import Value
 from frontdesk.config.table import SETTINGS
@@ -25,8 +24,7 @@ def command() -> None:
 
 
 @command.command()
-@JSON
-@click.pass_obj
+@output.answering
 def show(config_file: Path | None, as_json: bool) -> None:
     """Print every effective value and where it came from.
 

@@ -10,7 +10,7 @@ import click
 
 from frontdesk.app.office import LIST_LIMIT
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask, limit_option
+from frontdesk.cli.asking import ask, limit_option
 
 HEADINGS = ("ID", "SINCE", "STATE", "TRIES", "NEXT", "WHERE", "WHY", "TEXT")
 BEHIND = "waits for the one before it"
@@ -23,8 +23,7 @@ def command() -> None:
 
 @command.command("list")
 @limit_option(LIST_LIMIT)
-@JSON
-@click.pass_obj
+@output.answering
 def list_deliveries(config_file: Path | None, limit: int, as_json: bool) -> None:
     """List answers that have not arrived, the newest first.
 
@@ -61,8 +60,7 @@ def _row(delivery: dict[str, Any]) -> tuple[object, ...]:
 
 @command.command()
 @click.argument("delivery_id")
-@JSON
-@click.pass_obj
+@output.answering
 def resend(config_file: Path | None, delivery_id: str, as_json: bool) -> None:
     """Send an answer again. One that may have arrived is seen twice then.
 

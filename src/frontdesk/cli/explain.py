@@ -10,7 +10,7 @@ import msgspec
 
 from frontdesk import config, errors
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, reach_office
+from frontdesk.cli.asking import reach_office
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -29,8 +29,7 @@ COLUMN = 9
 @click.option("--account", help="Which of our own accounts received the message.")
 @click.option("--profile", help="The agent profile the message is routed to.")
 @click.option("--store", "store_url", metavar="URL", help="Another store than the configured one.")
-@JSON
-@click.pass_obj
+@output.answering
 def command(config_file: Path | None, /, store_url: str | None, as_json: bool, **fields: str | None) -> None:
     """Show key, rule, policy and session for a message from there, and whether its sender is let in. Changes
     nothing.

@@ -48,6 +48,12 @@ def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
 
 
+def answering(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that is given the configuration file, and may write JSON."""
+    json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+    return json(click.pass_obj(command))
+
+
 def show_answer(answer: Any, as_json: bool, text: str) -> None:
     """What was done: all of it for a program, or a sentence for people."""
     if as_json:

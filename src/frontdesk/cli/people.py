@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask
+from frontdesk.cli.asking import ask
 from frontdesk.model.access import Role
 
 
@@ -17,8 +17,7 @@ def command() -> None:
 
 
 @command.command("list")
-@JSON
-@click.pass_obj
+@output.answering
 def list_people(config_file: Path | None, as_json: bool) -> None:
     """List everybody who was let in with a code or by an administrator; the settings may let in others."""
     found = ask(config_file, lambda office: office.list_people())
@@ -32,8 +31,7 @@ def _granted(grant: dict[str, Any]) -> tuple[object, ...]:
 
 
 @command.command()
-@JSON
-@click.pass_obj
+@output.answering
 def pending(config_file: Path | None, as_json: bool) -> None:
     """List who waits to be let in. Their codes are known to them alone."""
     found = ask(config_file, lambda office: office.pending_people())
@@ -47,8 +45,7 @@ def _waiting(person: dict[str, Any]) -> tuple[object, ...]:
 @command.command()
 @click.argument("code")
 @click.option("--role", type=click.Choice([str(each) for each in Role]), default="user", show_default=True)
-@JSON
-@click.pass_obj
+@output.answering
 def approve(config_file: Path | None, code: str, role: str, as_json: bool) -> None:
     """Let in whom CODE was shown to."""
     grant = ask(config_file, lambda office: office.approve_person(code, role))

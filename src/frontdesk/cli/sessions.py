@@ -11,7 +11,7 @@ import click
 from frontdesk import config
 from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask, limit_option, reach_office
+from frontdesk.cli.asking import ask, limit_option, reach_office
 from frontdesk.config import Config
 from frontdesk.formats.exports import Format
 from frontdesk.model import calls, messages
@@ -33,8 +33,7 @@ def command() -> None:
 @limit_option(LIST_LIMIT)
 @click.option("--active", "minutes", type=click.FloatRange(0), help="Only those active in so many minutes.")
 @click.option("--all", "ended", is_flag=True, help="Ended sessions, too.")
-@JSON
-@click.pass_obj
+@output.answering
 def list_sessions(
     config_file: Path | None, limit: int, minutes: float | None, ended: bool, as_json: bool
 ) -> None:
@@ -68,8 +67,7 @@ def _state(session: Plain) -> str:
 
 @command.command()
 @click.argument("session_id")
-@JSON
-@click.pass_obj
+@output.answering
 def show(config_file: Path | None, session_id: str, as_json: bool) -> None:
     """Show a session and what was said in it."""
     session = ask(config_file, lambda office: office.show_session(session_id))
@@ -106,8 +104,7 @@ def _said(message: Plain) -> str:
 @command.command()
 @click.argument("query")
 @limit_option(SEARCH_LIMIT)
-@JSON
-@click.pass_obj
+@output.answering
 def search(config_file: Path | None, query: str, limit: int, as_json: bool) -> None:
     """Find messages with these words, "phrases" and begin*. The exit code is 1 when there are none."""
     hits = ask(config_file, lambda office: office.search(query, limit))

@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, ask
+from frontdesk.cli.asking import ask
 from frontdesk.model.turns import HELD_BACK
 
 COLUMN = 12
 
 
 @click.command()
-@JSON
-@click.pass_obj
+@output.answering
 def command(config_file: Path | None, as_json: bool) -> None:
     """Show whether a gateway runs, and how much waits.
 

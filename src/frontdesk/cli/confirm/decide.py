@@ -9,7 +9,7 @@ import click
 
 from frontdesk import errors
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON, limit_option
+from frontdesk.cli.asking import limit_option
 from frontdesk.cli.confirm import reaching
 from frontdesk.confirm import steps
 from frontdesk.formats import actions, canonical, quoting
@@ -42,9 +42,7 @@ Plain = dict[str, Any]
     help="Only requests in this state.",
 )
 @limit_option(LIST_LIMIT)
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def list_command(config_file: Path | None, status: str, limit: int, url: str | None, as_json: bool) -> None:
     """List requests, newest first: those that wait for a decision, unless told otherwise."""
     chosen = "" if status == ALL else f"&status={status}"
@@ -83,9 +81,7 @@ def _time(seconds: float | None) -> str:
 )
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--reveal", is_flag=True, help="Show hidden values, too; the audit log says that you did.")
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def show_command(
     config_file: Path | None, confirmation_id: str, reveal: bool, url: str | None, as_json: bool
 ) -> None:
@@ -171,9 +167,7 @@ def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
     "--digest", metavar="HEX", help="Approve only the action with this digest, without being asked."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def approve_command(
     config_file: Path | None, /, confirmation_id: str, yes: bool, url: str | None, as_json: bool, **said: Any
 ) -> None:
@@ -199,9 +193,7 @@ def approve_command(
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--name", "denier", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; the agent is told.")
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def deny_command(
     config_file: Path | None, /, confirmation_id: str, url: str | None, as_json: bool, **said: Any
 ) -> None:
@@ -226,9 +218,7 @@ def _decide(
 @click.command("erase", epilog=output.examples("frontdesk confirm erase c_19345b7a590bd322"))
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def erase_command(
     config_file: Path | None, confirmation_id: str, yes: bool, url: str | None, as_json: bool
 ) -> None:

@@ -1,7 +1,7 @@
 """Reaching the confirmation service: where it is, and with which token."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +13,7 @@ from frontdesk import config, errors
 from frontdesk.app import sockets
 from frontdesk.app.confirmations import read_token
 from frontdesk.app.sockets import SocketClient
+from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.confirm import answers
 from frontdesk.confirm.answers import ServiceReply
@@ -23,11 +24,18 @@ from frontdesk.formats.http import url_of
 T = TypeVar("T")
 
 URL = click.option("--url", metavar="URL", help="Ask the service at this address instead of the usual one.")
+
+
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
 OWN_URL = "http://localhost"
 """What whoever answers on the socket is called."""
 START = "Start it with: frontdesk run, or frontdesk confirm serve"
+
+
+def answering_at(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that asks a service, is given the configuration file, and may write JSON."""
+    return URL(output.answering(command))
 
 
 def address(loaded: Config, url: str | None) -> str:

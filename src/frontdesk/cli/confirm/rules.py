@@ -11,7 +11,6 @@ import click
 
 from frontdesk import config, errors
 from frontdesk.cli import output
-from frontdesk.cli.asking import JSON
 from frontdesk.cli.confirm import reaching
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TERMINAL
@@ -46,9 +45,7 @@ def rules_command() -> None:
 
 
 @rules_command.command("list", epilog=output.examples("frontdesk confirm rules list --json"))
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def list_rules(config_file: Path | None, url: str | None, as_json: bool) -> None:
     """Show the rules that hold, oldest first."""
     found = reaching.ask(config_file, url, steps.say("GET", "/rules"))["rules"]
@@ -135,9 +132,7 @@ def _terms(rule: Plain) -> list[str]:
     metavar="SPAN",
     help="30m, 12h, 7d: how long it holds. What allows needs it.",
 )
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def add_rule(config_file: Path | None, /, url: str | None, as_json: bool, **said: Any) -> None:
     """Add a rule that denies, asks or allows.
 
@@ -284,9 +279,7 @@ def _person(name: str, loaded: Config) -> frozenset[str]:
 
 @rules_command.command("revoke", epilog=output.examples("frontdesk confirm rules revoke r_1dbc56296a0a3c8e"))
 @click.argument("rule_id", metavar="ID")
-@reaching.URL
-@JSON
-@click.pass_obj
+@reaching.answering_at
 def revoke_rule(config_file: Path | None, rule_id: str, url: str | None, as_json: bool) -> None:
     """Revoke a rule; what it allowed or denied before stays so."""
     if not rule_id:

@@ -15,7 +15,7 @@ from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import JSON, look_at_channels, reach_gateway
+from frontdesk.cli.asking import look_at_channels, reach_gateway
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
 from frontdesk.config import Config
@@ -33,8 +33,7 @@ OLDEST_PYTHON = (3, 11)
 @click.option(
     "--anchor", metavar="FILE|URL", help="Compare the audit log with the last anchor that is kept there."
 )
-@JSON
-@click.pass_obj
+@output.answering
 def command(config_file: Path | None, anchor: str | None, as_json: bool) -> None:
     """Check whether everything is there that frontdesk needs.
 
