@@ -236,8 +236,6 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """How many are before it."""
     running: str | None = None
     """The one of them that was under way."""
-    told: bool = False
-    """Whether its sender is told something."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

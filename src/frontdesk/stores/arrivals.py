@@ -31,6 +31,8 @@ def lane_of(turn: Turn) -> str:
 def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     """Take one message in."""
     values = _row(turn, lane)
+    # The lane's row is locked before anything is counted: messages of one conversation come in one after the
+    # other, and whoever lets go of the lane has either seen this one or waits until it is there.
     held = yield from line_up(lane, turn.received_at)
     ((queued, known),) = yield "before_turn", values
     if known:
@@ -55,7 +57,6 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
         turn=_numbered(turn, inserted[0]),
         waiting=waiting,
         running=running.id if running else None,
-        told=bool(admission.notices),
     )
 
 

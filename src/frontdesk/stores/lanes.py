@@ -1,7 +1,8 @@
 """Lanes: who works on what. Every write under a lease first makes sure that the lease still holds."""
 
-from collections.abc import Sequence
 from datetime import datetime
+
+from msgspec.structs import asdict
 
 from frontdesk import errors
 from frontdesk.contracts.store import Work
@@ -37,8 +38,10 @@ def unlined(lane: str) -> Work[None]:
 def claim_lanes(
     kind: lanes.LaneKind, node: int, limit: int, now: datetime, lease_seconds: float
 ) -> Work[list[lanes.Lease]]:
+    """Take free lanes with something due. Those that another node takes at this moment are left out, not
+    waited for; the tokens that it raises are never given twice."""
     values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
-    found = yield "claim_lanes", {"lease_micros": _micros(lease_seconds), **values}
+    found = yield "claim_lanes", {"lease_micros": lease_micros(lease_seconds), **values}
     return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
 
 
@@ -47,29 +50,18 @@ def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
     if lanes.kind_of(lane) is lanes.LaneKind.BOX:
         return None
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "node": taker.node}
-    found = first((yield "take_lane", {"lease_micros": _micros(taker.lease_seconds), **values}))
+    found = first((yield "take_lane", {"lease_micros": lease_micros(taker.lease_seconds), **values}))
     return lanes.Lease(lane=lane, node=taker.node, token=found[0]) if found else None
+
+
+def lease_micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)
 
 
 def hold(lease: lanes.Lease) -> Work[None]:
     """Go on only while the lease holds; until the transaction ends nobody can take it."""
-    values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
-    if not (yield "hold_lane", values):
+    if not (yield "hold_lane", asdict(lease)):
         raise errors.LeaseLost(lane=lease.lane)
-
-
-def renew(leases: Sequence[lanes.Lease], lease_seconds: float) -> Work[set[lanes.Lease]]:
-    """Those that still held, and do so for longer now."""
-    held = set()
-    for lease in sorted(leases, key=lambda lease: lease.lane):
-        values = {"lane": lease.lane, "node": lease.node, "token": lease.token}
-        if (yield "renew_lease", {"lease_micros": _micros(lease_seconds), **values}):
-            held.add(lease)
-    return held
-
-
-def _micros(seconds: float) -> int:
-    return round(seconds * 1_000_000)
 
 
 def free(lane: str) -> Work[bool]:

@@ -201,6 +201,7 @@ def settle(
     target: str | None = None,
 ) -> Work[moves.Settled]:
     """Decide about a key's current session and carry the decision out."""
+    # The lock before the look: no other node decides on what this one is about to change.
     yield "lock_key", {"key": key}
     current = yield from _current_tip(key)
     other = None
@@ -362,6 +363,7 @@ def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[Non
 
 
 def _insert(session: Session, new_id: NewId) -> Work[Session]:
+    """An id that somebody else has taken meanwhile is followed by another."""
     for _ in range(ID_ATTEMPTS):
         if (yield "insert_session", session_row(session)):
             return session

@@ -169,6 +169,7 @@ def append(
 ) -> Work[int]:
     """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
     the end of a turn all that are open. Rows of a turn's first attempt cannot be there already."""
+    # The head locks the session until the commit: of two who append the same message, the second finds it.
     head = yield from _head(session_id)
     if head is None:
         raise errors.UnknownSession(session_id=session_id)
@@ -216,10 +217,9 @@ def _fresh(
         known = not marks.isdisjoint(seen)
         if not known and (message.platform_message_id is not None or not is_first_attempt):
             known = yield from _stored(session_id, session_key, message)
-        if known:
-            continue
-        seen |= marks
-        fresh.append(message)
+        if not known:
+            seen |= marks
+            fresh.append(message)
     return fresh
 
 

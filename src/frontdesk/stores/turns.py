@@ -42,7 +42,7 @@ from frontdesk.stores import attempts, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
-from frontdesk.stores.lanes import claim_lanes, fence, free, hold, renew, unlined
+from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
 from frontdesk.stores.rows import TURNS
 from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
 
@@ -315,7 +315,13 @@ class Turns(Noun):
     ) -> Work[set[lanes.Lease]]:
         """Somebody is at it; those of the leases that nobody else has. What was claimed and never known to be
         is not renewed, and runs out."""
-        return renew(leases, lease_seconds)
+        held = set()
+        # In one order, so that two nodes that renew at once do not wait for each other in a circle.
+        for lease in sorted(leases, key=lambda lease: lease.lane):
+            micros = lease_micros(lease_seconds)
+            if (yield "renew_lease", {"lease_micros": micros, **msgspec.structs.asdict(lease)}):
+                held.add(lease)
+        return held
 
     @reads
     def held(self, node: int) -> Work[set[lanes.Lease]]:
