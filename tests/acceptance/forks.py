@@ -125,7 +125,8 @@ class Seated(Forked):
 
 def popen(command: Sequence[str | Path], **named: Any) -> subprocess.Popen[Any]:
     """The program with its arguments, as `subprocess.Popen` would start it."""
-    kind = Forked if can_fork(named["env"]) else subprocess.Popen
+    alike = can_fork(named["env"]) and not named.keys() & {"pass_fds", "umask"}
+    kind = Forked if alike else subprocess.Popen
     return kind(command, **named)
 
 
