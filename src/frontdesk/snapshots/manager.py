@@ -157,6 +157,7 @@ class CheckpointManager:
 
     @asynccontextmanager
     async def _store(self, place: CheckpointPlace) -> AsyncIterator[CheckpointStore]:
+        # Callers of this process queue up, in their order; the lock on the file is for other processes.
         queue = self._queues.setdefault(place.folder, asyncio.Lock())
         async with _queued(queue, place, self._limits.lock_seconds):
             with _translated(place.directory):

@@ -135,6 +135,7 @@ class Pool:
             raise Lost("it was closed")
         if session_id in self._working:
             raise Lost("its session is busy with another turn", retryable=True)
+        # Noted before the wait for a slot, so that no second turn of the session waits beside it.
         self._working[session_id] = None
         try:
             try:
@@ -151,6 +152,7 @@ class Pool:
 
     async def _found(self, session_id: str, cwd: str) -> Kept:
         """The process that the session left, when it still serves; else a new one."""
+        # Taken out before anything is awaited: its timer, or somebody who needs room, may end what rests.
         kept = self._resting.pop(session_id, None)
         if kept and kept.timer:
             kept.timer.cancel()
@@ -177,6 +179,7 @@ class Pool:
         kept.timer = loop.call_later(self._options.idle_seconds, self._expire, session_id, kept)
 
     def _expire(self, session_id: str, kept: Kept) -> None:
+        # A turn may have taken it meanwhile, and another process may rest there by now.
         if self._resting.get(session_id) is kept:
             log.info("agent_process_freed", session=session_id, why="idle")
             del self._resting[session_id]

@@ -153,6 +153,7 @@ async def _stays_silent(process: Process, seconds: float) -> bool:
 
 async def _wake(resting: Resting) -> bool:
     """Take a process from its rest; whether it still lives."""
+    # The watch may just have found that its time is over, or heard something: then it ends the process.
     resting.watch.cancel()
     await asyncio.wait({resting.watch})
     return resting.watch.cancelled()
