@@ -41,7 +41,8 @@ class Expiry:
             kind=TurnKind.EXPIRY,
             session_key=session.entry.session_key,
             source=session.entry.origin or SessionSource.local_cli(),
-            text=session.id,
+            text="",
+            about=session.id,
             event_id=f"expiry:{session.id}:{session.entry.updated_at.isoformat()}:{now:%Y%m%d}",
             received_at=now,
         )
@@ -49,7 +50,8 @@ class Expiry:
 
 async def finalize(parts: Parts, turn: Turn) -> None:
     """Take leave of a session, unless that was done or the session was active again meanwhile."""
-    session = await parts.store.sessions.find(turn.text)
+    # An order that an older version has written has the id in the place of a message.
+    session = await parts.store.sessions.find(turn.about or turn.text)
     if session is None or session.entry.expiry_finalized or session.status is SessionStatus.ENDED:
         return
     reason = await parts.conversations.due_reason(session)

@@ -98,6 +98,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Earlier messages that the other side brings along, for a session that begins with this turn."""
     role: str | None = None
     """What its sender may do, as it was decided when the message came in."""
+    about: str | None = None
+    """The session that an order of the gateway's own is about."""
     event_id: str | None = None
     received_at: datetime
     started_at: datetime | None = None

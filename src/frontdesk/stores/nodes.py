@@ -30,6 +30,8 @@ class Presence(Protocol):
 class Alone:
     """The file has one owner: whoever else held something is gone."""
 
+    standing = 0
+
     async def appear(self, number: int) -> None:
         pass
 
@@ -38,10 +40,6 @@ class Alone:
 
     async def relieve(self) -> None:
         pass
-
-    @property
-    def standing(self) -> int:
-        return 0
 
     async def close(self) -> None:
         pass

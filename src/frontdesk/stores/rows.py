@@ -185,6 +185,7 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str | list[dict[str, Any]] | None = None
     history: list[dict[str, Any]] | None = None
     role: str | None = None
+    about: str | None = None
 
 
 TURN = Columns(
