@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +19,17 @@ from starlette.routing import Route
 from frontdesk.contracts import channels
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+PORTS = range(10_000, 32_768)  # below those for outgoing connections, which could take a port in between
+
+
+def free_port() -> int:
+    """A port that nobody listens at, for a program that has to be told one."""
+    for port in random.SystemRandom().sample(PORTS, k=len(PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 @asynccontextmanager

@@ -71,6 +71,7 @@ def _begin(order: dict[str, Any], streams: list[int]) -> None:
         os.setsid()
     if order["seated"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.umask(order["umask"])
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["environment"])

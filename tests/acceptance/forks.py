@@ -8,6 +8,7 @@ import atexit
 import ctypes
 import functools
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -81,6 +82,13 @@ def the_forker() -> Forker:
     return Forker()
 
 
+def _umask() -> int:
+    """Ours, which is only told to whoever sets another."""
+    ours = os.umask(0o077)
+    os.umask(ours)
+    return ours
+
+
 class Forked(subprocess.Popen[Any]):
     """A process that was not started but forked."""
 
@@ -106,6 +114,7 @@ class Forked(subprocess.Popen[Any]):
             "environment": dict(env),
             "new_session": start_new_session,
             "seated": self.seated,
+            "umask": _umask(),
         }
         given, _, _, output, _, errors = pipes
         streams = [

@@ -13,7 +13,6 @@ import math
 import random
 import secrets
 import signal
-import socket
 import sys
 import time
 from collections import Counter, deque
@@ -30,14 +29,13 @@ import msgspec
 
 from frontdesk.formats import webhooks
 from frontdesk.testing import crashes
-from tests import counts
+from tests import counts, loopback
 from tests.acceptance import lab_checks, lab_main, program
 from tests.acceptance.lab_checks import Asked, Evidence, Facts, Run, Taking
 from tests.acceptance.lab_main import Note
 from tests.acceptance.lab_receiver import Receiver
 
 ROOT = Path(__file__).parents[2]
-PORTS = range(10_000, 32_768)  # below those for outgoing connections, which could take a dead node's
 PATIENCE_SECONDS = 90.0
 CRASH_SECONDS = 3.0
 LATEST_KILL_SECONDS = (0.0, 0.05, 0.5)
@@ -200,7 +198,7 @@ class Node:
 
     def __init__(self, name: str, folder: Path, environment: dict[str, str], plan: Plan) -> None:
         self.name = name
-        self.port = free_port()
+        self.port = loopback.free_port()
         self.lives: list[Life] = []
         self.deaths: Counter[int] = Counter()
         self.next_crash = ""
@@ -589,14 +587,6 @@ async def _exchange(port: int, request: bytes) -> bytes:
         return await reader.read(-1)
     finally:
         writer.transport.abort()
-
-
-def free_port() -> int:
-    for port in random.SystemRandom().sample(PORTS, k=len(PORTS)):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no port is free")
 
 
 # The database, by our own SQL.

@@ -9,7 +9,7 @@ import pytest
 from frontdesk.confirm import SyncClient
 from tests import loopback
 from tests.acceptance import program
-from tests.acceptance.test_confirm import serving
+from tests.acceptance.services import serving
 
 BEGIN = ("audit", "verify", "--new-anchor", "--anchor")
 

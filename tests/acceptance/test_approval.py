@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests import loopback
 from tests.acceptance import program
 from tests.acceptance.test_run import SECRET, Receiver, post, receiver
 
@@ -51,13 +51,6 @@ callback_url = "{callback}"
 """
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 class Desk:
     """A gateway with an agent that asks before it acts; it can be started again and again."""
 
@@ -70,7 +63,7 @@ class Desk:
         folder.mkdir()
         values = {"python": sys.executable, "agent": str(agent), "done": str(self.done)}
         quoted = {name: json.dumps(value) for name, value in values.items()}
-        text = CONFIGURATION.format(port=free_port(), callback=receiver.url, **quoted)
+        text = CONFIGURATION.format(port=loopback.free_port(), callback=receiver.url, **quoted)
         (folder / "frontdesk.toml").write_text(text)
 
     @contextmanager

@@ -16,9 +16,9 @@ import pytest
 
 from frontdesk.formats import links
 from frontdesk.web.confirmations.sessions import COOKIE
-from tests import browsing
+from tests import browsing, loopback
 from tests.acceptance import program, test_approval
-from tests.acceptance.test_confirm import free_port, serving, token_of
+from tests.acceptance.services import serving, token_of
 from tests.acceptance.test_run import Receiver, post, receiver
 from tests.browsing import Visitor
 
@@ -80,7 +80,7 @@ class Desk:
 
 @contextmanager
 def alone(home: Path, page_port: int | None = None) -> Iterator[Desk]:
-    options = ("--page-port", str(page_port or free_port()), "--rate-limit", "1000")
+    options = ("--page-port", str(page_port or loopback.free_port()), "--rate-limit", "1000")
     with serving(home, *options) as service:
         found = re.search(r"at (http://[\d.:]+)/approvals", service.greeting)
         assert found
@@ -94,7 +94,7 @@ def alone(home: Path, page_port: int | None = None) -> Iterator[Desk]:
 def beside_a_gateway(home: Path) -> Iterator[Desk]:
     folder = home / ".frontdesk"
     folder.mkdir()
-    settings = f'[agent]\ndriver = "scripted"\n[server]\nport = 0\n[confirm]\nport = {free_port()}\n'
+    settings = f'[agent]\ndriver = "scripted"\n[server]\nport = 0\n[confirm]\nport = {loopback.free_port()}\n'
     (folder / "frontdesk.toml").write_text(settings)
     with program.start(home, "run", "--log-level", "error", terminal=False) as process:
         greeting = program.read_until(process, "/approvals.")
@@ -366,7 +366,7 @@ def test_page_without_javascript_says_what_is_missing_and_decides_nothing(browse
 
 
 def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_path: Path) -> None:
-    port = free_port()
+    port = loopback.free_port()
     with alone(tmp_path, port) as desk, browsing.visiting(browser, desk.page_url) as other:
         other.sign_in(desk.token)
         with browsing.visiting(browser, desk.page_url) as visitor:
@@ -395,7 +395,7 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_p
 
 
 def test_list_comes_back_after_a_restart(browser: Any, tmp_path: Path) -> None:
-    port = free_port()
+    port = loopback.free_port()
     with closing(browser.new_context()) as context:
         with alone(tmp_path, port) as desk:
             visitor = Visitor(context, desk.page_url)

@@ -16,81 +16,39 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
 import httpx
 import pytest
 
 from frontdesk import errors
 from frontdesk.confirm import SyncClient, Ticket
 from frontdesk.model.confirmations import HIGH_RISK_ACTIONS
-from tests.acceptance import forks, program
-from tests.approvers import Approver
+from tests import loopback
+from tests.acceptance import forks, program, services
+from tests.acceptance.services import Service
 from tests.counts import count
 
-READY = "; the mode is "
 WAITING = re.compile(r"about (c_[0-9a-f]+)\.")
-
-
-class Service:
-    """A running service."""
-
-    def __init__(self, home: Path, process: subprocess.Popen[bytes], greeting: str) -> None:
-        found = re.search(r"confirmation at (http://[\w.:]+);", greeting)
-        assert found, greeting
-        self.home = home
-        self.process = process
-        self.greeting = greeting
-        self.url = found[1]
-        self.token = token_of(home)
-
-    def approver(self) -> Approver:
-        return Approver(self.url, self.token)
-
-    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return program.run(self.home, *arguments, "--url", self.url, **more)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-def token_of(home: Path) -> str:
-    return (home / ".frontdesk" / "confirm" / "approver.token").read_text().strip()
-
-
-@contextmanager
-def serving(home: Path, *arguments: str, port: int = 0, **more: str) -> Iterator[Service]:
-    options = ("--port", str(port), "--log-level", "error", *arguments)
-    with program.start(home, "confirm", "serve", *options, terminal=False, **more) as process:
-        greeting = program.read_until(process, READY)
-        yield Service(home, process, greeting)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(tmp_path, "--rate-limit", "100000") as service:
+    with services.serving(tmp_path, "--rate-limit", "100000") as service:
         yield service
 
 
 class TestServe:
     def test_approvers_token_is_kept_for_its_owner_and_in_no_log(self, tmp_path: Path) -> None:
-        with serving(tmp_path) as first:
+        with services.serving(tmp_path) as first:
             assert "approver.token" in first.greeting
             assert first.token not in first.greeting
-        with serving(tmp_path) as second:
+        with services.serving(tmp_path) as second:
             assert second.token == first.token
             assert second.token not in second.greeting
         mode = (tmp_path / ".frontdesk" / "confirm" / "approver.token").stat().st_mode
         assert stat.S_IMODE(mode) == 0o600
 
     def test_health_is_what_requests_meet(self, tmp_path: Path) -> None:
-        with serving(tmp_path) as service:
+        with services.serving(tmp_path) as service:
             assert httpx.get(f"{service.url}/health").is_success
             (tmp_path / ".frontdesk" / "state.db").rename(tmp_path / "aside.db")
             assert httpx.get(f"{service.url}/health").status_code == 503
@@ -98,12 +56,12 @@ class TestServe:
             assert httpx.get(f"{service.url}/health").is_success
 
     def test_variables_set_the_address_and_options_win(self, tmp_path: Path) -> None:
-        port, other = free_port(), free_port()
+        port, other = loopback.free_port(), loopback.free_port()
         variables = {"CONFIRMATION_PORT": str(port), "CONFIRMATION_RATE_LIMIT": "1"}
         with program.start(
             tmp_path, "confirm", "serve", terminal=False, CONFIRMATION_HOST="127.0.0.1", **variables
         ) as process:
-            service = Service(tmp_path, process, program.read_until(process, READY))
+            service = Service(tmp_path, process, program.read_until(process, services.READY))
             client = SyncClient(f"http://127.0.0.1:{port}")
             assert service.url == client.url
             client.request("reboot", "Reboot it")
@@ -112,7 +70,7 @@ class TestServe:
             near = {"CONFIRMATION_HOST": "localhost", "CONFIRMATION_PORT": str(port)}
             assert program.run(tmp_path, "confirm", "list", given=b"", **near).returncode == 0
             assert program.run(tmp_path, "confirm", "list", FRONTDESK_CONFIRM_PORT=str(port)).returncode == 0
-        with serving(tmp_path, "--rate-limit", "2", port=other, **variables) as service:
+        with services.serving(tmp_path, "--rate-limit", "2", port=other, **variables) as service:
             assert service.url == f"http://127.0.0.1:{other}"
 
     def test_variable_that_is_no_number_is_named(self, tmp_path: Path) -> None:
@@ -122,7 +80,7 @@ class TestServe:
         assert "CONFIRMATION_RATE_LIMIT" in done.stderr
 
     def test_memory_keeps_nothing(self, tmp_path: Path) -> None:
-        with serving(tmp_path, "--db-path", ":memory:") as service:
+        with services.serving(tmp_path, "--db-path", ":memory:") as service:
             assert SyncClient(service.url).request("reboot", "Reboot it").id
         assert not list(tmp_path.rglob("*.db*"))
 
@@ -130,7 +88,7 @@ class TestServe:
         done = program.run(service.home, "confirm", "serve", "--port", "0")
         assert done.returncode == 1
         assert f"in use by process {service.process.pid}" in done.stderr
-        with serving(service.home, "--db-path", "another.db") as second:
+        with services.serving(service.home, "--db-path", "another.db") as second:
             assert second.url != service.url
 
     def test_port_that_is_taken_is_told(self, service: Service) -> None:
@@ -148,15 +106,15 @@ class TestServe:
         assert service.process.wait(program.PATIENCE_SECONDS) == 0
 
     def test_page_has_a_port_of_its_own(self, tmp_path: Path) -> None:
-        port = free_port()
-        with serving(tmp_path, "--page-port", str(port)) as service:
+        port = loopback.free_port()
+        with services.serving(tmp_path, "--page-port", str(port)) as service:
             assert f"at http://127.0.0.1:{port}" in service.greeting
             ticket = SyncClient(service.url).request("reboot", "Reboot it")
             assert f"http://127.0.0.1:{port}/approvals/{ticket.id}" in ticket.message
 
     def test_token_is_in_no_log_and_no_database(self, tmp_path: Path) -> None:
         with program.start(tmp_path, "confirm", "serve", "--port", "0", "--log-level", "debug") as process:
-            service = Service(tmp_path, process, program.read_until(process, READY))
+            service = Service(tmp_path, process, program.read_until(process, services.READY))
             with service.approver() as approver, ThreadPoolExecutor() as pool:
                 deciding = pool.submit(approver.decide)
                 SyncClient(service.url).obtain("reboot", "Reboot it")
@@ -216,7 +174,7 @@ class TestDecide:
         folder = tmp_path / ".frontdesk"
         folder.mkdir()
         (folder / "frontdesk.toml").write_text('[confirm.agents_env]\nbot = "BOT"\n')
-        with serving(tmp_path, port=0, **variables) as service:
+        with services.serving(tmp_path, port=0, **variables) as service:
             client = SyncClient(service.url, variables["CONFIRMATION_TOKEN"])
             ticket = client.request("reboot", "Reboot it", {"password": "hunter2"})
             done = service.run("confirm", "show", ticket.id, "--reveal", **variables)
@@ -616,7 +574,7 @@ class TestRun:
             assert approver.pending() == []
 
     def test_without_a_service_it_ends_at_once(self, tmp_path: Path) -> None:
-        address = f"http://127.0.0.1:{free_port()}"
+        address = f"http://127.0.0.1:{loopback.free_port()}"
         done = program.run(
             tmp_path, "confirm", "run", "--action", "x", "--url", address, "--", "touch", "done"
         )
@@ -803,11 +761,11 @@ class TestKills:
         wanted, at_once = count(20, 200), 10
         survived = 0
         for first in range(0, wanted, at_once):
-            with serving(tmp_path, "--rate-limit", "100000") as service:
+            with services.serving(tmp_path, "--rate-limit", "100000") as service:
                 client = SyncClient(service.url)
                 asked = [client.request("act", "Do it", {"n": n}) for n in range(first, first + at_once)]
                 service.kill()
-            with serving(tmp_path) as service, service.approver() as approver:
+            with services.serving(tmp_path) as service, service.approver() as approver:
                 assert {each["id"] for each in approver.pending()} == {ticket.id for ticket in asked}
                 client = SyncClient(service.url)
                 for number, ticket in enumerate(asked, first):
@@ -822,10 +780,10 @@ class TestKills:
     def test_kill_between_decision_and_redeem_runs_the_action_once(self, tmp_path: Path) -> None:
         """The service dies when the decision is made; the client that waits goes on with the next one."""
         rounds = count(3, 30)
-        port = free_port()
+        port = loopback.free_port()
         runs = 0
         for number in range(rounds):
-            with serving(tmp_path, "--rate-limit", "100000", port=port) as service:
+            with services.serving(tmp_path, "--rate-limit", "100000", port=port) as service:
                 client = SyncClient(service.url)
                 ticket = client.request("deploy_production", "Deploy it", {"number": number})
                 with service.approver() as approver:
@@ -833,7 +791,7 @@ class TestKills:
                 service.kill()
             with ThreadPoolExecutor() as pool:
                 redeeming = [pool.submit(client.redeem, ticket) for _ in range(3)]
-                with serving(tmp_path, "--rate-limit", "100000", port=port):
+                with services.serving(tmp_path, "--rate-limit", "100000", port=port):
                     outcomes = [each.exception() for each in redeeming]
             runs += outcomes.count(None)
             refused = [error for error in outcomes if error is not None]
@@ -843,10 +801,13 @@ class TestKills:
         print(f"{runs} of {rounds} approved actions ran, each once, after a kill before the redeem")
 
     def test_command_that_waits_outlives_a_kill_of_the_service(self, tmp_path: Path) -> None:
-        port = free_port()
-        with serving(tmp_path, port=port) as first, asking(first, "--", "echo", "done") as (process, asked):
+        port = loopback.free_port()
+        with (
+            services.serving(tmp_path, port=port) as first,
+            asking(first, "--", "echo", "done") as (process, asked),
+        ):
             first.kill()
-            with serving(tmp_path, port=port) as second:
+            with services.serving(tmp_path, port=port) as second:
                 approve(second, asked)
                 assert finish(process)[:2] == (0, "done\n")
 
@@ -855,7 +816,7 @@ class TestAudit:
     @pytest.fixture
     def home(self, tmp_path: Path) -> Path:
         """A home with a log of three requests, one of them carried out."""
-        with serving(tmp_path) as service, service.approver() as approver:
+        with services.serving(tmp_path) as service, service.approver() as approver:
             client = SyncClient(service.url)
             *_, ticket = (client.request("reboot", "Reboot it", {"number": number}) for number in range(3))
             approver.post(f"/confirm/{ticket.id}/approve")
@@ -876,18 +837,18 @@ class TestAudit:
 
     def test_running_service_is_asked_instead(self, home: Path) -> None:
         alone = program.run(home, "audit", "export").stdout
-        with serving(home) as service:
+        with services.serving(home) as service:
             assert service.run("audit", "export").stdout == alone
             assert "5 rows hold" in service.run("audit", "verify").stdout
             assert len(service.run("audit", "tail", "-n", "3").stdout.splitlines()) == 3
             stranger = service.run("audit", "verify", CONFIRMATION_TOKEN="a-wrong-one")
             assert stranger.returncode == 1
-        with serving(home, "--db-path", "empty.db") as service:
+        with services.serving(home, "--db-path", "empty.db") as service:
             assert service.run("audit", "tail", "--db-path", "empty.db").stdout == "The log is empty.\n"
 
     def test_following_shows_what_happens(self, home: Path) -> None:
         arguments = ("audit", "tail", "-f", "-n", "1", "--url")
-        with serving(home) as service, program.start(home, *arguments, service.url) as process:
+        with services.serving(home) as service, program.start(home, *arguments, service.url) as process:
             program.read_until(process, "redeemed")
             SyncClient(service.url).request("reboot", "Reboot it", {"number": 4})
             program.read_until(process, "submitted")
@@ -902,7 +863,7 @@ class TestAudit:
         ],
     )
     def test_row_that_was_changed_is_named(self, home: Path, statement: str, row: int, change: str) -> None:
-        tamper(home / ".frontdesk" / "state.db", statement)
+        services.tamper(home / ".frontdesk" / "state.db", statement)
         done = program.run(home, "audit", "verify")
         assert done.returncode == 1
         assert done.stdout.startswith(f"Row {row} is {change}: ")
@@ -910,7 +871,7 @@ class TestAudit:
     def test_rows_taken_from_the_end_are_missed_by_the_anchor(self, home: Path) -> None:
         anchored = program.run(home, "audit", "verify", "--new-anchor", "--anchor", "anchor.txt")
         assert (anchored.returncode, len((home / "anchor.txt").read_text().splitlines())) == (0, 1)
-        tamper(home / ".frontdesk" / "state.db", "DELETE FROM audit WHERE number = 5")
+        services.tamper(home / ".frontdesk" / "state.db", "DELETE FROM audit WHERE number = 5")
         assert program.run(home, "audit", "verify").returncode == 0
         done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
         assert (done.returncode, done.stdout.startswith("Row 5 is truncated: ")) == (1, True)
@@ -918,7 +879,7 @@ class TestAudit:
     def test_anchor_grows_with_the_log(self, home: Path) -> None:
         begun = program.run(home, "audit", "verify", "--new-anchor", "--anchor", "anchor.txt")
         assert begun.returncode == 0
-        with serving(home) as service:
+        with services.serving(home) as service:
             SyncClient(service.url).request("reboot", "Reboot it", {"number": 4})
             assert service.run("audit", "verify", "--anchor", "anchor.txt").returncode == 0
             assert service.run("audit", "verify", "--anchor", "anchor.txt").returncode == 0
@@ -929,16 +890,6 @@ class TestAudit:
         (home / "anchor.txt").write_text("nonsense\n")
         done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
         assert (done.returncode, "anchor" in done.stderr) == (1, True)
-
-
-def tamper(file: Path, statement: str) -> None:
-    """Change the log as somebody would who has the file and knows how it is guarded."""
-    connection = apsw.Connection(str(file))
-    for (name,) in list(connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")):
-        connection.execute(f'DROP TRIGGER "{name}"')
-    connection.execute(statement)
-    assert connection.changes() == 1
-    connection.close()
 
 
 class TestErase:
@@ -987,7 +938,7 @@ def test_file_that_is_not_there_is_not_verified(tmp_path: Path) -> None:
 
 
 def test_owners_token_is_not_shown_to_whoever_has_the_port(tmp_path: Path) -> None:
-    with serving(tmp_path) as service:
+    with services.serving(tmp_path) as service:
         token = service.token
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as squatter:

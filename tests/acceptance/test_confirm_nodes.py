@@ -16,7 +16,7 @@ import pytest
 
 from tests import counts
 from tests.acceptance import program
-from tests.acceptance.test_confirm import Service, serving
+from tests.acceptance.services import Service, serving
 
 APPROVERS = ("ann", "bob", "cat")
 TOKENS = {name: f"{name}-token-0123456789abcdef" for name in APPROVERS}

@@ -12,8 +12,9 @@ import apsw
 import httpx
 import pytest
 
+from tests import loopback
 from tests.acceptance import program
-from tests.acceptance.test_confirm import free_port, serving, token_of
+from tests.acceptance.services import serving, token_of
 
 FIELDS = {
     "id",
@@ -45,7 +46,7 @@ def alone(home: Path) -> Iterator[Running]:
 
 @contextmanager
 def beside_a_gateway(home: Path) -> Iterator[Running]:
-    port = free_port()
+    port = loopback.free_port()
     folder = home / ".frontdesk"
     folder.mkdir(exist_ok=True)
     settings = f'[agent]\ndriver = "scripted"\n[server]\nport = 0\n[confirm]\nport = {port}\nrate_limit = 3\n'

@@ -13,7 +13,7 @@ from frontdesk.confirm import SyncClient
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.acceptance import program
-from tests.acceptance.test_confirm import serving, tamper
+from tests.acceptance.services import serving, tamper
 from tests.contracts.asking import Asker, request
 
 CONFIGURATION = '[agent]\ndriver = "scripted"\n[confirm]\nport = 0\n'

@@ -5,8 +5,7 @@ import json
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,17 +83,10 @@ class Running(NamedTuple):
             assert word in found
 
     def assert_ready(self) -> None:
-        assert wait_for(lambda: self.ready()[0] == 200)
+        program.wait_for(lambda: self.ready()[0] == 200)
         assert self.status()[0] == 0
         code, found = self.doctor()
         assert (code, found) == (0, "")
-
-
-def wait_for(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + program.PATIENCE_SECONDS
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return holds()
 
 
 def configure(home: Path, database: Path, receiver: Receiver) -> None:
@@ -182,7 +174,7 @@ def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, rece
         def listed(*arguments: str) -> str:
             return program.run(tmp_path, "deliveries", "list", *arguments, **desk.environment).stdout
 
-        assert wait_for(lambda: len(json.loads(listed("--json"))) >= 3)
+        program.wait_for(lambda: len(json.loads(listed("--json"))) >= 3)
         behind, *_, first = json.loads(listed("--json"))
         assert (first["state"] in ("pending", "sending"), first["attempts"] > 0) == (True, True)
         assert "ConnectError" in first["error"]

@@ -1,11 +1,11 @@
 """The quickstart's service, `shop.py`, taken from the page and run as it says."""
 
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from tests import loopback
 from tests.acceptance import program
 from tests.docs import pages
 
@@ -22,12 +22,6 @@ enabled = false
 secret_env = "SHOP_WEBHOOK_SECRET"
 callback_url = "http://127.0.0.1:{answers}/answers"
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def run_shop(home: Path, port: int, answers: int) -> str:
@@ -49,7 +43,7 @@ def run_shop(home: Path, port: int, answers: int) -> str:
 
 
 def test_shop_is_answered_and_does_not_wait_for_a_second_answer(tmp_path: Path) -> None:
-    port, answers = free_port(), free_port()
+    port, answers = loopback.free_port(), loopback.free_port()
     (tmp_path / "frontdesk.toml").write_text(FILE.format(port=port, answers=answers))
     arguments = ("--config", str(tmp_path / "frontdesk.toml"), "run")
     with program.start(tmp_path, *arguments, SHOP_WEBHOOK_SECRET=SECRET) as gateway:
