@@ -201,7 +201,8 @@ async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
 ) -> None:
     """One node is `frontdesk run` as installed. Every fourth turn takes longer than the time to stop."""
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
-    plan = Plan(nodes=nodes, program=nodes == 1, slow_seconds=6.0, drain_seconds=5.0, trouble=0)
+    # So many chats that one has a slow turn at whichever node is killed.
+    plan = Plan(nodes=nodes, chats=12, program=nodes == 1, slow_seconds=6.0, drain_seconds=5.0, trouble=0)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(2, 100)))
         evidence = await check(laboratory, capsys, f"SIGTERM, then SIGKILL, {nodes} nodes")
