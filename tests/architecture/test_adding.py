@@ -256,6 +256,45 @@ reason = rotation_reason(replace(entry, cache_read_tokens=10), policy, now=now)
 fresh = replace(entry, was_auto_reset=True, auto_reset_reason=reason, reset_had_activity=True)
 print(reset_notice(fresh, policy))
 """
+SPENDING = """
+import asyncio
+from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, Usage
+from frontdesk.contracts.agents import Abilities
+from frontdesk.model import events
+from tests.flow.harness import open_house
+
+
+class Agent:
+    abilities = Abilities()
+
+    async def run(self, turn, line):
+        yield events.Text(text="ok")
+        yield events.Used(usage=Usage(cache_read_tokens=60))
+        yield events.Done()
+
+    async def release(self, session_id):
+        pass
+
+    async def close(self):
+        pass
+
+
+async def main():
+    limits = {"mode": ResetMode.NONE, "max_messages": 0, "max_cache_tokens": 100}
+    policy = SessionResetPolicy.from_dict(limits)
+    config = GatewayConfig(default_reset_policy=policy)
+    async with open_house("sqlite:///:memory:", config=config, agent=Agent()) as house:
+        await house.ask("one")
+        first = await house.store.sessions.current(await house.key())
+        await house.ask("two")
+        await house.ask(f"/resume {first.id}")
+        print(await house.ask("/usage"))
+        await house.ask("three")
+        print((await house.store.sessions.current(await house.key())).id == first.id)
+
+
+asyncio.run(main())
+"""
 
 
 def test_kind_of_limit_is_a_reason_a_field_and_a_row(copy: Path) -> None:
@@ -268,3 +307,6 @@ def test_kind_of_limit_is_a_reason_a_field_and_a_row(copy: Path) -> None:
         "True\n**Session limit:** 9 of at most 10 tokens were read from the cache, 1 left."
     )
     assert "New session: reached 10 cache limit." in told
+    spent = run(copy, SPENDING)
+    assert "0 of at most 100 tokens were read from the cache, 100 left." in spent
+    assert spent.endswith("True\n")

@@ -159,7 +159,7 @@ def test_bounds_on_the_pages_are_those_of_the_code(page: str, text: str) -> None
 
 
 def test_every_table_of_the_stores_is_on_the_page_of_the_design() -> None:
-    scripts = (pages.ROOT / "src" / "frontdesk" / "stores").glob("*/migrations/*.sql")
+    scripts = (pages.ROOT / "src" / "frontdesk" / "stores").glob("**/migrations/*.sql")
     source = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
     made = set(re.findall(r"^CREATE (?:UNLOGGED |VIRTUAL )?TABLE (\w+)", source, re.MULTILINE))
     gone = set(re.findall(r"^(?:ALTER TABLE (?=\w+ RENAME TO)|DROP TABLE )(\w+)", source, re.MULTILINE))

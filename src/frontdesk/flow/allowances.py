@@ -12,7 +12,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import events, spirals
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason, SessionResetPolicy
-from frontdesk.model.sessions import Session, SessionEntry
+from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry
 from frontdesk.model.turns import Turn
 
 log = get_logger(__name__)
@@ -124,10 +124,6 @@ class Allowance:
         entry, usage = self._session.entry, self._speech.usage
         counted = replace(entry, message_count=entry.message_count + self._speech.counted)
         if usage is not None:
-            counted = replace(
-                counted,
-                input_tokens=entry.input_tokens + usage.input_tokens,
-                output_tokens=entry.output_tokens + usage.output_tokens,
-                estimated_cost_usd=entry.estimated_cost_usd + usage.cost_usd,
-            )
+            sums = {name: getattr(entry, name) + getattr(usage, name) for name in USAGE_COUNTERS}
+            counted = replace(counted, estimated_cost_usd=entry.estimated_cost_usd + usage.cost_usd, **sums)
         return self._session.as_limited(counted)

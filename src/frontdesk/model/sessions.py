@@ -242,6 +242,8 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
     cost_usd: float = 0.0
 
 
@@ -305,24 +307,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         entry, since = entry or self.entry, self.renewal
         if since is None:
             return entry
-        return replace(
-            entry,
-            created_at=since.at,
-            input_tokens=max(0, entry.input_tokens - since.input_tokens),
-            output_tokens=max(0, entry.output_tokens - since.output_tokens),
-            estimated_cost_usd=max(0.0, entry.estimated_cost_usd - since.cost_usd),
-        )
+        counted = {name: max(0, getattr(entry, name) - getattr(since, name)) for name in USAGE_COUNTERS}
+        cost = max(0.0, entry.estimated_cost_usd - since.cost_usd)
+        return replace(entry, created_at=since.at, estimated_cost_usd=cost, **counted)
 
     def renewed(self, at: datetime) -> "Session":
         """With a fresh allowance of tokens, cost and time; that of messages is the store's to renew."""
-        used = self.entry
-        renewal = Renewal(
-            at=at,
-            input_tokens=used.input_tokens,
-            output_tokens=used.output_tokens,
-            cost_usd=used.estimated_cost_usd,
-        )
-        return replace(self, renewal=renewal)
+        used = {name: getattr(self.entry, name) for name in USAGE_COUNTERS}
+        return replace(self, renewal=Renewal(at=at, cost_usd=self.entry.estimated_cost_usd, **used))
 
     def changed(self, **fields: Any) -> "Session":
         """The same session with other facts in its entry."""

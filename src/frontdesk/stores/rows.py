@@ -99,15 +99,6 @@ BORN_WITH = frozenset({"id", "owner", "platform", "created_at", "parent_id", "re
 """What stays with a session, or is changed by a query that says how."""
 
 
-class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A renewal as JSON."""
-
-    at: int
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-
-
 class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: dict[str, Any] | None = None
     display_name: str | None = None
@@ -117,15 +108,16 @@ class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reset_told: bool = False
     started: bool = False
     checkpointed: bool = False
-    renewal: Renewed | None = None
+    renewal: dict[str, int | float] | None = None
+    """What it had used by when, the time in microseconds."""
 
 
-def _read_renewal(renewed: Renewed | None) -> Renewal | None:
-    return Renewal(**asdict(renewed) | {"at": from_micros(renewed.at)}) if renewed else None
+def _read_renewal(renewed: dict[str, int | float] | None) -> Renewal | None:
+    return msgspec.convert(renewed | {"at": from_micros(int(renewed["at"]))}, Renewal) if renewed else None
 
 
-def _write_renewal(renewal: Renewal | None) -> Renewed | None:
-    return Renewed(**asdict(renewal) | {"at": to_micros(renewal.at)}) if renewal else None
+def _write_renewal(renewal: Renewal | None) -> dict[str, int | float] | None:
+    return asdict(renewal) | {"at": to_micros(renewal.at)} if renewal else None
 
 
 DETAILS = Document(

@@ -24,7 +24,8 @@ UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days
 TERMS = ("quorum", "approvers", "needs_reason", "escalate_after_seconds", "escalate_to")
 """What only a rule that asks can want."""
 
-_CONDITION = re.compile(r"(?P<argument>[^=~<>]+)(?:(?P<test>[=~<>])(?P<value>.*))?", re.DOTALL)
+_SIGNS = re.escape("".join(TESTS))
+_CONDITION = re.compile(rf"(?P<argument>[^{_SIGNS}]+)(?:(?P<test>[{_SIGNS}])(?P<value>.*))?", re.DOTALL)
 _SPAN = re.compile(r"(?P<number>[1-9][0-9]{0,4})(?P<unit>[mhd])")
 _NAME = re.compile(rf"{TERMINAL}|[^\s:]+:\S.*")
 
@@ -105,7 +106,7 @@ def _terms(rule: Plain) -> list[str]:
     "--where",
     "conditions",
     multiple=True,
-    metavar="ARGUMENT[=~<>VALUE]",
+    metavar=f"ARGUMENT[{''.join(TESTS)}VALUE]",
     help="An argument that is there, equals a value, is like a pattern, is below or above a number.",
 )
 @click.option("--session", "session_key", metavar="KEY", help="Only in this conversation.")

@@ -1,4 +1,4 @@
-"""WorkThreads that run work for coroutines."""
+"""Threads that run work for coroutines."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The pages for approvers: they see the whole action and decide. PageLook never changes anything."""
+"""The pages for approvers: they see the whole action and decide. Looking never changes anything."""
 
 import asyncio
 import base64
