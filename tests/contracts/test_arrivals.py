@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk import Platform, SessionSource, errors, plugins
+from frontdesk.contracts.bells import Topic
 from frontdesk.model import lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.turns import Accepted, Admission, Ending, Turn, TurnKind, TurnState
@@ -206,6 +207,19 @@ async def test_refused_message_refuses_no_other(store: Store) -> None:
     outcomes = await at_once(store, [*full, *others])
     assert sum(isinstance(outcome, str) for outcome in outcomes) == len(full) - MOST_WAITING
     assert await store.turns.counts() == {"queued": len(others) + MOST_WAITING}
+
+
+async def test_refused_message_keeps_nobody_from_hearing_of_the_others(store: Store) -> None:
+    full = [msgspec.structs.replace(plain(0), id=f"t-0-{number}") for number in range(MOST_WAITING + 1)]
+    await one_by_one(store, full[:MOST_WAITING])
+    bell = store.bells.listen(Topic.TURNS)
+    # Something goes ahead, so that the others go to the writer together, the refused one first.
+    _, refused, *taken = await asyncio.gather(
+        store.feed.prune(NOW), take_in(store, full[-1]), *(take_in(store, plain(each)) for each in (1, 2))
+    )
+    assert isinstance(refused, str)
+    assert all(isinstance(outcome, Accepted) for outcome in taken)
+    assert await bell.wait(0.5)
 
 
 @pytest.fixture

@@ -232,6 +232,12 @@ async def test_alive_and_ready_while_the_gateway_works(store_url: str) -> None:
         assert (await client.get("/readyz")).json() == {"status": "ready"}
 
 
+async def test_probes_may_add_to_the_address(store_url: str) -> None:
+    async with opened(store_url) as (client, _, _):
+        for path in ("/livez?verbose", "/readyz?verbose=1&t=123"):
+            assert (await client.get(path)).status_code == 200
+
+
 async def test_alive_but_not_ready_while_the_gateway_drains(store_url: str) -> None:
     async with opened(store_url) as (client, _, gateway):
         await gateway.desk.accept(channels.Incoming(source=ANN, text="!sleep 60"))

@@ -15,9 +15,10 @@ from frontdesk.logs import get_logger
 T = TypeVar("T")
 
 IDLE_SECONDS = 5.0
-"""Until another look when nothing waits: a bell may have been lost on its way from another node."""
+"""Until another look when nothing waits."""
 LONGEST_WAIT_SECONDS = 1.0
-"""And when something is due later: the clock may be set."""
+"""And when something is due later, since the clock may be set, or where there are other nodes: they ring for
+themselves first, and do what they have no room for later than this one could."""
 SHORTEST_WAIT_SECONDS = 0.01
 STORE_PAUSE_SECONDS = 0.5
 
@@ -184,7 +185,7 @@ class Crew(Generic[T]):
     def _seconds_until(self, due: datetime | None) -> float:
         """What is due already is held by others, or was not to be had: not at once again."""
         if due is None:
-            return IDLE_SECONDS
+            return LONGEST_WAIT_SECONDS if self._bells.carry else IDLE_SECONDS
         seconds = (due - self._clock.now()).total_seconds()
         return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 

@@ -62,7 +62,10 @@ class Intake:
         admit = partial(self._admit_as, turn, wanted) if wanted else partial(self._admit, turn)
         accepted = await self._parts.store.turns.accept(turn, admit)
         if accepted.running and turn.kind is TurnKind.COMMAND:
-            await self._stop_for(turn, accepted.running)
+            try:
+                await self._stop_for(turn, accepted.running)
+            except errors.StoreError as error:  # the message is ours by now, and its sender hears so
+                log.warning("store_troubled", turn=turn.id, why=str(error))
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)

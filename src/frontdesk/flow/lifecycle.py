@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.flow.service import Service, peer_of
 from frontdesk.logs import get_logger
-from frontdesk.model import inputs, keys, limits, messages, moves, people
+from frontdesk.model import inputs, keys, limits, messages, moves, people, whatsapp
 from frontdesk.model.moves import Move, Settled, Situation
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.resolution import Resolver
@@ -40,15 +40,14 @@ class Lifecycle(Service):
         """The session that a message belongs to, started afresh when policy or state ask for it."""
         return (await self.resolve_session(source, force_new)).entry
 
-    async def resolve_session(self, source: SessionSource, force_new: bool = False) -> Session:
-        """The same, as it is stored."""
-        return await self.resolve_key(await self.route(source), source, self.policy_at(source), force_new)
-
-    async def resolve_key(
-        self, key: str, source: SessionSource, policy: SessionResetPolicy, force_new: bool = False
+    async def resolve_session(
+        self, source: SessionSource, force_new: bool = False, *, known_key: str | None = None
     ) -> Session:
-        """The same for a message whose key and policy are known."""
-        resolver = self.resolver(policy)
+        """The same, as it is stored; ``known_key`` is what was worked out for the source before."""
+        # A name learned since then may have moved what is under the key.
+        known = known_key if known_key and source.platform is not whatsapp.PLATFORM else None
+        key = known or await self.route(source)
+        resolver = self.resolver(self.policy_at(source))
         if not force_new:
             going_on = await self._store.sessions.touch(key, resolver.lets_go_on, resolver.now)
             if going_on:
@@ -246,9 +245,10 @@ class Lifecycle(Service):
         return after.entry if after and landed else None
 
     async def resume_session(
-        self, key: str, source: SessionSource, wanted: Wanted, viewer: people.Viewer
+        self, source: SessionSource, wanted: Wanted, viewer: people.Viewer, *, known_key: str | None = None
     ) -> Resumed:
         """Go on with another session where a message came from, if the viewer may."""
+        key = known_key or await self.route(source)
         resolver = self.resolver(self.policy_at(source))
         place = await self._newborn(key, source, resolver.now)
         resumption = Resumption(viewer=viewer, place=place, resolver=resolver)

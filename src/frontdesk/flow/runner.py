@@ -182,7 +182,8 @@ class RunningTurn(Hearing):
         if self.claim.session:
             return self.claim.session
         known = await parts.store.sessions.find(turn.session_id) if turn.session_id else None
-        session = known or await parts.conversations.resolve_key(turn.session_key, turn.source, self._policy)
+        conversations = parts.conversations
+        session = known or await conversations.resolve_session(turn.source, known_key=turn.session_key)
         self._session_id = session.id
         return session
 
@@ -336,7 +337,7 @@ class RunningTurn(Hearing):
             await self._parts.gate.withdraw(self.turn, self.claim.lease)
         # The write and the send go on when the turn itself is ended meanwhile: what was taken is sent, and
         # whoever empties the outbox waits for both.
-        sends = self._outbox.has_room
+        sends = bool(ending.deliveries) and self._outbox.has_room
         finishing = asyncio.create_task(self._write_ending(ending, sends))
         if sends:
             self._outbox.follow(finishing)

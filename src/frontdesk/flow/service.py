@@ -71,7 +71,7 @@ class Service:
 
     async def route(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to; Unroutable when it has no address."""
-        where = self._address(source, await aliases_of(self._store, source))
+        where = self._address(source, await self._aliases(source))
         self._check_routable(source, where)
         return where.key
 

@@ -18,7 +18,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
-from frontdesk.model import lanes, messages, turns
+from frontdesk.model import lanes, messages, turns, whatsapp
 from frontdesk.model.resolution import Opening
 
 RENEWALS = 3
@@ -135,9 +135,24 @@ class Worker:
         openings = self._openings(due) if len(due) <= BEGUN_TOGETHER else {}
         beside = [running.turn for running in self._running.values() if not running.is_waiting]
         asked, seconds = ask(parts), parts.running.lease_seconds
-        claims = await parts.store.turns.claim(
-            self._node, kind, limit, now, set_aside, beside=beside, openings=openings, lease_seconds=seconds
+        claim = partial(
+            parts.store.turns.claim,
+            self._node,
+            kind,
+            limit,
+            now,
+            set_aside,
+            beside=beside,
+            lease_seconds=seconds,
         )
+        try:
+            claims = await claim(openings=openings)
+        except TEMPORARY:
+            raise
+        except errors.StoreError as error:
+            # One that cannot be begun must not keep the others from being claimed: it ends by itself then.
+            log.warning("store_troubled", turns=len(openings), why=str(error))
+            claims = await claim(openings={})
         claimed = [self._begun(claim, asked) for claim in claims]
         for running in claimed:
             if lost := self._running.get(running.turn.id):
@@ -149,15 +164,17 @@ class Worker:
         """How messages begin that are about to be claimed for the first time. Another node may claim them
         first, and their session may change: the claim looks again whether it still fits."""
         conversations = self._parts.conversations
-        fresh = [turn for turn in due if turn and turn.kind is turns.TurnKind.MESSAGE and not turn.attempts]
-        rows = {turn.id: prompts.user_message(self._parts, turn, turn.content or turn.text) for turn in fresh}
-        return {
-            turn.id: Opening(
-                conversations.resolver(conversations.policy_at(turn.source)),
-                messages.pack(rows[turn.id], turn.id, 0),
-            )
-            for turn in fresh
-        }
+        openings = {}
+        for turn in due:
+            if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts:
+                continue
+            if turn.source.platform is whatsapp.PLATFORM:
+                continue  # a name learned since it came in may have moved its conversation
+            row = prompts.user_message(self._parts, turn, turn.content or turn.text)
+            with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
+                resolver = conversations.resolver(conversations.policy_at(turn.source))
+                openings[turn.id] = Opening(resolver, messages.pack(row, turn.id, 0))
+        return openings
 
     def _begun(self, claim: turns.TurnClaim, asked: AskedAt) -> RunningTurn:
         interrupted = claim.turn.interrupted_at is not None

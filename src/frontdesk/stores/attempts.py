@@ -67,6 +67,7 @@ def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[N
     error = f"it was begun {MAX_ATTEMPTS} times and never ended"
     yield from settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
     yield from deliveries.add(notices)
+    yield ring(Topic.DELIVERIES)
     session = yield from _locked(turn.session_id)
     if session:
         yield "update_session", session_row(session.unmarked().changed(suspended=True))
@@ -111,6 +112,7 @@ def begin_fitting(claim: TurnClaim, opening: Opening, now: datetime) -> Work[Tur
     yield "place_turn", {"turn_id": turn.id, "session_id": session.id}
     ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": turn.id}
     begun = Begun(position=added, message_count=count)
+    yield ring(Topic.FEED)  # for the claim's own row, which says that the turn runs
     return msgspec.structs.replace(claim, session=session.changed(updated_at=now), begun=begun)
 
 

@@ -317,7 +317,9 @@ def _wanted(wanted: Wanted, viewer: Viewer, *, locks: bool = True) -> Work[Sessi
     if wanted.number:
         listed = yield from _numbered(viewer)
         if wanted.number <= len(listed):
-            return (yield from SESSIONS.one(by_id, session_id=listed[wanted.number - 1].id))
+            found = yield from SESSIONS.one(by_id, session_id=listed[wanted.number - 1].id)
+            # It may have been taken to another chat while its lock was waited for.
+            return found if found and viewer.shows(found) else None
     if wanted.session_id:
         found = yield from SESSIONS.one(by_id, session_id=wanted.session_id)
         if found and viewer.shows(found) and (tip := (yield from _shown_tip(found, viewer, by_id))):

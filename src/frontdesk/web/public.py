@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -17,7 +18,12 @@ RETRY_AFTER_SECONDS = 5
 TITLE = "frontdesk"
 DESCRIPTION = "The gateway's own addresses; those of its channels have forms of their own."
 
-OPERATIONS = Table(origin=BrowserOrigin.ANYWHERE)
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """Whatever a probe adds to the address is passed over."""
+
+
+OPERATIONS = Table(origin=BrowserOrigin.ANYWHERE, query=Probe)
 
 
 @OPERATIONS.add("GET", "/livez", dict[str, str])

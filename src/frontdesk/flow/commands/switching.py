@@ -81,7 +81,7 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
         if current and views.was_done_before(request, current.entry.updated_at):
             return await _resumed(parts, current)  # the list has another order by now
     resumed = await parts.conversations.resume_session(
-        request.key, request.turn.source, _meaning(wanted), request.viewer
+        request.turn.source, _meaning(wanted), request.viewer, known_key=request.key
     )
     target, before = resumed.target, resumed.before
     match resumed.outcome:

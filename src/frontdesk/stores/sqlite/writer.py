@@ -11,7 +11,7 @@ import apsw
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Mergeable, Upgrade, Work
+from frontdesk.contracts.store import Mergeable, Ring, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
@@ -185,8 +185,11 @@ class Writer:
     def _run_merged(self, together: Together, jobs: list[QueuedWork]) -> list[QueuedWork]:
         """Run jobs of one kind in one go; those that have to be run alone are given back."""
         work = together([job.start.item for job in jobs if isinstance(job.start, Mergeable)])
-        for job, result in zip(jobs, drive(self._cursor, self._queries, work, jobs[0].rings), strict=True):
+        rings: set[Ring] = set()
+        for job, result in zip(jobs, drive(self._cursor, self._queries, work, rings), strict=True):
             job.result = result
+            if result is not None:  # whoever runs alone may fail, and what failed rings nothing
+                job.rings |= rings
         return [job for job in jobs if job.result is None]
 
     def _fail(self, group: list[QueuedWork], error: apsw.Error) -> None:
