@@ -348,7 +348,7 @@ async def happen(gateway: Gateway, notebook: Notebook) -> None:
         await everything(Terminal(gateway.desk).follow(receipt.turn_id))
 
     async def settled() -> bool | None:
-        return None if (await gateway.parts.store.deliveries.counts()).get("pending") else True
+        return None if {"pending", "sending"} & set(await gateway.parts.store.deliveries.counts()) else True
 
     await poll(settled)
 
