@@ -3,13 +3,18 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from frontdesk import Platform, SessionSource, errors, plugins
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.model.deliveries import Delivery, Settlement
+from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.resolution import Opening, Resolver
 from frontdesk.stores.store import Store
+from tests import schemas
+from tests.contracts.conftest import EditStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = SessionSource(platform=Platform.WEBHOOK, chat_id="c1", user_id="u1", account="shop")
@@ -54,9 +59,11 @@ async def claim_one(
     return claims[0] if claims else None
 
 
-async def make_session(store: Store, session_id: str = "s1", key: str = KEY) -> sessions.Session:
+async def make_session(
+    store: Store, session_id: str = "s1", key: str = KEY, *, told: bool = False
+) -> sessions.Session:
     entry = sessions.SessionEntry(session_key=key, session_id=session_id, created_at=NOW, updated_at=NOW)
-    session = sessions.Session(entry=entry, owner="me", peer="peer")
+    session = sessions.Session(entry=entry, owner="me", peer="peer", started=told, reset_told=told)
     await store.sessions.settle(
         key,
         lambda _: moves.Start(session=session, ends=policies.EndReason.NEW),
@@ -103,6 +110,47 @@ async def test_turns_of_two_conversations_run_at_once(store: Store, node: int) -
     await store.turns.accept(make_turn(2, key=KEY + ":other"), queue)
     claims = await store.turns.claim(node, lanes.LaneKind.TURN, 10, NOW, nothing)
     assert {claim.turn.id for claim in claims} == {"t1", "t2"}
+
+
+async def test_lane_that_is_due_without_a_turn_is_let_rest(
+    store_url: str, store: Store, node: int, edit_store: EditStore
+) -> None:
+    await store.turns.accept(make_turn(1), queue)
+    await store.close()
+    await edit_store("DELETE FROM turns")
+    async with await plugins.load_store(store_url)(store_url) as again:
+        assert await again.turns.due(lanes.LaneKind.TURN, NOW, 10) == [None]
+        assert await claim_one(again, node) is None
+        assert await again.turns.next_due(lanes.LaneKind.TURN) is None
+        assert await again.turns.due(lanes.LaneKind.TURN, NOW, 10) == []
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "SELECT pg_advisory_xact_lock(hashtextextended(session_key, 0)) FROM routes",
+        "SELECT 1 FROM sessions FOR UPDATE",
+    ],
+)
+async def test_claim_begins_no_turn_whose_conversation_others_decide_about(
+    postgres_url: str, taken: str
+) -> None:
+    url = f"{postgres_url}?schema=test_{uuid4().hex}"
+    async with await plugins.load_store(url)(url) as store, schemas.connected(url) as other:
+        node = await store.nodes.join("test", NOW)
+        await make_session(store, told=True)
+        resolver = Resolver(now=NOW, policy=SessionResetPolicy(), machine_zone=UTC, freshness=None)
+        opening = Opening(resolver, messages.pack({"role": "user", "content": "hello"}))
+        for number, begins in ((1, False), (2, True)):
+            await store.turns.accept(make_turn(number), queue)
+            async with other.transaction():
+                await other.execute("SELECT 1" if begins else taken)
+                openings = {f"t{number}": opening}
+                (claim,) = await store.turns.claim(
+                    node, lanes.LaneKind.TURN, 1, NOW, nothing, openings=openings
+                )
+            assert (claim.begun is not None) is begins
+            await store.turns.finish(claim, turns.Ending(state=turns.TurnState.DONE), NOW)
 
 
 async def test_control_command_does_not_wait(store: Store, node: int) -> None:

@@ -34,7 +34,11 @@ class Expiry:
         return not accepted.repeated
 
     def _turn(self, session: Session) -> Turn:
-        """The order. There is one a day as long as it comes to nothing, on however many nodes."""
+        """The order. There is one a day as long as it comes to nothing, on however many nodes.
+
+        A node of an older version that claims it looks for the session's id in the text, finds none and ends
+        the order. Then the session is finalized by a later day's order, on a node of this version.
+        """
         now = self._parts.clock.now()
         return Turn(
             id=new_id("t"),

@@ -25,7 +25,7 @@ from frontdesk.model.turns import (
     TurnState,
     judge,
 )
-from frontdesk.stores import deliveries, sessions, transcripts
+from frontdesk.stores import deliveries, transcripts
 from frontdesk.stores.columns import clean, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
@@ -99,14 +99,15 @@ def begin(
 
 
 def begin_fitting(claim: TurnClaim, opening: Opening, now: datetime) -> Work[TurnClaim]:
-    """Begin a turn right where it is claimed, if its opening fits the session as it is by now.
-
-    The lane is locked, then the key, then the session, as by whoever rotates.
-    """
+    """Begin a turn right where it is claimed, if its opening fits the session as it is by now."""
     turn = claim.turn
-    yield "lock_key", {"key": turn.session_key}
-    session = yield from sessions.current_locked(turn.session_key)
-    if session is None or not opening.fits(turn, session):
+    # The lane is locked, then the key, then the session, as by whoever rotates. But a claim may begin several
+    # turns, and somebody who takes one of their sessions to another's key asks for the same locks in another
+    # order. So a claim waits for neither: whatever others have is begun later, by itself.
+    if (yield "busy_key", {"key": turn.session_key}):
+        return claim
+    session = yield from SESSIONS.one("current_session_free", key=turn.session_key)
+    if session is None or session.entry.session_key != turn.session_key or not opening.fits(turn, session):
         return claim
     added = yield from transcripts.append(session.id, [opening.message], now, is_first_attempt=True)
     yield "place_turn", {"turn_id": turn.id, "session_id": session.id}

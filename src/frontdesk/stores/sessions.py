@@ -137,7 +137,7 @@ class Sessions(Noun):
     def prune(self, key: str, before: datetime, now: datetime) -> Work[bool]:
         """End the key's session as pruned and forget the key, if it still is stale."""
         yield "lock_key", {"key": key}
-        session = yield from current_locked(key)
+        session = yield from _current_locked(key)
         if session is None or session.entry.suspended or session.entry.updated_at >= before:
             return False
         yield from leave(session, EndReason.PRUNED, now)
@@ -216,7 +216,7 @@ def settle(
 
 def _current_tip(key: str) -> Work[Session | None]:
     """The key's session, to be changed; when it was compressed, the one that continues it."""
-    current = yield from current_locked(key)
+    current = yield from _current_locked(key)
     if current is None or current.reason is not EndReason.COMPRESSED:
         return current
     tip = yield from _walk(current)
@@ -227,7 +227,7 @@ def _current_tip(key: str) -> Work[Session | None]:
     return (yield from _change(moves.Change(session=tip.changed(session_key=key))))
 
 
-def current_locked(key: str) -> Work[Session | None]:
+def _current_locked(key: str) -> Work[Session | None]:
     """The key's session, to be changed. Another key may have taken it while its lock was waited for."""
     session = yield from SESSIONS.one("current_session_locked", key=key)
     while session and session.entry.session_key != key and (yield from route_of(session.id)) != key:

@@ -357,10 +357,11 @@ class Turns(Noun):
 
     @glances
     def due(self, kind: lanes.LaneKind, now: datetime, limit: int) -> Work[list[Turn | None]]:
-        """The first turns of free lanes that are due, the longest waiting first; None for one that cannot be
-        read, which a claim sets aside."""
+        """The first turns of free lanes that are due, the longest waiting first. None stands for one that
+        cannot be read, which a claim sets aside, and for a lane without one, which a claim lets rest."""
         values = {"kind": str(kind), "now": to_micros(now), "limit": limit}
-        return list(map(TURNS.read, (yield "due_turns", values)))
+        found = yield "due_turns", values
+        return [None if each[0] is None else TURNS.read(each) for each in found]
 
     @glances
     def next_due(self, kind: lanes.LaneKind) -> Work[datetime | None]:

@@ -4,6 +4,10 @@
 -- Hold back every other decision about this key until the transaction ends (SQLite has one writer anyway).
 /*pg SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(:key, 0)) */;
 
+-- name: busy_key
+-- Whether somebody else decides about this key; if not, nobody else does until the transaction ends.
+/*pg SELECT 1 WHERE NOT pg_try_advisory_xact_lock(hashtextextended(:key, 0)) */;
+
 -- name: current_session
 -- The session a key points to.
 SELECT {s.session} FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key);
@@ -12,6 +16,12 @@ SELECT {s.session} FROM sessions s WHERE s.id = (SELECT session_id FROM routes W
 -- The same, to be changed in this transaction.
 SELECT {s.session} /*pg , pg_current_xact_id() AS xid */
 FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key) /*pg FOR UPDATE OF s */;
+
+-- name: current_session_free
+-- The same, unless somebody else is about to change it.
+SELECT {s.session} /*pg , pg_current_xact_id() AS xid */
+FROM sessions s WHERE s.id = (SELECT session_id FROM routes WHERE session_key = :key)
+/*pg FOR UPDATE OF s SKIP LOCKED */;
 
 -- name: session
 -- A session by its id.

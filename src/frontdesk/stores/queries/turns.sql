@@ -28,8 +28,8 @@ SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued'
 SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number LIMIT 1;
 
 -- name: due_turns
--- The first turns of free lanes that are due, the longest waiting first.
-SELECT {t.turn} FROM lanes l JOIN turns t
+-- The first turns of free lanes that are due, the longest waiting first; nulls where none waits, which a claim mends.
+SELECT {t.turn} FROM lanes l LEFT JOIN turns t
     ON t.number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = l.name AND q.state = 'queued')
 WHERE l.kind = :kind AND l.due_at <= :now ORDER BY l.due_at LIMIT :limit;
 
