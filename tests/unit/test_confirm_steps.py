@@ -10,7 +10,7 @@ from frontdesk import errors
 from frontdesk.confirm import steps
 from frontdesk.confirm.answers import ServiceReply
 from frontdesk.confirm.records import Ticket
-from frontdesk.confirm.steps import Pause, ServiceCall, Steps, Talk
+from frontdesk.confirm.steps import ServiceCall, Steps
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Status
 
@@ -40,16 +40,16 @@ def lead(
     conversation: Steps[T], *heard: ServiceReply | errors.ServiceUnreachable, patience_seconds: float = 0
 ) -> tuple[T, list[ServiceCall]]:
     """Play the service: the result, and the calls that were made; pauses take no time."""
-    talk, calls, answers = Talk(conversation, patience_seconds), [], list(heard)
-    step = talk.go_on(None)
-    while step is not None:
-        if isinstance(step, Pause):
-            step = talk.go_on(None)
-        else:
-            calls.append(step)
-            step = talk.go_on(answers.pop(0))
-    assert answers == []
-    return talk.result, calls
+    talking, calls, answers = steps.patient(conversation, patience_seconds), [], list(heard)
+    try:
+        step = next(talking)
+        while True:
+            if isinstance(step, ServiceCall):
+                calls.append(step)
+            step = talking.send(answers.pop(0) if isinstance(step, ServiceCall) else None)
+    except StopIteration as end:
+        assert answers == []
+        return end.value, calls
 
 
 def said(call: ServiceCall) -> Any:

@@ -1,7 +1,7 @@
 """Answers of the service, read into records or errors."""
 
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -70,11 +70,6 @@ def read(reply: ServiceReply, kind: type[Read], confirmation_id: str = "") -> Re
         raise errors.ServiceUnreachable(url=reply.url, why=why, answered=True) from error
 
 
-def read_plain(reply: ServiceReply, confirmation_id: str = "") -> Any:
-    """An answer that is passed on as it is."""
-    return read(reply, object, confirmation_id) if reply.body else None
-
-
 def read_row(url: str, data: str) -> Row:
     """A row of the audit log out of an event."""
     try:
@@ -119,15 +114,11 @@ def _reason(detail: str) -> str:
 
 
 def _conflict(problem: RefusalTold, why: str, confirmation_id: str) -> errors.FrontdeskError:
-    if problem.refused is None:
-        return _settled(problem, confirmation_id)
-    return errors.GrantUnusable(
-        confirmation_id=confirmation_id, why=why, refused=problem.refused, renewal=problem.renewal
-    )
-
-
-def _settled(problem: RefusalTold, confirmation_id: str) -> errors.FrontdeskError:
-    status = problem.confirmation_status
+    status, refused = problem.confirmation_status, problem.refused
+    if refused is not None:
+        return errors.GrantUnusable(
+            confirmation_id=confirmation_id, why=why, refused=refused, renewal=problem.renewal
+        )
     if status is None:
         return errors.KeyReused()
     if problem.withdrawn:

@@ -16,7 +16,7 @@ import httpx
 from frontdesk import errors
 from frontdesk.confirm import answers, steps
 from frontdesk.confirm.answers import ServiceReply
-from frontdesk.confirm.steps import Pause, ServiceCall, Steps, Talk
+from frontdesk.confirm.steps import Heard, Pause, ServiceCall, Steps
 from frontdesk.formats import http, sse
 from frontdesk.model.audit import Row
 
@@ -24,8 +24,6 @@ URL = "http://127.0.0.1:6000"
 PATIENCE_SECONDS = 60.0
 """How long a service that is away, because it is restarted perhaps, is tried again."""
 CONNECT_SECONDS = 5.0
-QUIET_SECONDS = 60.0
-"""A stream of events in which not even a sign of life comes for so long is broken."""
 MAX_STREAM_BYTES = 2**40
 
 _NUMBER = re.compile(r"^\[Errno -?\d+\] ")
@@ -137,12 +135,6 @@ def _request(call: ServiceCall) -> dict[str, Any]:
     }
 
 
-def _following(after: int) -> dict[str, Any]:
-    headers = {"last-event-id": str(after)}
-    timeout = httpx.Timeout(QUIET_SECONDS, connect=CONNECT_SECONDS)
-    return {"method": "GET", "url": "/events", "headers": headers, "timeout": timeout}
-
-
 class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
@@ -150,18 +142,21 @@ class Client(_Service):
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
         go on after the last row."""
         reader = sse.SseReader(self.url, max_stream_bytes=MAX_STREAM_BYTES)
-        async with aclosing(self._events(after)) as pieces:
+        async with aclosing(self._pieces(steps.following(after))) as pieces:
             async for piece in pieces:
                 for data in reader.feed(piece):
                     yield answers.read_row(self.url, data)
 
     async def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation, self.patience_seconds), None
-        while step := talk.go_on(heard):
-            heard = await self._do(step)
-        return talk.result
+        talking, heard = steps.patient(conversation, self.patience_seconds), None
+        try:
+            while True:
+                heard = await self._do(talking.send(heard))
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
-    async def _do(self, step: ServiceCall | Pause) -> ServiceReply | errors.ServiceUnreachable | None:
+    async def _do(self, step: ServiceCall | Pause) -> Heard:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
@@ -173,17 +168,16 @@ class Client(_Service):
     async def _send(self, call: ServiceCall) -> ServiceReply:
         try:
             async with httpx.AsyncClient(**self._opening) as opened:
-                answer = await opened.request(**_request(call))
+                return self._reply(await opened.request(**_request(call)))
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
-        return self._reply(answer)
 
-    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
-        """The stream of events as it comes; what the service refuses is raised."""
+    async def _pieces(self, call: ServiceCall) -> AsyncGenerator[bytes, None]:
+        """The answer as it comes; what the service refuses is raised."""
         try:
             async with (
                 httpx.AsyncClient(**self._opening) as opened,
-                opened.stream(**_following(after)) as told,
+                opened.stream(**_request(call)) as told,
             ):
                 if told.status_code != HTTPStatus.OK:
                     await told.aread()
@@ -197,19 +191,17 @@ class Client(_Service):
 class SyncClient(_Service):
     """The same for code that waits."""
 
-    def _open(self) -> httpx.Client:
-        return httpx.Client(**self._opening)
-
     def talk(self, conversation: Steps[T]) -> T:
-        talk, heard = Talk(conversation, self.patience_seconds), None
-        with self._open() as opened:
-            while step := talk.go_on(heard):
-                heard = self._do(opened, step)
-        return talk.result
+        talking, heard = steps.patient(conversation, self.patience_seconds), None
+        with httpx.Client(**self._opening) as opened:
+            try:
+                while True:
+                    heard = self._do(opened, talking.send(heard))
+            except StopIteration as end:
+                result: T = end.value
+                return result
 
-    def _do(
-        self, opened: httpx.Client, step: ServiceCall | Pause
-    ) -> ServiceReply | errors.ServiceUnreachable | None:
+    def _do(self, opened: httpx.Client, step: ServiceCall | Pause) -> Heard:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None

@@ -1,15 +1,14 @@
 """What a client says to the service and makes of the answers, without the network.
 
-A conversation is a generator: it yields a call or a pause, is sent the reply, and returns what came of it.
-When the service does not answer, ServiceUnreachable is thrown into it. So it is written once, for clients
-that wait and clients that await.
+A conversation is a generator: it yields a call or a pause, is sent the reply, and returns what came of it. So
+it is written once, for clients that wait and clients that await.
 """
 
 import math
 import secrets
 import time
 from collections.abc import Generator, Mapping
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
@@ -22,6 +21,8 @@ from frontdesk.formats import canonical
 from frontdesk.model.confirmations import Status
 
 CALL_SECONDS = 20.0
+QUIET_SECONDS = 60.0
+"""A stream of events in which not even a sign of life comes for so long is broken."""
 POLL_SECONDS = 25
 """How long the service may keep a question about what is pending."""
 LATE_SECONDS = 120.0
@@ -63,59 +64,42 @@ class Pause(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Steps = Generator[ServiceCall | Pause, ServiceReply | None, T]
+Heard = ServiceReply | errors.ServiceUnreachable | None
+"""What comes of a call; nothing, of a pause."""
+Steps = Generator[ServiceCall | Pause, Heard, T]
 
 
-class Talk(Generic[T]):
-    """A conversation under way. A service that is away is tried again for that long."""
-
-    result: T
-
-    def __init__(self, conversation: Steps[T], patience_seconds: float) -> None:
-        self._conversation = _patient(conversation, patience_seconds)
-
-    def go_on(self, heard: ServiceReply | errors.ServiceUnreachable | None) -> ServiceCall | Pause | None:
-        """What is to be done next; None at the end, when there is a result."""
-        try:
-            if isinstance(heard, errors.ServiceUnreachable):
-                return self._conversation.throw(heard)
-            return self._conversation.send(heard)
-        except StopIteration as end:
-            self.result = end.value
-            return None
-
-
-def _patient(conversation: Steps[T], patience_seconds: float) -> Steps[T]:
-    """The same conversation with each call repeated, if that is allowed, until it is answered."""
-    reply: ServiceReply | None = None
+def patient(conversation: Steps[T], patience_seconds: float) -> Steps[T]:
+    """The same conversation with each call repeated, if that is allowed, until it is answered, or the
+    patience is over: then it ends with what was heard last."""
+    reply: Heard = None
     while True:
         try:
             step = conversation.send(reply)
         except StopIteration as end:
             result: T = end.value
             return result
-        repeated = isinstance(step, ServiceCall) and step.again
-        reply = (yield from _answered(step, patience_seconds)) if repeated else (yield step)
+        again = isinstance(step, ServiceCall) and step.again
+        reply = yield from _answered(step, patience_seconds if again else 0)
 
 
-def _answered(call: ServiceCall | Pause, patience_seconds: float) -> Steps[ServiceReply | None]:
-    deadline = time.monotonic() + patience_seconds
-    pause = FIRST_PAUSE_SECONDS
+def _answered(step: ServiceCall | Pause, patience_seconds: float) -> Steps[ServiceReply | None]:
+    deadline, pause = time.monotonic() + patience_seconds, FIRST_PAUSE_SECONDS
     while True:
-        try:
-            reply = yield call
-            if reply is None or reply.status not in AWAY or time.monotonic() >= deadline:
-                return reply
-        except errors.ServiceUnreachable:
-            if time.monotonic() >= deadline:
-                raise
+        heard = yield step
+        over = time.monotonic() >= deadline
+        if isinstance(heard, errors.ServiceUnreachable):
+            if over:
+                raise heard
+        elif heard is None or over or heard.status not in AWAY:
+            return heard
         yield Pause(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _hear(call: ServiceCall) -> Steps[ServiceReply]:
     reply = yield call
-    assert reply is not None
+    assert isinstance(reply, ServiceReply)
     return reply
 
 
@@ -200,7 +184,14 @@ def say(method: str, path: str, said: Mapping[str, Any] | None = None, *, about:
     names."""
     body = None if said is None else canonical.canonical(said)
     reply = yield from _hear(ServiceCall(method=method, path=path, body=body, again=False))
-    return answers.read_plain(reply, about)
+    return answers.read(reply, object, about) if reply.body else None
+
+
+def following(after: int) -> ServiceCall:
+    """The question for the rows of the audit log after that one, whose answer goes on."""
+    return ServiceCall(
+        method="GET", path="/events", headers={"last-event-id": str(after)}, seconds=QUIET_SECONDS
+    )
 
 
 def path_of(confirmation_id: str) -> str:

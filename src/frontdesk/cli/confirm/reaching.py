@@ -17,7 +17,7 @@ from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.confirm import answers
 from frontdesk.confirm.answers import ServiceReply
-from frontdesk.confirm.client import QUIET_SECONDS, Client, SyncClient
+from frontdesk.confirm.client import Client, SyncClient
 from frontdesk.confirm.steps import ServiceCall, Steps
 from frontdesk.formats.http import url_of
 
@@ -64,14 +64,14 @@ class OwnService(Client):
             status, answer = await self._client.send(call.method, call.path, body, headers, call.seconds)
         return ServiceReply(url=self.url, status=status, body=answer)
 
-    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
-        headers = self._headers | {"last-event-id": str(after)}
+    async def _pieces(self, call: ServiceCall) -> AsyncGenerator[bytes, None]:
+        headers = self._headers | dict(call.headers)
         with self._translated():
-            async with self._client.open("GET", "/events", b"", headers) as (status, pieces):
+            async with self._client.open(call.method, call.path, b"", headers) as (status, pieces):
                 if status != HTTPStatus.OK:
                     body = b"".join([piece async for piece in pieces])
                     raise answers.refusal(ServiceReply(url=self.url, status=status, body=body))
-                while piece := await asyncio.wait_for(anext(pieces, b""), QUIET_SECONDS):
+                while piece := await asyncio.wait_for(anext(pieces, b""), call.seconds):
                     yield piece
 
     @contextmanager
