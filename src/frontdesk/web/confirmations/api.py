@@ -1,21 +1,25 @@
 """The confirmation service over HTTP: each address with who may use it, what goes in and out, and what it
 does."""
 
+import base64
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
+from datetime import UTC, datetime
 from http import HTTPStatus
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import asdict, replace
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model import rules
-from frontdesk.model.confirmations import CallerKind, Confirmation
-from frontdesk.web.confirmations import records, streams, views
+from frontdesk.model.confirmations import MUTED, CallerKind, Confirmation, Status, Submitted
+from frontdesk.web import problems
+from frontdesk.web.confirmations import records, streams
 from frontdesk.web.confirmations.streams import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.openapi import PREFERENCE_APPLIED
@@ -23,7 +27,20 @@ from frontdesk.web.operations import Form, Table, Who
 
 RULE_ID_BYTES = 8
 
-OPERATIONS = Table()
+AUTO_APPROVED = "auto_approved"
+WAITS = "It waits until somebody decides, at most {seconds} seconds."
+LOOK = " Approvers see it at {url}."
+ALLOWED = "It is allowed: redeem it within a minute to carry it out."
+REFUSED = "It is refused: a rule denies it."
+REFUSED_BEFORE = "It is refused: the same was denied a while ago."
+REFUSED_BY = "It was denied{reason}."
+FORGOTTEN = "What it was about was erased, or was not kept."
+TOO_LATE = "Nobody decided in time."
+MOST_DETAILS_BYTES = 4 * 1024 * 1024
+"""So much of details is in one list; those that come later are left out."""
+NULL = msgspec.Raw(b"null")
+
+OPERATIONS = Table(who=Who.APPROVER)
 
 
 class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +74,79 @@ async def submit(api: ConfirmationApi, call: HttpCall) -> Response:
     """Ask people to allow an action."""
     headers: records.Repeats = call.headers
     key = None if headers.idempotency_key is UNSET else headers.idempotency_key
-    submitted = await api.service.submit(call.data, call.caller, idempotency_key=key)
-    return views.submitted(submitted, api.page_url)
+    return _taken(await api.service.submit(call.data, call.caller, idempotency_key=key), api.page_url)
 
 
-@OPERATIONS.add("GET", "/confirm", records.Listing, who=Who.APPROVER, query=records.Selection)
+def _taken(what: Submitted, page_url: str | None) -> Response:
+    """What became of a submission; whatever is not allowed is no success."""
+    asked = what.confirmation
+    if asked.status is Status.PENDING:
+        look = LOOK.format(url=f"{page_url.rstrip('/')}/approvals/{asked.id}") if page_url else ""
+        waiting = records.Waiting.of(
+            asked,
+            message=WAITS.format(seconds=asked.timeout_seconds) + look,
+            approve_url=f"/confirm/{asked.id}/approve",
+            deny_url=f"/confirm/{asked.id}/deny",
+            repeated=what.repeated,
+        )
+        return give(waiting, HTTPStatus.ACCEPTED)
+    if asked.status is Status.APPROVED:
+        status = AUTO_APPROVED if what.automatic else str(asked.status)
+        facts = {"auto_approved": what.automatic, "message": ALLOWED, "repeated": what.repeated}
+        return give(records.Allowed.of(asked, status=status, **facts))
+    refused = HTTPStatus.CONFLICT if asked.status is Status.EXPIRED else HTTPStatus.FORBIDDEN
+    return problems.respond(refused, _why_not(what), id=asked.id, confirmation_status=str(asked.status))
+
+
+def _why_not(what: Submitted) -> str:
+    asked = what.confirmation
+    if asked.status is Status.EXPIRED:
+        return TOO_LATE
+    if asked.resolved_by == MUTED:
+        return REFUSED_BEFORE
+    return (
+        REFUSED if what.automatic else REFUSED_BY.format(reason=f": {asked.reason}" if asked.reason else "")
+    )
+
+
+@OPERATIONS.add("GET", "/confirm", records.Listing, query=records.Selection)
 async def list_confirmations(api: ConfirmationApi, call: HttpCall) -> records.Listing:
     """List requests, newest first."""
     wanted: records.Selection = call.query
     status = None if wanted.status is UNSET else wanted.status
     found = await api.service.list(wanted.limit, status)
-    return records.Listing(count=len(found), confirmations=views.listed(found))
+    return records.Listing(count=len(found), confirmations=_listed(found))
+
+
+def _listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, ...]:
+    """Requests in a list, with details as far as there is room."""
+    room, told = MOST_DETAILS_BYTES, []
+    for each in found:
+        room -= len(each.payload or b"")
+        told.append(_shown(each if room >= 0 else replace(each, payload=None, left_out=True)))
+    return tuple(told)
+
+
+def _shown(asked: Confirmation) -> records.ShownConfirmation:
+    decoded = msgspec.json.decode(asked.payload, type=_Payload) if asked.payload else None
+    return records.ShownConfirmation.of(
+        asked,
+        details=decoded.details if decoded else NULL,
+        details_omitted=asked.left_out,
+        created_at_iso=_iso(asked.created_at),
+        resolved_at_iso=_iso(asked.resolved_at) if asked.resolved_at else None,
+        quorum=asked.terms.quorum,
+    )
+
+
+class _Payload(msgspec.Struct, frozen=True):
+    """The bytes that people vote on; the arguments stay as they are there."""
+
+    details: msgspec.Raw
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
 
 
 @OPERATIONS.add(
@@ -78,45 +157,43 @@ async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     asked = await api.seen(call)
     seconds = streams.waiting_seconds(call.headers.prefer)
     if seconds is None:
-        return give(views.shown(asked))
+        return give(_shown(asked))
     asked = await api.streams.wait(asked.id, seconds)
-    return give(views.shown(asked), headers={PREFERENCE_APPLIED: f"wait={seconds}"})
+    return give(_shown(asked), headers={PREFERENCE_APPLIED: f"wait={seconds}"})
 
 
 @OPERATIONS.add(
-    "POST",
-    "/confirm/{id}/approve",
-    records.Decided,
-    who=Who.APPROVER,
-    body=records.ApproveBody,
-    problems=(409, 412),
+    "POST", "/confirm/{id}/approve", records.Decided, body=records.ApproveBody, problems=(409, 412)
 )
 async def approve(api: ConfirmationApi, call: HttpCall) -> records.Decided:
     """Allow an action."""
-    said = call.read(records.ApproveBody)
-    terms = {"reason": said.reason, "digest": said.digest}
-    return views.decided(await api.service.approve(call.id, call.caller, name=said.approver, **terms))
+    said = asdict(call.read(records.ApproveBody))
+    return _decided(await api.service.approve(call.id, call.caller, **said))
 
 
-@OPERATIONS.add(
-    "POST",
-    "/confirm/{id}/deny",
-    records.Decided,
-    who=Who.APPROVER,
-    body=records.DenyBody,
-    problems=(409, 412),
-)
+@OPERATIONS.add("POST", "/confirm/{id}/deny", records.Decided, body=records.DenyBody, problems=(409, 412))
 async def deny(api: ConfirmationApi, call: HttpCall) -> records.Decided:
     """Refuse an action."""
-    said = call.read(records.DenyBody)
-    terms = {"reason": said.reason, "digest": said.digest}
-    return views.decided(await api.service.deny(call.id, call.caller, name=said.denier, **terms))
+    said = asdict(call.read(records.DenyBody))
+    return _decided(await api.service.deny(call.id, call.caller, **said))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/reveal", records.Revealed, who=Who.APPROVER, problems=(410,))
+def _decided(asked: Confirmation) -> records.Decided:
+    return records.Decided.of(asked, quorum=asked.terms.quorum)
+
+
+@OPERATIONS.add("POST", "/confirm/{id}/reveal", records.Revealed, problems=(410,))
 async def reveal(api: ConfirmationApi, call: HttpCall) -> records.Revealed:
     """See the values that people are not shown; the audit log says who did."""
-    return views.revealed(await api.service.reveal(call.id, call.caller))
+    asked = await api.service.reveal(call.id, call.caller)
+    return records.Revealed.of(asked, payload=msgspec.Raw(seen_payload(asked)))
+
+
+def seen_payload(asked: Confirmation) -> bytes:
+    """The bytes that people vote on; 410 when they were erased, or never kept."""
+    if asked.payload is None:
+        raise HTTPException(HTTPStatus.GONE, FORGOTTEN)
+    return asked.payload
 
 
 @OPERATIONS.add(
@@ -132,56 +209,58 @@ async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayloa
     """Have the bytes of an allowed action, once, to carry them out."""
     digest = call.read(records.RedeemBody).digest
     await api.seen(call)
-    return views.redeemed(*await api.service.redeem(call.id, call.caller, digest))
+    asked, payload = await api.service.redeem(call.id, call.caller, digest)
+    encoded = base64.b64encode(payload).decode()
+    return records.RedeemedPayload.of(asked, payload_base64=encoded, payload=msgspec.Raw(payload))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/erase", records.ShownConfirmation, who=Who.APPROVER, problems=(409,))
+@OPERATIONS.add("POST", "/confirm/{id}/erase", records.ShownConfirmation, problems=(409,))
 async def erase(api: ConfirmationApi, call: HttpCall) -> records.ShownConfirmation:
     """Forget the arguments, description and reasons of what was decided."""
     await api.service.erase(call.id, call.caller)
-    return views.shown(await api.service.find(call.id))
+    return _shown(await api.service.find(call.id))
 
 
-@OPERATIONS.add("GET", "/audit", (records.Entries, records.AuditEvents), who=Who.APPROVER, query=records.View)
+@OPERATIONS.add("GET", "/audit", (records.Entries, records.AuditEvents), query=records.View)
 async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | records.AuditEvents:
     """What was asked and what became of it, or the rows of the audit log."""
     wanted: records.View = call.query
     if wanted.view == "events":
         rows = await api.service.audit_newest(wanted.limit)
-        return records.AuditEvents(count=len(rows), entries=tuple(map(views.event, rows)))
+        return records.AuditEvents(count=len(rows), entries=tuple(map(records.AuditEvent.of, rows)))
     found = await api.service.list(wanted.limit)
-    return records.Entries(count=len(found), entries=views.listed(found))
+    return records.Entries(count=len(found), entries=_listed(found))
 
 
-@OPERATIONS.add("GET", "/events", who=Who.APPROVER, headers=records.Resumes, form=Form.EVENTS)
+@OPERATIONS.add("GET", "/events", headers=records.Resumes, form=Form.EVENTS)
 async def follow_events(api: ConfirmationApi, call: HttpCall) -> AsyncGenerator[bytes, None]:
     """The rows of the audit log as server-sent events, from now on or after the last one seen."""
     headers: records.Resumes = call.headers
     return api.streams.events(None if headers.last_event_id is UNSET else headers.last_event_id)
 
 
-@OPERATIONS.add("GET", "/rules", records.Rules, who=Who.APPROVER)
+@OPERATIONS.add("GET", "/rules", records.Rules)
 async def list_rules(api: ConfirmationApi, _: HttpCall) -> records.Rules:
     """The rules that hold, oldest first."""
     found = await api.service.rules()
     return records.Rules(count=len(found), rules=tuple(found))
 
 
-@OPERATIONS.add("POST", "/rules", {201: rules.Rule}, who=Who.APPROVER, body=records.NewRule, needs_body=True)
+@OPERATIONS.add("POST", "/rules", {201: rules.Rule}, body=records.NewRule, needs_body=True)
 async def add_rule(api: ConfirmationApi, call: HttpCall) -> rules.Rule:
     """Keep a rule."""
     wanted = call.read(records.NewRule).as_rule(f"r_{secrets.token_hex(RULE_ID_BYTES)}")
     return await api.service.add_rule(wanted, call.caller)
 
 
-@OPERATIONS.add("DELETE", "/rules/{id}", {204: ()}, who=Who.APPROVER)
+@OPERATIONS.add("DELETE", "/rules/{id}", {204: ()})
 async def revoke_rule(api: ConfirmationApi, call: HttpCall) -> None:
     """Revoke a rule."""
     if not await api.service.revoke_rule(call.id, call.caller):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no rule {call.id!r}.")
 
 
-@OPERATIONS.add("GET", "/health", records.Health)
+@OPERATIONS.add("GET", "/health", records.Health, who=Who.EVERYBODY)
 async def show_health(api: ConfirmationApi, _: HttpCall) -> records.Health:
     """Whether the service works, and how much waits."""
     await api.service.check()

@@ -20,7 +20,8 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import actions
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
-from frontdesk.web.confirmations import markup, screens, views
+from frontdesk.web.confirmations import markup, screens
+from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.credentials import CHALLENGE, MAX_TOKEN_BYTES, Credentials
 from frontdesk.web.confirmations.records import Digest, Text
 from frontdesk.web.confirmations.sessions import PATH, Endings, PageSessions
@@ -184,7 +185,7 @@ class Pages:
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
         caller, asked = await self._known(call, call.read(PageLook).t)
-        payload = views.seen_payload(await self._service.reveal(asked.id, caller))
+        payload = seen_payload(await self._service.reveal(asked.id, caller))
         shown = await asyncio.to_thread(actions.render, payload, reveal=True)
         return Uncovered(text=shown.text)
 

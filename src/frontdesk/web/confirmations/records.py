@@ -1,7 +1,7 @@
 """What requests and answers hold, field for field: the OpenAPI document is made from these."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -9,7 +9,13 @@ from msgspec import UNSET, Meta, UnsetType
 from frontdesk.flow.confirmations import forms
 from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS
 from frontdesk.model import audit, confirmations, rules
-from frontdesk.model.confirmations import MAX_ACTION_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS
+from frontdesk.model.confirmations import (
+    MAX_ACTION_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    Confirmation,
+    Status,
+)
 from frontdesk.web.openapi import EXACT_VALUE
 
 STORABLE = "^[^\\u0000]*$"
@@ -63,13 +69,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ApproveBody(Said, frozen=True, kw_only=True):
     """``approver`` is what the one who decides wants to be called, beside who they are."""
 
-    approver: Name | None = None
+    name: Name | None = msgspec.field(default=None, name="approver")
 
 
 class DenyBody(Said, frozen=True, kw_only=True):
     """``denier`` is what the one who decides wants to be called, beside who they are."""
 
-    denier: Name | None = None
+    name: Name | None = msgspec.field(default=None, name="denier")
 
 
 class RedeemBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,41 +108,64 @@ class NewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return rules.Rule(id=rule_id, **msgspec.structs.asdict(self) | {"conditions": conditions})
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+class OfRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of every request."""
+
+    id: str
+    digest: str
+
+    @classmethod
+    def of(cls, asked: Confirmation, **different: Any) -> Self:
+        """The fields that are called the same in both, and what is not; times as seconds since 1970."""
+        same = {name: getattr(asked, name) for name in cls.__struct_fields__ if name not in different}
+        times = {name: each.timestamp() for name, each in same.items() if isinstance(each, datetime)}
+        return cls(**same | times | different)
+
+
+class TakenIn(OfRequest, frozen=True, kw_only=True):
+    """What is told of a request that was handed in and is not refused."""
+
+    action: str
+    message: str
+    repeated: bool
+    """Whether it was there before: the same action of the same requester, or the same Idempotency-Key."""
+
+
+class Waiting(TakenIn, frozen=True, kw_only=True):
     """It waits for people; the addresses are paths, and deciding takes an approver's token."""
 
-    id: str
-    action: str
-    status: confirmations.Status
+    status: Status
     timeout_seconds: int
-    message: str
     approve_url: str
     deny_url: str
-    digest: str
     expires_at: Seconds
-    repeated: bool
-    """Whether it waited before: the same action of the same requester, or the same Idempotency-Key."""
 
 
-class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+class Allowed(TakenIn, frozen=True, kw_only=True):
     """It waits for nobody: a rule allows it, or the same Idempotency-Key was approved."""
 
-    id: str
-    action: str
     status: str
     """``auto_approved``, or ``approved`` when people did."""
     auto_approved: bool
-    message: str
-    digest: str
-    repeated: bool
 
 
-class ShownConfirmation(msgspec.Struct, frozen=True, kw_only=True):
+class Decided(OfRequest, frozen=True, kw_only=True):
+    """After a vote; it still waits when more people must agree."""
+
+    action: str
+    status: Status
+    resolved_by: str | None
+    resolved_at: Seconds | None
+    resolved_as: str | None
+    reason: str | None
+    approvals: tuple[str, ...]
+    quorum: int
+
+
+class ShownConfirmation(Decided, frozen=True, kw_only=True):
     """A request and what became of it. ``details`` is null, and ``description`` empty, when they were erased,
     or were not kept because it was denied at once."""
 
-    id: str
-    action: str
     description: str
     details: ObjectOrNull
     details_omitted: Annotated[
@@ -145,54 +174,26 @@ class ShownConfirmation(msgspec.Struct, frozen=True, kw_only=True):
     ]
     requester: str
     session_key: str | None
-    status: confirmations.Status
-    resolved_by: str | None
-    resolved_at: Seconds | None
     created_at: Seconds
-    timeout_seconds: int
     created_at_iso: Iso
-    resolved_at_iso: Iso | None
-    resolved_as: str | None
-    reason: str | None
-    digest: str
+    timeout_seconds: int
     expires_at: Seconds
-    approvals: tuple[str, ...]
-    quorum: int
+    resolved_at_iso: Iso | None
     redeemed_at: Seconds | None
     renewal_of: str | None
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """After a vote; it still waits when more people must agree."""
-
-    id: str
-    action: str
-    status: confirmations.Status
-    resolved_by: str | None
-    resolved_at: Seconds | None
-    resolved_as: str | None
-    reason: str | None
-    digest: str
-    approvals: tuple[str, ...]
-    quorum: int
-
-
-class Revealed(msgspec.Struct, frozen=True, kw_only=True):
+class Revealed(OfRequest, frozen=True, kw_only=True):
     """All of an action, nothing masked. To look at before deciding: it is no grant."""
 
-    id: str
-    digest: str
     payload: Object
 
 
-class RedeemedPayload(msgspec.Struct, frozen=True, kw_only=True):
+class RedeemedPayload(Revealed, frozen=True, kw_only=True):
     """What was approved. Carry out ``payload_base64``: these are the bytes that people saw; ``payload`` is
     the same, parsed."""
 
-    id: str
-    digest: str
     payload_base64: str
-    payload: Object
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +224,23 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     previous: str
     hash: str
 
+    @classmethod
+    def of(cls, row: audit.Row) -> Self:
+        """A row; also one whose entry somebody has changed, so that whoever verifies the log finds it."""
+        entry = row.readable
+        return cls(
+            number=row.number,
+            kind=str(entry.kind) if entry else UNREADABLE,
+            at=entry.at.isoformat() if entry else None,
+            actor=entry.actor if entry else "",
+            confirmation_id=entry.confirmation_id if entry else None,
+            digest=entry.digest if entry else None,
+            facts=dict(entry.facts) if entry else {},
+            body=row.body.decode(errors="replace"),
+            previous=row.previous,
+            hash=row.hash,
+        )
+
 
 class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of the audit log, newest first."""
@@ -244,7 +262,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: int = DEFAULT_LIMIT
-    status: confirmations.Status | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

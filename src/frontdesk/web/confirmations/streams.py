@@ -12,7 +12,7 @@ from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS, Confir
 from frontdesk.logs import get_logger
 from frontdesk.model import audit
 from frontdesk.model.confirmations import Confirmation
-from frontdesk.web.confirmations import views
+from frontdesk.web.confirmations import records
 
 QUIET_SECONDS = 15.0
 """After so long without an event the client is told that we are still here."""
@@ -99,7 +99,7 @@ class Streams:
 
 
 def written(row: audit.Row) -> bytes:
-    event = views.event(row)
+    event = records.AuditEvent.of(row)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, event.kind.encode(), msgspec.json.encode(event))
 
 
