@@ -22,7 +22,7 @@ from frontdesk import (
 from frontdesk.cli import main
 from frontdesk.flow import finding
 from frontdesk.formats import quoting, words
-from frontdesk.model import keys, limits, searches, titles
+from frontdesk.model import keys, policies, searches, titles
 from frontdesk.model.searches import Hit
 from frontdesk.stores.postgres import address, connections, engine, retries, schema
 from tests.docs import pages
@@ -141,7 +141,7 @@ BOUNDS = [
         f"| `pool=N` | {address.POOL} | the most connections of this node at once, 1 to {address.MAX_POOL}",
     ),
     ("stores.md", f"| `schema=NAME` | `{address.SCHEMA}` |"),
-    ("policies.md", f"from {limits.NEAR_PERCENT} % of the limit on"),
+    ("policies.md", f"from {policies.NEAR_PERCENT} % of the limit on"),
     ("keys.md", f"{keys.MAX_KEY_BYTES} for a key, {keys.MAX_SESSION_ID_BYTES} for a session"),
     ("context.md", f"cut at {quoting.MAX_CHARACTERS} characters"),
     ("finding.md", f"up to {titles.MAX_TITLE} characters"),

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.channels import Drafts
 from frontdesk.flow.hearing import Hearing
-from frontdesk.flow.parts import Parts
+from frontdesk.flow.parts import Parts, split_text
 from frontdesk.flow.speech import Speech
-from frontdesk.formats import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
 
@@ -90,7 +89,7 @@ class Drafting:
 
     def _due_text(self) -> str | None:
         """What is to be shown now: when enough is new, or when it has not grown since the last look."""
-        text = splitting.split_text(self._speech.answer, self._capabilities.text_limit)[0]
+        text = split_text(self._speech.answer, self._capabilities.text_limit)[0]
         rests, self._seen = text == self._seen, text
         if text == self._shown:
             return None

@@ -5,9 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from frontdesk.formats import quoting
-from frontdesk.model import limits
-from frontdesk.model.limits import Gauge
-from frontdesk.model.policies import MESSAGES, TURN_MESSAGES, EndReason, SessionResetPolicy
+from frontdesk.model.policies import MESSAGES, TURN_MESSAGES, EndReason, Gauge, SessionResetPolicy
 from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.spirals import Spiral, SpiralKind, Stage
 
@@ -49,13 +47,13 @@ def turn_warnings(
 
     ``entry`` counts the incoming message; ``spiral`` is what the transcript before the turn ended in.
     """
-    warnings = (_limits_text(limits.gauges(entry, policy, now)), _spiral_text(spiral))
+    warnings = (_limits_text(policy.gauges(entry, now)), _spiral_text(spiral))
     return "\n\n".join(filter(None, warnings)) or None
 
 
 def reaches_limit(entry: SessionEntry, policy: SessionResetPolicy, *, now: datetime) -> bool:
     """Whether the turn that begins now is taken to be the session's last."""
-    return any(gauge.final for gauge in limits.gauges(entry, policy, now))
+    return any(gauge.final for gauge in policy.gauges(entry, now))
 
 
 def rotation_reason(

@@ -19,7 +19,6 @@ from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.live import Live
 from frontdesk.flow.refusals import Refusals
 from frontdesk.flow.steadiness import Elapsed
-from frontdesk.formats import splitting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
@@ -80,7 +79,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         What ends the turn begins in the place of what was shown of it meanwhile.
         """
         capabilities = self.capabilities_of(turn.source)
-        pieces = splitting.split_text(text, capabilities.text_limit)
+        pieces = split_text(text, capabilities.text_limit)
         final = fields.pop("final", True)
         place = {deliveries.DRAFT: turn.draft} if final and turn.draft else {}
         return tuple(
@@ -112,3 +111,25 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_id(letter: str) -> str:
     return f"{letter}_{secrets.token_hex(ID_BYTES)}"
+
+
+def split_text(text: str, limit: int | None) -> list[str]:
+    """Pieces of at most ``limit`` characters, parted at the best place there is; only white space between two
+    pieces is lost."""
+    if limit is None or len(text) <= limit:
+        return [text]
+    pieces = []
+    while len(text) > limit:
+        end = _best_end(text, limit)
+        pieces.append(text[:end].rstrip())
+        text = text[end:].lstrip()
+    return [piece for piece in (*pieces, text) if piece]
+
+
+def _best_end(text: str, limit: int) -> int:
+    """A paragraph's end, else a line's, else a word's, not too early; else wherever the room ends."""
+    for separator in ("\n\n", "\n", " "):
+        found = text.rfind(separator, limit // 2, limit)
+        if found > 0:
+            return found
+    return limit

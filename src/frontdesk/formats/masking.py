@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.formats import splitting
-from frontdesk.formats.splitting import Interval
+from frontdesk.formats.words import Interval, merge
 
 MARK = "•••• (hidden)"
 
@@ -147,7 +146,7 @@ def covered(value: Any) -> Any:
 
 def cover(text: str) -> str | Partly:
     """A text, or its parts when something in it looks like a secret."""
-    spans = splitting.merge([*_assigned(text), *_shaped(text), *_users(text)])
+    spans = merge([*_assigned(text), *_shaped(text), *_users(text)])
     return _without(text, spans) if spans else text
 
 

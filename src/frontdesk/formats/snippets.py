@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from frontdesk.formats import splitting
-from frontdesk.formats.splitting import Interval
-from frontdesk.formats.words import Span, is_pair, spans
+from frontdesk.formats.words import Interval, Span, is_pair, merge, spans
 from frontdesk.model.searches import Term
 
 OPEN, CLOSE, CUT = "«", "»", "…"
@@ -35,7 +33,7 @@ def find_matches(text: str, terms: Sequence[Term]) -> list[Interval]:
     if len(simple) < len(terms):
         placed = spans(text)
         matches += [match for term in terms if term not in simple for match in _matches(placed, term)]
-    return splitting.merge(matches)
+    return merge(matches)
 
 
 def _scan(text: str, term: Term) -> Iterator[Interval]:

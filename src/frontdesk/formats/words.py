@@ -7,7 +7,7 @@ neighbours are found as a word, and a single character as the beginning of one. 
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -63,6 +63,10 @@ def spaced(text: str) -> str:
     return plain if plain.isascii() else _BEYOND_ASCII.sub(_spell_run, plain)
 
 
+Interval = tuple[int, int]
+"""Where something begins and ends in a text."""
+
+
 class Span(NamedTuple):
     """A word and where it stands in the text."""
 
@@ -93,6 +97,17 @@ def _place_words(folded: str, places: list[tuple[int, int]]) -> Iterator[Span]:
         for at in range(start, end):
             after = min(at + 2, end)
             yield Span(folded[at:after], places[at][0], places[after - 1][1])
+
+
+def merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """In order, those that touch as one."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def parse(query: str) -> tuple[Term, ...]:

@@ -1,23 +1,27 @@
 """When a conversation starts afresh: reset policies and the reasons a session ends."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from frontdesk import errors
-from frontdesk.model import amounts, boundaries
+from frontdesk.model import amounts
 from frontdesk.model.platforms import READ_BY_PROGRAMS
 
 if TYPE_CHECKING:
     from frontdesk.model.sessions import SessionEntry
 
 MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+PRECISION = timedelta(seconds=1)
+NEAR_PERCENT = 85
 
 
 class ResetMode(StrEnum):
@@ -193,7 +197,7 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.InvalidSetting(key="notify", value=self.notify, allowed="true or false")
         force_setattr(self, "notify_exclude_platforms", _names(self.notify_exclude_platforms))
         if self.timezone is not None:
-            boundaries.load_zone(self.timezone)
+            load_zone(self.timezone)
 
     def to_dict(self) -> dict[str, Any]:
         data = msgspec.structs.asdict(self)
@@ -250,10 +254,12 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
         """
         last_activity = entry.updated_at
         mode = self.mode
-        if (mode is ResetMode.BOTH or mode is ResetMode.IDLE) and now - last_activity > self.idle_time:
+        if (
+            mode is ResetMode.BOTH or mode is ResetMode.IDLE
+        ) and now - last_activity > self.idle_minutes * MINUTE:
             return EndReason.IDLE
         if mode is ResetMode.BOTH or mode is ResetMode.DAILY:
-            boundary = boundaries.latest_passing(now, self.at_hour, self.zone(machine_zone))
+            boundary = latest_passing(now, self.at_hour, self.zone(machine_zone))
             if last_activity < boundary and boundary not in served:
                 return EndReason.DAILY
         return self.limit_reason(entry, now)
@@ -268,9 +274,13 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 return limit.reason
         return None
 
-    @property
-    def idle_time(self) -> timedelta:
-        return timedelta(minutes=self.idle_minutes)
+    def gauges(self, entry: "SessionEntry", now: datetime) -> list["Gauge"]:
+        """Where a session stands with each limit that there is, in the order in which they are checked."""
+        return [
+            Gauge(kind=limit, used=limit.measure(entry, now), limit=most, turn=limit.turn(entry))
+            for limit in LIMITS
+            if (most := getattr(self, limit.setting))
+        ]
 
 
 def _mode(value: object) -> ResetMode:
@@ -298,3 +308,81 @@ def _names(value: object) -> tuple[str, ...]:
     raise errors.InvalidSetting(
         key="notify_exclude_platforms", value=value, allowed="a list of platform names"
     )
+
+
+class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one limit is used, and how much a turn is taken to use."""
+
+    kind: Limit
+    used: float
+    limit: float
+    turn: float
+
+    @property
+    def near(self) -> bool:
+        return self.used >= near(self.limit)
+
+    @property
+    def final(self) -> bool:
+        """Whether a turn that begins now is taken to reach the limit."""
+        return self.used + self.turn >= self.limit
+
+    def __str__(self) -> str:
+        shown, left = self.kind.shown, max(0, self.limit - self.used)
+        return self.kind.used.format(used=shown(self.used), limit=shown(self.limit), left=shown(left))
+
+
+def near(limit: float) -> float:
+    return max(1, limit * NEAR_PERCENT // 100) if isinstance(limit, int) else limit * NEAR_PERCENT / 100
+
+
+def load_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
+        raise errors.InvalidSetting(
+            key="timezone", value=name, allowed="an IANA name such as Europe/Berlin"
+        ) from None
+
+
+def latest_passing(now: datetime, hour: int, zone: tzinfo) -> datetime:
+    """The last moment, not after ``now``, at which the clock of ``zone`` passed ``hour``."""
+    between = _latest.get((hour, zone))
+    if between is None or not between[0] <= now < between[1]:
+        _latest[hour, zone] = between = _passings_around(now, hour, zone)
+    return between[0]
+
+
+_latest: dict[tuple[int, tzinfo], tuple[datetime, datetime]] = {}
+"""The passings around the last moment asked about: they hold for a day."""
+
+
+def _passings_around(now: datetime, hour: int, zone: tzinfo) -> tuple[datetime, datetime]:
+    """The passing before a moment and the one after it. Days enough for clocks set back over midnight."""
+    today = now.astimezone(zone).date()
+    passings = [passing_of(today + days * DAY, hour, zone) for days in range(-2, 4)]
+    return max(each for each in passings if each <= now), min(each for each in passings if each > now)
+
+
+@lru_cache(maxsize=1024)
+def passing_of(day: date, hour: int, zone: tzinfo) -> datetime:
+    """When the clock of ``zone`` passed ``hour`` on that day, in UTC: the first time, when it did twice;
+    the moment of the jump, when a jump skipped the hour."""
+    wanted = datetime.combine(day, time(hour), zone)
+    moment = wanted.astimezone(UTC)
+    shown = moment.astimezone(zone).replace(tzinfo=None)
+    if shown == wanted.replace(tzinfo=None):
+        return moment
+    return _jump(wanted.replace(fold=1).astimezone(UTC), moment, zone)
+
+
+def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+    """The first moment in (before, after] that has the offset of ``after``."""
+    offset = after.astimezone(zone).utcoffset()
+    while after - before > PRECISION:
+        middle = before + (after - before) / 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            after = middle
+        else:
+            before = middle
+    return after.replace(microsecond=0)

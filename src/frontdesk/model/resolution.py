@@ -4,9 +4,9 @@ from datetime import datetime, timedelta, tzinfo
 
 import msgspec
 
-from frontdesk.model import boundaries, moves
+from frontdesk.model import moves
 from frontdesk.model.messages import Message
-from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy
+from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy, latest_passing
 from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, with_boundary
 from frontdesk.model.turns import Turn
 
@@ -100,7 +100,7 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
     def _stamp(self, session: Session) -> Session:
         """The session begins after the latest daily boundary, which needs no reset any more."""
         zone = self.policy.zone(self.machine_zone)
-        passed = boundaries.latest_passing(self.now, self.policy.at_hour, zone)
+        passed = latest_passing(self.now, self.policy.at_hour, zone)
         return msgspec.structs.replace(session, served=with_boundary(session.served, passed))
 
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import errors
-from frontdesk.model import boundaries, sessions
+from frontdesk.model import policies, sessions
 from frontdesk.model.policies import EndReason, ResetMode, SessionResetPolicy
 from tests import counts
 
@@ -125,7 +125,7 @@ class Conversation:
             last_activity=self.active, message_count=9, now=now, machine_zone=UTC, served=self.served
         )
         if reason is EndReason.DAILY:
-            boundary = boundaries.latest_passing(now, self.policy.at_hour, self.zone)
+            boundary = policies.latest_passing(now, self.policy.at_hour, self.zone)
             self.served = sessions.with_boundary(self.served, boundary)
             self.resets[boundary] += 1
         else:
@@ -161,9 +161,9 @@ def test_boundary_is_the_first_moment_at_which_the_clock_shows_the_hour(name: st
     for day in days_between(FIRST_DAY, LAST_DAY):
         for hour in range(24) if day in around else ORDINARY_HOURS:
             boundary = reached(day, hour, known)
-            assert boundaries.passing_of(day, hour, zone) == boundary
-            assert boundaries.latest_passing(boundary, hour, zone) == boundary
-            assert boundaries.latest_passing(boundary - SECOND, hour, zone) < boundary
+            assert policies.passing_of(day, hour, zone) == boundary
+            assert policies.latest_passing(boundary, hour, zone) == boundary
+            assert policies.latest_passing(boundary - SECOND, hour, zone) < boundary
 
 
 @pytest.mark.prove
@@ -244,29 +244,29 @@ def berlin(*when: int, fold: int = 0) -> datetime:
     ],
 )
 def test_before_the_hour_the_boundary_is_yesterdays(now: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    found = boundaries.latest_passing(berlin(*now), 4, ZoneInfo("Europe/Berlin"))
+    found = policies.latest_passing(berlin(*now), 4, ZoneInfo("Europe/Berlin"))
     assert found == berlin(*expected)
     assert found.tzinfo is UTC
 
 
 def test_skipped_hour_counts_at_the_jump() -> None:
-    found = boundaries.passing_of(date(2026, 3, 29), 2, ZoneInfo("Europe/Berlin"))
+    found = policies.passing_of(date(2026, 3, 29), 2, ZoneInfo("Europe/Berlin"))
     assert found == datetime(2026, 3, 29, 1, tzinfo=UTC) == berlin(2026, 3, 29, 3)
 
 
 def test_repeated_hour_counts_the_first_time() -> None:
     zone = ZoneInfo("Europe/Berlin")
-    assert boundaries.passing_of(date(2026, 10, 25), 2, zone) == datetime(2026, 10, 25, 0, tzinfo=UTC)
+    assert policies.passing_of(date(2026, 10, 25), 2, zone) == datetime(2026, 10, 25, 0, tzinfo=UTC)
     second_time = berlin(2026, 10, 25, 2, 30, fold=1)
-    assert boundaries.latest_passing(second_time, 2, zone) == datetime(2026, 10, 25, 0, tzinfo=UTC)
+    assert policies.latest_passing(second_time, 2, zone) == datetime(2026, 10, 25, 0, tzinfo=UTC)
 
 
 def test_skipped_midnight_counts_at_the_jump() -> None:
     zone = ZoneInfo("Asia/Beirut")
     (jump,) = [change for change in changes(zone) if change.year == 2026 and change.month == 3]
-    assert boundaries.passing_of(jump.astimezone(zone).date(), 0, zone) == jump
-    assert boundaries.latest_passing(jump, 0, zone) == jump
-    assert boundaries.latest_passing(jump - SECOND, 0, zone) < jump
+    assert policies.passing_of(jump.astimezone(zone).date(), 0, zone) == jump
+    assert policies.latest_passing(jump, 0, zone) == jump
+    assert policies.latest_passing(jump - SECOND, 0, zone) < jump
 
 
 def test_hour_skipped_into_the_next_day_counts_at_the_jump() -> None:
@@ -274,8 +274,8 @@ def test_hour_skipped_into_the_next_day_counts_at_the_jump() -> None:
     (jump,) = [change for change in changes(zone) if change.year == 2026 and change.month == 3]
     assert jump.astimezone(zone).hour == 0
     eve = (jump - SECOND).astimezone(zone).date()
-    assert boundaries.passing_of(eve, 23, zone) == boundaries.passing_of(eve + DAY, 0, zone) == jump
-    assert boundaries.latest_passing(jump, 23, zone) == jump
+    assert policies.passing_of(eve, 23, zone) == policies.passing_of(eve + DAY, 0, zone) == jump
+    assert policies.latest_passing(jump, 23, zone) == jump
 
 
 def test_clock_set_back_over_midnight_keeps_the_new_days_boundary() -> None:
@@ -284,20 +284,20 @@ def test_clock_set_back_over_midnight_keeps_the_new_days_boundary() -> None:
     set_back = first_midnight + timedelta(minutes=1)
     assert set_back.astimezone(zone).date() == date(2010, 11, 6)
     for moment in (first_midnight, set_back, set_back + timedelta(hours=3)):
-        assert boundaries.latest_passing(moment, 0, zone) == first_midnight
+        assert policies.latest_passing(moment, 0, zone) == first_midnight
 
 
 def test_jump_is_found_to_the_second() -> None:
     zone = ZoneInfo("America/St_Johns")  # until 2011 it was set forward at one minute past midnight
     jump = datetime(2010, 3, 14, 3, 31, tzinfo=UTC)
     assert jump.astimezone(zone).time() == time(1, 1)
-    assert boundaries.passing_of(date(2010, 3, 14), 1, zone) == jump
+    assert policies.passing_of(date(2010, 3, 14), 1, zone) == jump
 
 
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Etc/GMT+12"), ZoneInfo("Pacific/Kiritimati")])
 def test_zone_without_changes_is_plain_arithmetic(zone: tzinfo) -> None:
     now = datetime(2026, 5, 5, 12, tzinfo=UTC)
-    found = boundaries.latest_passing(now, 4, zone)
+    found = policies.latest_passing(now, 4, zone)
     assert found.astimezone(zone).time() == time(4)
     assert now - DAY < found <= now
 
@@ -307,8 +307,8 @@ def test_zone_without_changes_is_plain_arithmetic(zone: tzinfo) -> None:
 )
 def test_zone_that_does_not_exist_is_refused(name: str) -> None:
     with pytest.raises(errors.InvalidSetting, match=r"timezone is .*IANA name"):
-        boundaries.load_zone(name)
+        policies.load_zone(name)
 
 
 def test_zone_is_found_by_its_iana_name() -> None:
-    assert boundaries.load_zone("Asia/Tokyo") is ZoneInfo("Asia/Tokyo")
+    assert policies.load_zone("Asia/Tokyo") is ZoneInfo("Asia/Tokyo")

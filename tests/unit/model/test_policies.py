@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import errors
-from frontdesk.model import boundaries
 from frontdesk.model.policies import (
     AUTOMATIC,
     MAX_IDLE_MINUTES,
@@ -19,6 +18,7 @@ from frontdesk.model.policies import (
     EndReason,
     ResetMode,
     SessionResetPolicy,
+    latest_passing,
 )
 
 NOW = datetime(2026, 5, 5, 12, tzinfo=UTC)
@@ -305,7 +305,7 @@ def test_verdict_is_the_first_reason_that_holds(
 ) -> None:
     now = NOW + timedelta(minutes=later)
     active = now - timedelta(minutes=rested)
-    boundary = boundaries.latest_passing(now, policy.at_hour, policy.zone(UTC))
+    boundary = latest_passing(now, policy.at_hour, policy.zone(UTC))
     holds = {
         EndReason.IDLE: policy.mode in ("idle", "both") and rested > policy.idle_minutes,
         EndReason.DAILY: policy.mode in ("daily", "both") and active < boundary,

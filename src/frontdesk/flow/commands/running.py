@@ -11,7 +11,6 @@ from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import amounts
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.limits import gauges
 from frontdesk.model.resolution import mark_expired
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import ChatType
@@ -177,7 +176,7 @@ def _now(parts: Parts, turn: Turn | None) -> str:
 async def usage(parts: Parts, request: CommandRequest, session: Session) -> str:
     entry = session.entry
     policy = parts.conversations.policy_for(entry, request.turn.source)
-    found = gauges(session.as_limited(), policy, parts.clock.now())
+    found = policy.gauges(session.as_limited(), parts.clock.now())
     lines = [
         _tokens(entry),
         f"Cache: {entry.cache_read_tokens:,} tokens read, {entry.cache_write_tokens:,} written",

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.formats.splitting import split_text
+from frontdesk.flow.parts import split_text
 
 
 def test_short_text_stays_whole() -> None:
