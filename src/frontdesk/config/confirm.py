@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.config.options import read_options
 from frontdesk.config.table import CONFIRM_FIELDS
-from frontdesk.contracts.secrets import Secret
+from frontdesk.contracts.secrets import Checks, Secret
 from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import TOKEN, Settings
 
@@ -35,10 +35,7 @@ class TokenHolders(msgspec.Struct, frozen=True, kw_only=True):
     callback_secret: Secret | None = None
     """Signs what programs are told of decisions."""
 
-    @staticmethod
-    def check_secret(field: str, secret: str) -> None:
-        if field == "callback_secret":
-            webhooks.secret_bytes(secret)
+    secret_checks: ClassVar[Checks] = {"callback_secret": webhooks.secret_bytes}
 
     def __post_init__(self) -> None:
         for kind, known in (("approvers", self.approvers), ("agents", self.agents)):

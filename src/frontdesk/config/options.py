@@ -20,14 +20,11 @@ from frontdesk import errors
 from frontdesk.config import settings
 from frontdesk.config.settings import Value
 from frontdesk.config.table import OPTION
-from frontdesk.contracts.secrets import Secret
+from frontdesk.contracts.secrets import Checks, Secret
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 SUFFIXES = ("_env", "_file")
-
-Check = Callable[[str, str], object]
-"""A record's own ``check_secret``: the field's name and a secret; InvalidInput when it cannot be used."""
 
 
 def read_options(
@@ -146,8 +143,8 @@ def _secrets(kind: type[msgspec.Struct], field: FieldInfo, path: settings.Path, 
     if path[-1] == field.encode_name:
         allowed = f"nothing: name an environment variable in {_written(field)}"
         raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed=allowed)
-    check: Check | None = getattr(kind, "check_secret", None)
-    reader = partial(_reader, path, partial(check, field.name) if check else str)
+    checks: Checks = getattr(kind, "secret_checks", {})
+    reader = partial(_reader, path, checks.get(field.name, str))
     if _holds(field.type, Mapping):
         if not isinstance(raw, Mapping):
             raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed="a table")

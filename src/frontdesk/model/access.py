@@ -265,13 +265,14 @@ def _refusal(source: SessionSource, place: str, principal: Principal | None, acc
 def _subject(
     source: SessionSource, principal: Principal | None, aliases: Mapping[str, str] | None
 ) -> Subject:
-    chat, _ = keys.identities(source, aliases)
-    chats = {chat, source.chat_id_alt, source.parent_chat_id}
+    chat = source.chat_id
     names = {principal.user_id} if principal else set()
     if source.platform is whatsapp.PLATFORM:
+        chat, _ = keys.identities(source, aliases)
         names |= {name for name, person in (aliases or {}).items() if person in names}
     else:
         names |= {source.user_id or "", source.user_id_alt or ""}
+    chats = {chat, source.chat_id_alt, source.parent_chat_id}
     account = source.account or None
     return Subject(
         platform=source.platform,

@@ -51,8 +51,8 @@ def control_lane(session_key: str) -> str:
 def chat_lane(source: SessionSource, *, collects: bool = False) -> str:
     """The lane of a chat, as the platform knows it."""
     kind = LaneKind.BOX if collects else LaneKind.CHAT
-    parts = (source.platform, source.account or "", source.chat_id or source.user_id, source.thread_id or "")
-    return ":".join((kind, *(keys.encode_part(str(part or "")) for part in parts)))
+    ids = (source.account, source.chat_id or source.user_id, source.thread_id)
+    return ":".join([kind, source.platform, *[keys.encode_part(each) if each else "" for each in ids]])
 
 
 def kind_of(lane: str) -> LaneKind:

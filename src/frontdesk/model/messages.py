@@ -34,7 +34,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation that the platform id belongs to; None for that of the session it is stored in."""
     calls: tuple[str, ...] = ()
     answers: str | None = None
-    observed: bool = False
+    closes_calls: bool = False
+    """Whether tool calls still open before it can no longer be answered."""
     turn_id: str | None = None
     turn_position: int | None = None
 
@@ -47,17 +48,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     def counts(self) -> bool:
         return self.role is not Role.SESSION_META
 
-    @property
-    def closes_calls(self) -> bool:
-        """Whether tool calls still open before it can no longer be answered."""
-        return self.role in (Role.USER, Role.ASSISTANT) and not self.observed
-
 
 def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: int | None = None) -> Message:
     """Check a message and make it ready to be stored; refuse what would not come back as it went in."""
     if not isinstance(message, dict | Mapping):
         raise errors.InvalidMessage(why=f"expected an object, got {type(message).__name__}")
-    role = _role(message)
+    named = message.get("role")
+    role = ROLES.get(named) if isinstance(named, str) else None
+    if role is None:
+        raise errors.InvalidMessage(why=f"role is {named!r}; allowed: {', '.join(Role)}")
     data = dict(message) if role is Role.SESSION_META else _modern(message)
     if role not in CONTENT_OPTIONAL and not isinstance(data.get("content"), str | list):
         raise errors.InvalidMessage(why=f"a {role} message needs content: a text or a list of parts")
@@ -68,7 +67,7 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
         platform_message_id=None if role is Role.SESSION_META else data.get("platform_message_id"),
         calls=_call_ids(data) if role is Role.ASSISTANT else (),
         answers=str(answers) if role is Role.TOOL and answers else None,
-        observed=data.get("observed") is True,
+        closes_calls=role in (Role.USER, Role.ASSISTANT) and data.get("observed") is not True,
         turn_id=turn_id,
         turn_position=turn_position,
     )
@@ -91,7 +90,7 @@ def conversation(messages: list[Plain]) -> list[Plain]:
     Results that came late or after other messages move to their call; a real result stands before an
     interrupted one; a call without any is shown as interrupted.
     """
-    if not any(message.get("tool_calls") for message in messages):
+    if not [message for message in messages if message.get("tool_calls")]:
         return messages
     shown: list[Plain] = []
     places: dict[str, int] = {}
@@ -123,14 +122,6 @@ def text_of(message: Mapping[str, Any]) -> str:
     )
 
 
-def _role(message: Mapping[str, Any]) -> Role:
-    named = message.get("role")
-    role = ROLES.get(named) if isinstance(named, str) else None
-    if role is None:
-        raise errors.InvalidMessage(why=f"role is {named!r}; allowed: {', '.join(Role)}")
-    return role
-
-
 def _modern(message: Mapping[str, Any]) -> Plain:
     """The message with its platform id under the present name, as text."""
     data = dict(message)
@@ -150,7 +141,7 @@ def _encode(data: Plain) -> bytes:
     try:
         body = msgspec.json.encode(data)
         # Texts always come back as they are.
-        plain = all(type(name) is str and type(value) is str for name, value in data.items())
+        plain = {*map(type, data), *map(type, data.values())} == {str}
         exact = plain or msgspec.json.decode(body) == data
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise errors.InvalidMessage(why=f"it is not plain JSON text ({error})") from error
@@ -163,5 +154,5 @@ def _call_ids(data: Plain) -> tuple[str, ...]:
     calls = data.get("tool_calls") or ()
     if not isinstance(calls, list | tuple):
         raise errors.InvalidMessage(why="tool_calls must be a list")
-    ids = (str(call["id"]) for call in calls if isinstance(call, Mapping) and call.get("id"))
+    ids = [str(call["id"]) for call in calls if isinstance(call, Mapping) and call.get("id")]
     return tuple(dict.fromkeys(ids))

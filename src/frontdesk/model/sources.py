@@ -19,8 +19,8 @@ class ChatType(StrEnum):
     THREAD = "thread"
 
 
-OLD_CHAT_TYPES = {"forum": ChatType.GROUP, "webhook": ChatType.DM}
-"""Names that entries of older forms have."""
+CHAT_TYPES = {str(kind): kind for kind in ChatType} | {"forum": ChatType.GROUP, "webhook": ChatType.DM}
+"""By their names, those that entries of older forms have included."""
 
 WRITTEN_WHEN_SET = (
     "user_id_alt",
@@ -136,18 +136,19 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.InvalidSource(why=f"expected an object, got {type(data).__name__}")
         if not data.get("platform"):
             raise errors.InvalidSource(why="platform is missing")
+        named = data.get("chat_type") or ChatType.DM
         known = {name: data[name] for name in TEXTS if data.get(name) is not None}
         return cls(
             platform=data["platform"],
             chat_id=data.get("chat_id", ""),
-            chat_type=read_chat_type(data.get("chat_type") or ChatType.DM),
+            chat_type=CHAT_TYPES.get(str(named), named),
             **known,
         )
 
 
 def read_chat_type(value: object) -> ChatType:
     """A chat type as it was written, older names included."""
-    return OLD_CHAT_TYPES.get(str(value)) or _chat_type(value)
+    return CHAT_TYPES.get(str(value)) or _chat_type(value)
 
 
 def _chat_type(value: object) -> ChatType:

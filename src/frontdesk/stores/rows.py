@@ -28,7 +28,7 @@ from frontdesk.model.sessions import (
     read_origin,
     read_reason,
 )
-from frontdesk.model.sources import OLD_CHAT_TYPES, ChatType, SessionSource
+from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores.columns import (
     FLAG,
@@ -50,7 +50,7 @@ from frontdesk.stores.columns import (
 log = get_logger(__name__)
 
 UNREADABLE_ROW = "its row cannot be read"
-CHAT_TYPES = defaultdict(lambda: ChatType.DM, {str(each): each for each in ChatType} | OLD_CHAT_TYPES)
+READ_CHAT_TYPES = defaultdict(lambda: ChatType.DM, CHAT_TYPES)
 RELATIONS = {str(relation): relation for relation in Relation}
 SOURCE = Column(SessionSource.from_dict, SessionSource.to_dict)
 HEX = Column(bytes.hex, bytes.fromhex)
@@ -68,7 +68,7 @@ ENTRY = Columns(
         "id": Column(check_session_id, field="session_id"),
         "session_key": Column(check_key),
         "platform": Column(Platform.parse, maybe_text),
-        "chat_type": Column(CHAT_TYPES.__getitem__, str),
+        "chat_type": Column(READ_CHAT_TYPES.__getitem__, str),
         "created_at": TIME,
         "updated_at": TIME,
         "was_auto_reset": FLAG,

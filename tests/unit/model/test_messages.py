@@ -132,9 +132,9 @@ def test_turn_and_position_are_kept() -> None:
     assert (packed.turn_id, packed.turn_position) == ("turn", 3)
 
 
-@pytest.mark.parametrize(("observed", "expected"), [(True, True), (False, False), (None, False)])
-def test_observed_is_what_the_message_says(observed: object, expected: bool) -> None:
-    assert pack(user(observed=observed)).observed is expected
+@pytest.mark.parametrize(("observed", "expected"), [(True, False), (False, True), (None, True)])
+def test_what_was_overheard_leaves_calls_open(observed: object, expected: bool) -> None:
+    assert pack(user(observed=observed)).closes_calls is expected
 
 
 # The platform's id

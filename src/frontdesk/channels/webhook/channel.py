@@ -63,7 +63,7 @@ class Channel(CalledChannel[settings.Options]):
         met: list[str] = []
         for secret in self._options.secrets:
             try:
-                _checked(secret)
+                webhooks.secret_bytes(secret())
             except (errors.MissingSecret, errors.InvalidInput) as error:
                 met.append(str(error))
             else:
@@ -96,14 +96,10 @@ class Channel(CalledChannel[settings.Options]):
         found: list[str] = []
         for secret in secrets:
             try:
-                found.append(_checked(secret))
+                read = secret()
+                webhooks.secret_bytes(read)
             except (errors.MissingSecret, errors.InvalidInput) as error:
                 log.warning("webhook_secret_unusable", account=self.account, why=error)
+            else:
+                found.append(read)
         return found
-
-
-def _checked(secret: Secret) -> str:
-    """A secret as it is now, when something can be signed with it."""
-    read = secret()
-    webhooks.secret_bytes(read)
-    return read

@@ -64,7 +64,10 @@ def read_message(
         raise errors.InvalidInput(what="The body", why="`in_reply_to`: this is an answer, not a message")
     if read.attachments:
         raise errors.InvalidInput(what="The body", why=NO_FILES)
-    _check_text(read.text, max_text_characters)
+    if not read.text.strip():
+        raise errors.InvalidInput(what="The body", why="`text` is empty")
+    if len(read.text) > max_text_characters:
+        raise errors.InvalidMessage(why=f"`text` is longer than {max_text_characters} characters")
     return channels.Incoming(
         source=_source(read, account),
         text=read.text,
@@ -72,13 +75,6 @@ def read_message(
         observed=read.observed,
         sent_at=read.sent_at,
     )
-
-
-def _check_text(text: str, max_characters: int) -> None:
-    if not text.strip():
-        raise errors.InvalidInput(what="The body", why="`text` is empty")
-    if len(text) > max_characters:
-        raise errors.InvalidMessage(why=f"`text` is longer than {max_characters} characters")
 
 
 def _source(read: Body, account: str | None) -> SessionSource:
@@ -107,10 +103,6 @@ async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channel
     except errors.StoreError as error:
         log.warning("webhook_not_stored", account=incoming.source.account, why=error)
         return try_later(f"The message could not be stored: {error.outside}.")
-    return _confirmed(receipt)
-
-
-def _confirmed(receipt: channels.Receipt) -> channels.Response:
     status = HTTPStatus.OK if receipt.repeated else HTTPStatus.ACCEPTED
     told = {
         "turn_id": receipt.turn_id,

@@ -1,13 +1,14 @@
 """How a webhook endpoint is set up."""
 
 import ipaddress
+from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.channels.called import check_positive
-from frontdesk.contracts.secrets import Secret
+from frontdesk.contracts.secrets import Checks, Secret
 from frontdesk.formats import webhooks
 
 
@@ -27,9 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 20.0
     """How long a callback may take in all."""
 
-    @staticmethod
-    def check_secret(_: str, secret: str) -> None:
-        webhooks.secret_bytes(secret)
+    secret_checks: ClassVar[Checks] = {"secrets": webhooks.secret_bytes}
 
     def __post_init__(self) -> None:
         if not self.secrets:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from datetime import datetime
 from http import HTTPStatus
 
@@ -43,8 +44,12 @@ def build_callback(delivery: deliveries.Delivery, secret: str, now: datetime) ->
     if draft := draft_id(delivery):
         told["draft"] = draft
     body = msgspec.json.encode(told)
-    headers = webhooks.signed_headers(secret, delivery.id, now, body)
-    return Callback(body, {"content-type": "application/json", "user-agent": "frontdesk", **headers})
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "user-agent": "frontdesk",
+    }
+    return Callback(body, headers | webhooks.signed_headers(secret, delivery.id, now, body))
 
 
 def draft_id(delivery: deliveries.Delivery) -> str | None:
@@ -53,18 +58,19 @@ def draft_id(delivery: deliveries.Delivery) -> str | None:
 
 
 class Attempt:
-    """How far a request has come: whether anything of it has left, and what its receiver said."""
+    """How far a request has come: whether its body has begun to leave, and what its receiver said."""
 
     def __init__(self) -> None:
         self.began = False
         self.answered: deliveries.Outcome | None = None
 
-    async def trace(self, event: str, _: object) -> None:
-        if event.endswith("send_request_headers.started"):
-            self.began = True
+    async def leave(self, body: bytes) -> AsyncIterator[bytes]:
+        """The body, which is asked for once the headers are on their way."""
+        self.began = True
+        yield body
 
     def failed(self, why: str) -> deliveries.Outcome:
-        """What is known when it broke off: before the first byte left, it certainly did not arrive."""
+        """What is known when it broke off: before its body left, it certainly did not arrive."""
         if self.answered is not None:
             return self.answered
         return deliveries.Unknown(why=why) if self.began else deliveries.NotSent(why=why)
@@ -91,9 +97,8 @@ class Callbacks:
         request = self._opened().stream(
             "POST",
             self._options.callback_url,
-            content=callback.body,
+            content=attempt.leave(callback.body),
             headers=callback.headers,
-            extensions={"trace": attempt.trace},
         )
         async with request as response:
             attempt.answered = judge_response(response.status_code, response.headers.get("retry-after"))
