@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -13,6 +14,8 @@ from frontdesk.logs import get_logger
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MICROS_A_MINUTE = 60_000_000
+MOMENTS_KEPT = 1_024
+"""The same moment stands in several rows of one transaction, and is read with each of them."""
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 SENSELESS = (*UNREADABLE, ValueError, TypeError, OverflowError)
@@ -23,10 +26,12 @@ Convert = Callable[[Any], Any]
 log = get_logger(__name__)
 
 
+@lru_cache(maxsize=MOMENTS_KEPT)
 def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
+@lru_cache(maxsize=MOMENTS_KEPT)
 def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
@@ -49,12 +54,9 @@ def clean(text: str | None) -> str | None:
     return None if text is None else text.replace("\0", " ").encode(errors="replace").decode()
 
 
-def maybe_text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
 class Column(NamedTuple):
-    """What becomes of a value on its way from the row and into it; nothing where there is no function."""
+    """What becomes of a value on its way from the row and into it; nothing where there is no function, and
+    nothing stays nothing."""
 
     read: Convert | None = None
     write: Convert | None = None
@@ -64,7 +66,6 @@ class Column(NamedTuple):
 
 PLAIN = Column()
 TIME = Column(from_micros, to_micros)
-MAYBE_TIME = Column(maybe_time, maybe_micros)
 FLAG = Column(bool, int)
 
 
@@ -81,13 +82,15 @@ class Document:
     def facts(self, blob: bytes) -> dict[str, Any]:
         facts = asdict(self._decode(blob))
         for name, read in self._read:
-            facts[name] = read(facts[name])
+            if facts[name] is not None:
+                facts[name] = read(facts[name])
         return facts
 
     def write(self, facts: Mapping[str, Any]) -> bytes:
         kept = {name: facts[name] for name in self.names}
         for name, write in self._write:
-            kept[name] = write(kept[name])
+            if kept[name] is not None:
+                kept[name] = write(kept[name])
         return msgspec.json.encode(self._kind(**kept))
 
 
@@ -120,14 +123,16 @@ class Columns:
         """What the row says, by the names of the record's fields."""
         facts = {field: row[place] for field, place in self._plain}
         for field, place, read in self._read:
-            facts[field] = read(row[place])
+            value = row[place]
+            facts[field] = None if value is None else read(value)
         return {**facts, **self._body.facts(row[-1])} if self._body else facts
 
     def values(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What is to stand in the row, by the names of its columns."""
-        values = {
-            name: write(facts[field]) if write else facts[field] for name, field, write in self._written
-        }
+        values: dict[str, Any] = {}
+        for name, field, write in self._written:
+            fact = facts[field]
+            values[name] = write(fact) if write and fact is not None else fact
         return {**values, "body": self._body.write(facts)} if self._body else values
 
 

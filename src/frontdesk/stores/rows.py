@@ -32,7 +32,6 @@ from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores.columns import (
     FLAG,
-    MAYBE_TIME,
     PLAIN,
     SENSELESS,
     TIME,
@@ -42,7 +41,6 @@ from frontdesk.stores.columns import (
     Records,
     clean,
     from_micros,
-    maybe_text,
     to_micros,
     to_minute,
 )
@@ -59,26 +57,22 @@ HEX = Column(bytes.hex, bytes.fromhex)
 # Sessions
 
 
-def _maybe_session_id(session_id: str | None) -> str | None:
-    return session_id and check_session_id(session_id)
-
-
 ENTRY = Columns(
     {
         "id": Column(check_session_id, field="session_id"),
         "session_key": Column(check_key),
-        "platform": Column(Platform.parse, maybe_text),
+        "platform": Column(Platform.parse, str),
         "chat_type": Column(READ_CHAT_TYPES.__getitem__, str),
         "created_at": TIME,
         "updated_at": TIME,
         "was_auto_reset": FLAG,
-        "auto_reset_reason": Column(read_reason, maybe_text),
+        "auto_reset_reason": Column(read_reason, str),
         "reset_had_activity": FLAG,
         "is_fresh_reset": FLAG,
         "expiry_finalized": FLAG,
         "suspended": FLAG,
         "resume_pending": FLAG,
-        "last_resume_marked_at": MAYBE_TIME,
+        "last_resume_marked_at": TIME,
     },
     kept=dict.fromkeys(["message_count", *USAGE_COUNTERS, "estimated_cost_usd", "cost_status"], PLAIN)
     | {"last_prompt_tokens": PLAIN},
@@ -87,10 +81,10 @@ SESSION = Columns(
     {
         "owner": PLAIN,
         "peer": PLAIN,
-        "ended_at": MAYBE_TIME,
+        "ended_at": TIME,
         "end_reason": PLAIN,
-        "parent_id": Column(_maybe_session_id),
-        "relation": Column(RELATIONS.get, maybe_text),
+        "parent_id": Column(check_session_id),
+        "relation": Column(RELATIONS.get, str),
     },
     kept={"title": PLAIN, "counted_from": PLAIN, "model_turns": PLAIN},
     after=ENTRY,
@@ -112,12 +106,12 @@ class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """What it had used by when, the time in microseconds."""
 
 
-def _read_renewal(renewed: dict[str, int | float] | None) -> Renewal | None:
-    return msgspec.convert(renewed | {"at": from_micros(int(renewed["at"]))}, Renewal) if renewed else None
+def _read_renewal(renewed: dict[str, int | float]) -> Renewal:
+    return msgspec.convert(renewed | {"at": from_micros(int(renewed["at"]))}, Renewal)
 
 
-def _write_renewal(renewal: Renewal | None) -> dict[str, int | float] | None:
-    return asdict(renewal) | {"at": to_micros(renewal.at)} if renewal else None
+def _write_renewal(renewal: Renewal) -> dict[str, int | float]:
+    return asdict(renewal) | {"at": to_micros(renewal.at)}
 
 
 DETAILS = Document(
@@ -190,14 +184,14 @@ TURN = Columns(
     },
     kept={
         "state": Column(turns.TurnState),
-        "session_id": Column(_maybe_session_id),
-        "started_at": MAYBE_TIME,
-        "finished_at": MAYBE_TIME,
+        "session_id": Column(check_session_id),
+        "started_at": TIME,
+        "finished_at": TIME,
         "attempts": PLAIN,
         "put_backs": PLAIN,
         "on_trial": FLAG,
         "doubts": PLAIN,
-        "interrupted_at": MAYBE_TIME,
+        "interrupted_at": TIME,
         "steers": FLAG,
         "stop_requested": FLAG,
         "error": PLAIN,
@@ -233,8 +227,8 @@ DELIVERY = Columns(
     },
     kept={
         "state": Column(deliveries.DeliveryState),
-        "due_at": MAYBE_TIME,
-        "sent_at": MAYBE_TIME,
+        "due_at": TIME,
+        "sent_at": TIME,
         "attempts": PLAIN,
         "error": PLAIN,
         "platform_message_id": PLAIN,
@@ -313,7 +307,7 @@ PAIRING = Columns(
 )
 PAIRINGS = Records("pairing", Pairing, PAIRING.facts)
 
-LOCKOUT = Columns({"failures": PLAIN, "since": TIME, "locked_until": MAYBE_TIME})
+LOCKOUT = Columns({"failures": PLAIN, "since": TIME, "locked_until": TIME})
 
 
 # Confirmations, and the log of them
@@ -342,25 +336,31 @@ CONFIRMATION = Columns(
         "timeout_seconds": PLAIN,
         "created_at": TIME,
         "expires_at": TIME,
-        "resolved_at": MAYBE_TIME,
+        "resolved_at": TIME,
         "resolved_by": PLAIN,
         "renewal_of": PLAIN,
         "approvals": Column(msgspec.json.Decoder(tuple[str, ...]).decode, msgspec.json.encode),
     },
-    kept={"redeemed_at": MAYBE_TIME, "redeemed_by": PLAIN},
+    kept={"redeemed_at": TIME, "redeemed_by": PLAIN},
 )
 PAYLOAD = Columns(
     {
         "payload": PLAIN,
-        "description": Column(lambda text: text or ""),
+        "description": PLAIN,
         "callbacks": Column(read_callbacks, write_callbacks),
     },
     kept={"resolved_as": PLAIN, "reason": PLAIN},
     after=CONFIRMATION,
 )
-CONFIRMATIONS = Records(
-    "confirmation", Confirmation, lambda row: CONFIRMATION.facts(row) | PAYLOAD.facts(row)
-)
+
+
+def _confirmation(row: Row) -> dict[str, Any]:
+    """Of one whose payload was erased, and of one that has none, the rest of it is gone, too."""
+    kept = {name: fact for name, fact in PAYLOAD.facts(row).items() if fact is not None}
+    return {**CONFIRMATION.facts(row), "payload": None, "description": "", **kept}
+
+
+CONFIRMATIONS = Records("confirmation", Confirmation, _confirmation)
 
 AUDIT_ROW = Columns({"number": PLAIN, "body": PLAIN, "previous": HEX, "hash": HEX})
 
