@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.contracts.store import Row, Work
-from frontdesk.stores.sqlite import writer
+from frontdesk.stores.sqlite import faults
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.posts import KEPT_SECONDS
@@ -64,11 +64,11 @@ async def test_reader_sees_what_was_posted_and_waits_for_the_writer(engine: Sqli
 async def test_writer_goes_on_after_an_error_that_is_not_of_the_database(
     engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_memory(_: Path) -> None:
+    def no_memory(*_: object, **_named: object) -> None:
         raise MemoryError("no room")
 
     with monkeypatch.context() as patched:
-        patched.setattr(writer, "identify", no_memory)
+        patched.setattr(faults.WriteHealth, "wrote", no_memory)
         with pytest.raises(errors.StoreFailed, match="no room"):
             await engine.write(note_lane)
     await engine.write(note_lane)

@@ -79,6 +79,8 @@ class Engine(Protocol):
 
     bells: Bells
     """Rung after the commit, for whoever listens."""
+    glanced_rows: int
+    """How many rows a glance may bring before it is no longer the quicker way."""
 
     def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
@@ -92,11 +94,6 @@ class Engine(Protocol):
 
     def glance(self, start: Callable[[], Work[T]]) -> Coroutine[Any, Any, T]:
         """Run work of one statement that finds a few rows by their key, with as little delay as can be."""
-        ...
-
-    @property
-    def glanced_rows(self) -> int:
-        """How many rows a glance may bring before it is no longer the quicker way."""
         ...
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:

@@ -1,16 +1,14 @@
 """Named queries from .sql files, and numbered migrations."""
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from frontdesk.contracts.store import Row
 from frontdesk.stores.rows import NAMED, PARTS
 
-HEAD = re.compile(r"^-- (name|part): (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
+HEAD = re.compile(r"^-- (name|part): (\w+)\n(?:-- .*\n)+", re.MULTILINE)
 PART = re.compile(r"\{(?:(\w+)\.)?(\w+)\}")
 POSTGRES_ALONE = re.compile(r"/\*pg\s+(.*?)\s*\*/", re.DOTALL)
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -19,16 +17,18 @@ PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 class Query(NamedTuple):
     sql: str
     parameters: tuple[str, ...]
-    purpose: str
-    arguments: Callable[[Mapping[str, Any]], Row]
-    """The values of the parameters, in their order."""
+
+    def arguments(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values of numbered parameters, in their order."""
+        return [values[name] for name in self.parameters]
 
 
+@cache
 def load_queries(dialect: str, folder: str = "queries") -> dict[str, Query]:
     """The queries of both dialects and the dialect's own, by name."""
     found: dict[str, Query] = {}
     for text in _scripts(dialect, folder):
-        found |= parse_queries(text, numbered="$" if dialect == "postgres" else "?")
+        found |= _parse_queries(text, numbers=dialect == "postgres")
     return found
 
 
@@ -48,17 +48,18 @@ def as_postgres_reads(script: str) -> str:
     return POSTGRES_ALONE.sub(r"\1", script)
 
 
-def parse_queries(text: str, numbered: str) -> dict[str, Query]:
-    """Queries by name; ``numbered`` is the mark of a numbered parameter.
+def _parse_queries(text: str, *, numbers: bool) -> dict[str, Query]:
+    """Queries by name, whose parameters have numbers or keep their names.
 
     Where a query says ``{name}`` stands the part of that name, which is one of the same file or of
     `rows.PARTS`; ``{t.turn}`` are the columns of a table's record, `rows.NAMED`.
     """
-    heads = list(HEAD.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
-    bodies = [text[head.end() : end].strip().rstrip(";") for head, end in zip(heads, ends, strict=True)]
-    found = list(zip(heads, bodies, strict=True))
-    parts = PARTS | {head[2]: body for head, body in found if head[1] == "part"}
+    _, *pieces = HEAD.split(text)
+    found = [
+        (kind, name, body.strip().rstrip(";"))
+        for kind, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+    ]
+    parts = PARTS | {name: body for kind, name, body in found if kind == "part"}
 
     def fill(part: re.Match[str]) -> str:
         table, name = part.groups()
@@ -66,35 +67,13 @@ def parse_queries(text: str, numbered: str) -> dict[str, Query]:
             return PART.sub(fill, parts[name])
         return ", ".join(f"{table}.{column}" if table else column for column in NAMED[name])
 
-    return {
-        head[2]: _query(PART.sub(fill, body), head[3], numbered) for head, body in found if head[1] == "name"
-    }
+    return {name: _query(PART.sub(fill, body), numbers) for kind, name, body in found if kind == "name"}
 
 
-def _query(body: str, comment: str, numbered: str) -> Query:
-    parameters: list[str] = []
-
-    def number(found: re.Match[str]) -> str:
-        if found[1] not in parameters:
-            parameters.append(found[1])
-        return f"{numbered}{parameters.index(found[1]) + 1}"
-
-    sql = PARAMETER.sub(number, body)
-    purpose = comment.replace("-- ", "").strip()
-    return Query(sql, tuple(parameters), purpose, _picking(parameters, lists_as_json="json_each(" in sql))
-
-
-def _picking(parameters: Sequence[str], lists_as_json: bool) -> Callable[[Mapping[str, Any]], Row]:
-    if len(parameters) > 1 and not lists_as_json:
-        return itemgetter(*parameters)
-
-    def pick(values: Mapping[str, Any]) -> Row:
-        arguments = tuple([values[name] for name in parameters])
-        if not lists_as_json:
-            return arguments
-        return tuple([json.dumps(value) if isinstance(value, list) else value for value in arguments])
-
-    return pick
+def _query(body: str, numbers: bool) -> Query:
+    parameters = tuple(dict.fromkeys(PARAMETER.findall(body)))
+    sql = PARAMETER.sub(lambda found: f"${parameters.index(found[1]) + 1}", body) if numbers else body
+    return Query(sql, parameters)
 
 
 def load_migrations(dialect: str) -> list[str]:

@@ -1,9 +1,9 @@
 """One run of a work: its statements, one after the other, on one connection."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CodeType, GeneratorType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -62,7 +62,7 @@ class Statements:
             return [record[:-1] for record in records], records[0][-1]
         return list(map(tuple, records)), None
 
-    async def _fetch(self, link: Lent, name: str, arguments: Row) -> list[asyncpg.Record]:
+    async def _fetch(self, link: Lent, name: str, arguments: Sequence[Any]) -> list[asyncpg.Record]:
         with translated(self._name):
             return await link.fetch(self._queries[name].sql, *arguments)
 

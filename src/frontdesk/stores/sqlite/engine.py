@@ -9,9 +9,8 @@ from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite import wal
-from frontdesk.stores.sqlite.faults import translated
-from frontdesk.stores.sqlite.files import Location, Ownership, check_log, create, identify, prepare
-from frontdesk.stores.sqlite.health import WriteHealth
+from frontdesk.stores.sqlite.faults import WriteHealth, translated
+from frontdesk.stores.sqlite.files import Location, Ownership, check_log, create, prepare
 from frontdesk.stores.sqlite.posts import Posts
 from frontdesk.stores.sqlite.readers import Glances, Readers, look_through
 from frontdesk.stores.sqlite.threads import WorkThreads
@@ -30,7 +29,7 @@ class SqliteEngine:
     def __init__(self, place: Location, *, upgrade: bool = True) -> None:
         self.bells = Bells()
         self._place = place
-        self._health = WriteHealth(place.name)
+        self.glanced_rows = GLANCED_ROWS if place.path else 0
         prepare(place)
         self._ownership = Ownership(place.path) if place.path else None
         with ExitStack() as opened:
@@ -41,12 +40,12 @@ class SqliteEngine:
             queries = load_queries("sqlite")
             self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
+            self._health = WriteHealth(place)
             self._glances = Glances(place, queries, self._health) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
             readers = Readers(place, queries, READERS, self._health, self.bells) if place.path else None
             opened.pop_all()
-        self._file = identify(place.path) if place.path else None
         writer = Writer(self._db, queries, place, self._health, self.bells)
         self._writer = WorkThreads("writer", writer.serve, threads=1)
         self._readers = WorkThreads("reader", readers.serve, threads=READERS) if readers else None
@@ -67,18 +66,11 @@ class SqliteEngine:
     async def check(self) -> None:
         if self._health.damage:
             raise self._health.damage
-        if not (self._health.is_known_good and self._is_in_place()):
+        if not self._health.is_known_good:
             await self.write(probe)
         if self._health.is_full:
             await asyncio.to_thread(self._check_room)
             self._health.found_room()
-
-    def _is_in_place(self) -> bool:
-        """Whether the file still stands under its name, as long as it was."""
-        if self._file is None or self._place.path is None:
-            return True
-        found = identify(self._place.path)
-        return found is not None and found.is_same_file(self._file) and found.size >= self._file.size
 
     def _check_room(self) -> None:
         with translated(self._place.name):
@@ -89,16 +81,11 @@ class SqliteEngine:
             return True
         return await asyncio.to_thread(look_through, self._place, seconds)
 
-    @property
-    def glanced_rows(self) -> int:
-        return GLANCED_ROWS if self._glances else 0
-
     async def glance(self, start: Callable[[], Work[T]]) -> T:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
         many times as long. A disk that was slow is left to the readers for a while."""
-        if self._glances is None or not self._glances.acquire():
-            return await self.read(start)
-        return self._glances.run(start())
+        looked = self._glances.look(start) if self._glances else None
+        return await self.read(start) if looked is None else looked[0]
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
         self._posts.add(mark, start)

@@ -203,26 +203,6 @@ def _translate_os(path: Path, error: OSError) -> errors.StoreError:
     return errors.StoreFailed(path=path, why=error.strerror)
 
 
-class Footprint(NamedTuple):
-    """Which file it is, and how long."""
-
-    device: int
-    inode: int
-    size: int
-
-    def is_same_file(self, other: "Footprint") -> bool:
-        return self[:2] == other[:2]
-
-
-def identify(path: Path) -> Footprint | None:
-    """Which file stands under a name, None when there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return Footprint(found.st_dev, found.st_ino, found.st_size)
-
-
 def _check_filesystem(place: Location) -> None:
     assert place.path is not None
     if place.any_filesystem or not MOUNTS.exists():

@@ -4,6 +4,7 @@ import contextlib
 import math
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import TypeVar
@@ -13,11 +14,9 @@ import apsw
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Work
 from frontdesk.stores.sql import Query
-from frontdesk.stores.sqlite.faults import translated
+from frontdesk.stores.sqlite.faults import WriteHealth, translated
 from frontdesk.stores.sqlite.files import Location
-from frontdesk.stores.sqlite.health import WriteHealth
-from frontdesk.stores.sqlite.schema import add_clock
-from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
+from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
 
 T = TypeVar("T")
 
@@ -79,7 +78,7 @@ def _open_reader(place: Location) -> apsw.Connection:
 
 def _open(place: Location) -> apsw.Connection:
     db = apsw.Connection(place.name, flags=apsw.SQLITE_OPEN_READONLY, vfs=place.vfs)
-    add_clock(db)
+    equip(db)
     return db
 
 
@@ -96,22 +95,20 @@ class Glances:
             self._db.pragma("cache_size", -GLANCE_CACHE_KIB)
             self._cursor = self._db.cursor()
 
-    def acquire(self) -> bool:
-        """Whether a look-up may be run now."""
-        return time.monotonic() >= self._avoided_until and self._busy.acquire(blocking=False)
-
-    def run(self, work: Work[T]) -> T:
-        """Do what ``acquire`` has allowed."""
+    def look(self, start: Callable[[], Work[T]]) -> tuple[T] | None:
+        """What was found; nothing when a look-up is not to be run now."""
         began = time.monotonic()
+        if began < self._avoided_until or not self._busy.acquire(blocking=False):
+            return None
         try:
-            found: T = drive(self._cursor, self._queries, work)
+            found: T = drive(self._cursor, self._queries, start())
         except apsw.Error as error:
             raise self._health.note(error, writing=False) from error
         finally:
             self._busy.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._avoided_until = time.monotonic() + AVOIDED_SECONDS
-        return found
+        return (found,)
 
     def close(self) -> None:
         """Allow no more look-ups."""

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import apsw
@@ -101,12 +100,3 @@ def _sync(place: Path) -> None:
 
 def _no_room(path: Path, size: int) -> errors.NoRoomForCopy:
     return errors.NoRoomForCopy(path=path, needed=size // MIB + 1)
-
-
-def add_clock(db: apsw.Connection) -> None:
-    """``micros()``: microseconds since 1970."""
-    db.create_scalar_function("micros", _micros, 0)
-
-
-def _micros(*_arguments: object) -> int:
-    return time.time_ns() // 1000

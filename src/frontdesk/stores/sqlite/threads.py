@@ -1,13 +1,16 @@
 """Threads that run work for coroutines."""
 
 import asyncio
+import json
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
 import apsw
+import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
@@ -18,35 +21,23 @@ MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
 
 
-class QueuedWork:
+class QueuedWork(msgspec.Struct, eq=False):
     """Work that a coroutine waits for."""
 
-    __slots__ = ("error", "future", "lazy", "loop", "result", "rings", "start")
-
-    def __init__(self, start: Callable[[], Work[Any]], lazy: bool) -> None:
-        self.start = start
-        self.lazy = lazy
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.rings: set[Ring] = set()
-        """To be rung once it is committed."""
-
-    def settle(self) -> None:
-        if self.future.cancelled():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
+    start: Callable[[], Work[Any]]
+    lazy: bool
+    future: "asyncio.Future[Any]"
+    result: Any = None
+    error: BaseException | None = None
+    rings: set[Ring] = msgspec.field(default_factory=set)
+    """To be rung once it is committed."""
 
 
 def answer(jobs: Iterable[QueuedWork], bells: Bells) -> None:
     """Wake the coroutines that wait for these jobs; one call into each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[QueuedWork]] = {}
     for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
+        by_loop.setdefault(job.future.get_loop(), []).append(job)
     for loop, group in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, group, bells)
@@ -56,11 +47,22 @@ def _settle(jobs: list[QueuedWork], bells: Bells) -> None:
     """Each bell is rung once for all of them; for what was not committed none is."""
     rings: set[Ring] = set()
     for job in jobs:
-        job.settle()
         if job.error is None:
             rings |= job.rings
+        if job.future.cancelled():  # whoever waited has gone; what was done is done
+            continue
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)
     for topic, far in rings:
         bells.ring(topic, far=far)
+
+
+def equip(db: apsw.Connection) -> None:
+    """What queries need of a connection: ``micros()``, microseconds since 1970; lists, as JSON."""
+    db.create_scalar_function("micros", lambda *_: time.time_ns() // 1000, 0)
+    db.convert_binding = lambda _cursor, _number, given: json.dumps(given)
 
 
 def drive(
@@ -76,11 +78,8 @@ def drive(
                 rings.add(values["bell"])
                 name, values = work.send([])
                 continue
-            query = queries[name]
-            if query.sql:
-                name, values = work.send(execute(query.sql, query.arguments(values)).fetchall())
-            else:  # a lock that one writer needs not
-                name, values = work.send([])
+            sql = queries[name].sql  # none for a lock that one writer needs not
+            name, values = work.send(execute(sql, values).fetchall() if sql else [])
     except StopIteration as finished:
         return finished.value
     finally:
@@ -125,7 +124,7 @@ class WorkThreads:
         self, start: Callable[[], Work[Any]], lazy: bool = False, at_once: bool = True
     ) -> "asyncio.Future[Any]":
         """Queue a job; its future tells when it is done."""
-        job = QueuedWork(start, lazy)
+        job = QueuedWork(start, lazy, asyncio.get_running_loop().create_future())
         with self._door:
             if self._closed:
                 raise errors.StoreClosed()
@@ -136,12 +135,13 @@ class WorkThreads:
         return job.future
 
     def _gather(self, job: QueuedWork) -> None:
-        waiting = self._waiting.setdefault(job.loop, [])
+        loop = job.future.get_loop()
+        waiting = self._waiting.setdefault(loop, [])
         waiting.append(job)
         if len(waiting) == 1:
-            job.loop.call_soon(self._hand_over, job.loop)
+            loop.call_soon(self._hand_over, loop)
         elif len(waiting) == MOST_GATHERED:
-            self._put_all(self._waiting.pop(job.loop))
+            self._put_all(self._waiting.pop(loop))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._door:

@@ -15,10 +15,16 @@ from frontdesk.contracts.store import Mergeable, Ring, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite import schema, wal
-from frontdesk.stores.sqlite.faults import LOSES_THE_GROUP, FileCut, FileGone, is_failed_sync, translated
-from frontdesk.stores.sqlite.files import Location, identify
-from frontdesk.stores.sqlite.health import WriteHealth
-from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive
+from frontdesk.stores.sqlite.faults import (
+    LOSES_THE_GROUP,
+    FileCut,
+    FileGone,
+    WriteHealth,
+    is_failed_sync,
+    translated,
+)
+from frontdesk.stores.sqlite.files import Location
+from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
 
 log = get_logger(__name__)
 
@@ -37,7 +43,7 @@ def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connecti
         db = apsw.Connection(place.name, vfs=place.vfs)
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
-            schema.add_clock(db)
+            equip(db)
             if place.path:
                 _check_whole(db, place.path)
             upgraded = schema.migrate(db, place, upgrade=upgrade)
@@ -88,78 +94,65 @@ class Writer:
         self._name = place.name
         self._durable = True
         self._sync_failed = False
-        self._file = identify(place.path) if place.path else None
         self._log_pages = 0
         db.set_wal_hook(self._measure_log)
 
     def serve(self, jobs: "SimpleQueue[QueuedWork | None]") -> None:
+        """Whatever happens, everybody gets an answer, and the thread goes on."""
         going = True
         while going:
             group, going = _take(jobs)
             if group:
-                self._try_to_commit(group)
+                try:
+                    self._commit(group)
+                except Exception as error:
+                    log.exception("writer_failed", path=self._name)
+                    self._roll_back()
+                    for job in group:
+                        job.error = errors.StoreFailed(
+                            path=self._name, why=f"{type(error).__name__}: {error}"
+                        )
                 answer(group, self._bells)
             if self._log_pages >= CHECKPOINT_PAGES and not self._health.damage:
                 self._checkpoint()
 
-    def _try_to_commit(self, group: list[QueuedWork]) -> None:
-        """Whatever happens, everybody gets an answer, and the thread goes on."""
-        try:
-            self._commit(group)
-        except Exception as error:
-            log.exception("writer_failed", path=self._name)
-            self._roll_back()
-            for job in group:
-                job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
-
     def _commit(self, group: list[QueuedWork]) -> None:
+        """Run and commit the jobs together. When that fails, each is tried again by itself: nobody has been
+        answered, and work starts anew."""
+        begun = False
         try:
             self._begin(group)
-        except apsw.Error as error:
-            self._roll_back()
-            self._fail(group, error)
-            return
-        try:
-            self._run_group(group)
+            begun = True
+            if len(group) == 1:
+                self._run(group[0], alone=True)
+            elif not self._run_together(group):
+                for job in group:
+                    self._run(job, alone=False)
+            if self._db.in_transaction:
+                self._cursor.execute("COMMIT")
+                self._health.wrote(durably=self._durable)
         except apsw.Error as error:
             self._sync_failed |= is_failed_sync(error)
             self._roll_back()
-            if len(group) == 1 or isinstance(error, FileGone | FileCut):  # those were committed, somewhere
-                self._fail(group, error)
+            # What was committed into a file that is gone or cut is not to be run a second time.
+            if not begun or len(group) == 1 or isinstance(error, FileGone | FileCut):
+                met = self._meet(error)
+                for job in group:
+                    job.error = met
                 return
             for single in group:
                 self._commit([single])
 
     def _begin(self, group: list[QueuedWork]) -> None:
-        self._choose_sync(durable=False in {job.lazy for job in group})
+        # Lazy work needs no fsync of its own: the next durable commit covers it.
+        durable = False in {job.lazy for job in group}
+        if durable != self._durable:
+            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
         self._cursor.execute("BEGIN IMMEDIATE")
-        if self._sync_failed:
+        if self._sync_failed:  # before anything is written on top of what may be missing
             wal.write_again(self._place)
             self._sync_failed = False
-
-    def _run_group(self, group: list[QueuedWork]) -> None:
-        if len(group) == 1 or not self._run_together(group):
-            for job in group:
-                self._run(job, alone=len(group) == 1)
-        if self._db.in_transaction:
-            self._finish()
-
-    def _finish(self) -> None:
-        self._cursor.execute("COMMIT")
-        self._check_file()
-        if self._durable:
-            self._health.wrote()
-
-    def _check_file(self) -> None:
-        """What was committed is in the file that the next start finds, and the rest of it still is."""
-        if self._place.path is None or self._file is None:
-            return
-        found = identify(self._place.path)
-        if found is None or not found.is_same_file(self._file):
-            raise FileGone
-        if found.size < self._file.size:
-            raise FileCut("it was cut off")
-        self._file = found
 
     def _run_together(self, group: list[QueuedWork]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
@@ -192,23 +185,12 @@ class Writer:
                 job.rings |= rings
         return [job for job in jobs if job.result is None]
 
-    def _fail(self, group: list[QueuedWork], error: apsw.Error) -> None:
-        met = self._meet(error)
-        for job in group:
-            job.error = met
-
     def _meet(self, error: apsw.Error) -> errors.StoreError:
         """What was damaged is left as it is: what can be saved of it is in the log, too."""
         met = self._health.note(error, writing=True)
         if self._health.damage:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return met
-
-    def _choose_sync(self, durable: bool) -> None:
-        """Lazy work needs no fsync of its own: the next durable commit covers it."""
-        if durable != self._durable:
-            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
 
     def _run(self, job: QueuedWork, alone: bool) -> None:
         """Run one job, in a savepoint unless it is the only one."""
