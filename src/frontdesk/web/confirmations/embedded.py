@@ -17,6 +17,7 @@ from frontdesk.model.confirmations import DEFAULT_RATE_LIMIT, Mode, Settings
 from frontdesk.web.confirmations.serving import Addresses, serving_alone
 
 HOST, PORT = "127.0.0.1", 6000
+NAME = "frontdesk-confirmation-server"
 
 log = get_logger(__name__)
 
@@ -58,82 +59,61 @@ class ConfirmationServer:
         self._home = Path(home) if home is not None else config.load().home
         self._store = config.sqlite_url(Path(db_path if db_path is not None else self._home / "state.db"))
         self._settings = Settings(mode=mode, rate_limit=rate_limit)
-        self._host, self._port, self._page_port = host, port, page_port
+        self._where: dict[str, Any] = {"host": host, "port": port, "page_port": page_port}
         self._people = people or TokenHolders()
         self.keys = prepare_keys(self._home)
         """``keys.token()`` is the approver's token, ``keys.token_file`` where it is kept."""
         self.addresses: Addresses | None = None
-        self._stopping: asyncio.Event | None = None
+        self._end: Callable[[], object] | None = None
+        """From whichever thread."""
         self._task: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> str:
         """Serve in this event loop; the address as soon as requests are taken."""
-        ready: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._serve(ready.set_result), name="frontdesk-confirmation-server")
-        either: set[asyncio.Future[Any]] = {ready, self._task}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            failed, self._task = self._task, None
-            self._forget()
-            await failed
-        self.addresses = ready.result()
+        ready: Future[Addresses] = Future()
+        self._task = asyncio.create_task(self._serve(ready), name=NAME)
+        # Whoever gives up waiting has a server all the same, and stops it.
+        self.addresses = await asyncio.shield(asyncio.wrap_future(ready))
         return self.addresses.url
 
     def start_background(self) -> str:
         """Serve in a thread of its own; the address as soon as requests are taken."""
         ready: Future[Addresses] = Future()
         self._thread = threading.Thread(
-            target=self._run, args=(ready,), name="frontdesk-confirmation-server", daemon=True
+            target=lambda: asyncio.run(self._serve(ready)), name=NAME, daemon=True
         )
         self._thread.start()
         if ready.exception() is not None:
             self._thread.join()
-            self._forget()
         self.addresses = ready.result()
         return self.addresses.url
 
     def stop(self) -> Awaitable[None]:
         """Stop serving, if it still does. One in the background has ended when this returns; after `start`,
         await it."""
-        if self._thread is not None and self._loop is not None and self._stopping is not None:
+        if self._end is not None:
             with suppress(RuntimeError):  # its loop has ended by itself
-                self._loop.call_soon_threadsafe(self._stopping.set)
+                self._end()
+        if self._thread is not None:
             self._thread.join()
-            self._forget()
-        elif self._stopping is not None:
-            self._stopping.set()
+        self._end = self._thread = None
         return _Ending(self._task)
 
-    def _forget(self) -> None:
-        """Nothing runs any more that could be stopped."""
-        self._stopping = self._thread = self._loop = None
-
-    def _run(self, ready: "Future[Addresses]") -> None:
-        """The outermost door of the thread: what fails before it serves is raised where it was started."""
+    async def _serve(self, ready: "Future[Addresses]") -> None:
+        """The outermost door: what fails before it serves is raised where it was started."""
+        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._end = lambda: loop.call_soon_threadsafe(stopping.set)
+        secret = self._people.callback_secret
         try:
-            asyncio.run(self._serve(ready.set_result))
+            async with (
+                open_confirmations(self._store, self._settings, callback_secret=secret) as service,
+                serving_alone(service, self.keys, self._people, **self._where) as addresses,
+            ):
+                ready.set_result(addresses)
+                await stopping.wait()
         except Exception as error:
             if ready.done():
                 log.exception("confirmation_server_failed")
-            else:
-                ready.set_exception(error)
-
-    async def _serve(self, ready: Callable[[Addresses], None]) -> None:
-        self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        async with (
-            open_confirmations(
-                self._store, self._settings, callback_secret=self._people.callback_secret
-            ) as service,
-            serving_alone(
-                service,
-                self.keys,
-                self._people,
-                host=self._host,
-                port=self._port,
-                page_port=self._page_port,
-            ) as addresses,
-        ):
-            ready(addresses)
-            await self._stopping.wait()
+                raise
+            ready.set_exception(error)
