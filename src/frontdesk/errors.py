@@ -332,8 +332,7 @@ class CannotListen(FrontdeskError):
 
 
 class AddressInUse(CannotListen):
-    """Port {port} of {host} is in use by another program. Stop that one, or choose another port in
-    server.port."""
+    """Port {port} of {host} is in use by another program. Stop that one, or choose another port {chosen}."""
 
 
 class GatewayRunning(CannotListen):

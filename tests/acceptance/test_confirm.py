@@ -95,7 +95,8 @@ class TestServe:
         port = service.url.rpartition(":")[2]
         done = program.run(service.home, "confirm", "serve", "--port", port, "--db-path", ":memory:")
         assert done.returncode == 1
-        assert "another program has it" in done.stderr
+        assert f"Port {port} of 127.0.0.1 is in use by another program." in done.stderr
+        assert "choose another port in confirm.port." in " ".join(done.stderr.split())
 
     def test_port_of_its_own_is_told_to_be_no_port_for_the_page(self, tmp_path: Path) -> None:
         done = program.run(tmp_path, "confirm", "serve", "--port", "6015", "--page-port", "6015")

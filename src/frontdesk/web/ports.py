@@ -14,8 +14,8 @@ Socket = socket.socket
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[Socket]:
-    """A socket on the address; port 0 takes any that is free."""
+def listening(host: str, port: int, chosen: str = "in server.port") -> Iterator[Socket]:
+    """A socket on the address; port 0 takes any that is free. ``chosen`` tells where another one is."""
     if port not in PORTS:
         raise errors.CannotListen(where=f"{host}:{port}", why="there is no such port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -23,7 +23,7 @@ def listening(host: str, port: int) -> Iterator[Socket]:
         opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise errors.AddressInUse(host=host, port=port) from error
+            raise errors.AddressInUse(host=host, port=port, chosen=chosen) from error
         raise errors.CannotListen(where=f"{host}:{port}", why=error.strerror or str(error)) from error
     with opened:
         # Connections have it from here. Without it the end of each answer waits for the other side, 40 ms.

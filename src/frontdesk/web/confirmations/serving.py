@@ -1,8 +1,8 @@
 """The confirmation service on its port: beside a gateway, which has the pages, or alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
 
@@ -18,8 +18,6 @@ from frontdesk.logs import get_logger
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 
-TAKEN = "another program has it. Stop that one, or choose another port {how}"
-PORT, PAGE_PORT = "in confirm.port", "for the page"
 RETRY_SECONDS = 30.0
 
 log = get_logger(__name__)
@@ -82,7 +80,7 @@ async def serving_port(
     served: ServedConfirmations, host: str, port: int, names: Collection[str] = ()
 ) -> AsyncIterator[str]:
     """The service's address, for as long as the block lasts."""
-    with _listening(host, port) as listening:
+    with ports.listening(host, port, "in confirm.port") as listening:
         async with server.serving_app(served.make_app(host, names), listening):
             url = url_of(host, listening.getsockname()[1])
             log.info("confirmations_served", url=url)
@@ -112,7 +110,7 @@ async def serving_alone(
     async with AsyncExitStack() as opened:
         pages = None
         if page_port is not None:
-            pages = opened.enter_context(_listening(host, page_port, PAGE_PORT))
+            pages = opened.enter_context(ports.listening(host, page_port, "for the page"))
             page_url = page_url or url_of(host, pages.getsockname()[1])
         # The pages' port is taken before anything is served: requests name the address of their page.
         served = make_served(service, keys, people, page_url)
@@ -126,12 +124,3 @@ async def serving_alone(
         opened.callback(served.close)
         url = await opened.enter_async_context(serving_port(served, host, port, names))
         yield Addresses(url=url, page_url=page_url)
-
-
-@contextmanager
-def _listening(host: str, port: int, how: str = PORT) -> Iterator[ports.Socket]:
-    try:
-        with ports.listening(host, port) as listening:
-            yield listening
-    except errors.AddressInUse as error:
-        raise errors.CannotListen(where=f"{host}:{port}", why=TAKEN.format(how=how)) from error
