@@ -43,6 +43,13 @@ SCHEMES = {
     },
 }
 
+WANTED = {
+    Who.REQUESTER: ("agent",),
+    Who.READER: ("agent", "approver"),
+    Who.APPROVER: ("approver",),
+    Who.VISITOR: ("session",),
+}
+
 HEADER = "#/components/headers/{name}"
 REQUEST_ID, RETRY_AFTER, AUTHENTICATE = "X-Request-Id", "Retry-After", "WWW-Authenticate"
 PREFERENCE_APPLIED = "preference-applied"
@@ -171,14 +178,5 @@ def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
 
 
 def _security(who: Who, mode: Mode) -> list[Plain]:
-    nothing: list[Plain] = [{}] if mode is Mode.SOLO else []
-    match who:
-        case Who.REQUESTER:
-            return [*nothing, {"agent": []}]
-        case Who.READER:
-            return [*nothing, {"agent": []}, {"approver": []}]
-        case Who.APPROVER:
-            return [{"approver": []}]
-        case Who.VISITOR:
-            return [{"session": []}]
-    return []
+    nothing: list[Plain] = [{}] if mode is Mode.SOLO and who in (Who.REQUESTER, Who.READER) else []
+    return nothing + [{scheme: []} for scheme in WANTED.get(who, ())]

@@ -33,17 +33,15 @@ STATUSES: tuple[tuple[type[errors.FrontdeskError], HTTPStatus], ...] = (
 )
 GONE = frozenset({"redeemed", "lapsed", "erased"})
 """Why a grant that there was cannot be used any more."""
-RESOLVED = {"id": "confirmation_id", "confirmation_status": "status"}
-FACTS: tuple[tuple[type[errors.FrontdeskError], Mapping[str, str]], ...] = (
-    (errors.AlreadyResolved, RESOLVED),
-    (errors.StillPending, RESOLVED),
-    (errors.GrantUnusable, RESOLVED | {"refused": "refused", "renewal": "renewal"}),
-    (errors.DigestMismatch, {"id": "confirmation_id"}),
-    (errors.RateLimited, {"window_seconds": "window_seconds"}),
-    (errors.TooManyPending, {"pending": "pending", "window_seconds": "window_seconds"}),
-)
-"""Fields of errors that documents have, by the names that they have there."""
-LIMITS = (errors.RateLimited, errors.TooManyPending)
+FACTS = {
+    "confirmation_id": "id",
+    "status": "confirmation_status",
+    "refused": "refused",
+    "renewal": "renewal",
+    "window_seconds": "window_seconds",
+    "pending": "pending",
+}
+"""Fields of errors that documents have, with the names that they have there."""
 OUR_FAULT = "Something went wrong here. The log has the details."
 NO_STORE = "The store does not answer. Try again later."
 STORE_RETRY_SECONDS = 5
@@ -111,16 +109,15 @@ def refuse_owner(refusal: Refusal) -> Response:
 
 
 def status_of(error: errors.FrontdeskError) -> HTTPStatus:
-    if isinstance(error, errors.GrantUnusable) and _facts(error)["refused"] in GONE:
+    if isinstance(error, errors.GrantUnusable) and error.refused in GONE:
         return HTTPStatus.GONE
     return next((status for kind, status in STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
 
 
 def _facts(error: errors.FrontdeskError) -> dict[str, object]:
     """What a program does not have to read out of the text."""
-    names = next((names for kind, names in FACTS if isinstance(error, kind)), {})
-    facts = {name: getattr(error, field, None) for name, field in names.items()}
-    if isinstance(error, LIMITS):
+    facts = {FACTS[name]: value for name, value in vars(error).items() if name in FACTS}
+    if "window_seconds" in facts:  # a limit is reached
         facts["remaining"] = 0
     if isinstance(error, errors.Withdrawn):
         facts["withdrawn"] = True
