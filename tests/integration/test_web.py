@@ -22,8 +22,10 @@ from frontdesk.contracts import channels
 from frontdesk.formats import webhooks
 from frontdesk.model.running import Running
 from frontdesk.stores.store import Store
-from frontdesk.web import ports, server
+from frontdesk.web import endpoints, ports, server
+from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
+from frontdesk.web.operations import Table, Who
 from tests import loopback
 from tests.flow.harness import Notebook, open_house, poll
 
@@ -291,6 +293,14 @@ async def test_document_names_what_the_port_serves_but_for_channels(store_url: s
     problem(elsewhere, 403)
     assert answer.json()["paths"].keys() == {"/livez", "/readyz"}
     assert wired.routes
+
+
+@pytest.mark.parametrize("who", [Who.REQUESTER, Who.READER, Who.APPROVER, Who.OWNER])
+def test_row_is_not_served_on_a_port_where_nobody_tells_who_asks(who: Who) -> None:
+    table = Table(who=who)
+    table.add("GET", "/secret")(lambda *_: None)
+    with pytest.raises(ValueError, match="/secret is for"):
+        endpoints.make_app([Served(table, None)], Hosts("127.0.0.1"))
 
 
 async def test_used_port_is_named(store_url: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Send
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
-from frontdesk.model.confirmations import Caller, CallerKind
-from frontdesk.web import browsers, problems
+from frontdesk.model.confirmations import Caller, CallerKind, Mode
+from frontdesk.web import browsers, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
-from frontdesk.web.openapi import ID_PATTERN, MAX_ID_CHARACTERS
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
 
 BODY_SECONDS = 60.0
@@ -34,7 +33,9 @@ ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
 STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 ENDLESS = HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
 
-_ID = re.compile(ID_PATTERN.strip("^$"))
+CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER)
+
+_ID = re.compile(openapi.ID_PATTERN.strip("^$"))
 
 Answering = TypeVar("Answering")
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -72,19 +73,32 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def make_app(
-    served: Iterable[Served],
+    served: Sequence[Served],
     hosts: Hosts | None,
-    document: Mapping[str, Any] | None = None,
+    about: tuple[str, str] | None = None,
+    mode: Mode = Mode.TEAM,
     plain: Iterable[channels.Route] = (),
 ) -> ASGIApp:
-    """Everything that one port serves: rows, their document, and channels' own addresses."""
-    rows = ((row.path, row.method, (row, each)) for each in served for row in each.operations)
-    routes = _routes(rows, _endpoint)
-    if document is not None:
+    """Everything that one port serves: rows, their document with a title and a description, and channels' own
+    addresses. Without hosts it is the owner's socket."""
+    rows = [(row, each) for each in served for row in each.operations]
+    for row, each in rows:
+        _check_known(row, each, is_owners=hosts is None)
+    routes = _routes(((row.path, row.method, (row, each)) for row, each in rows), _endpoint)
+    if about is not None:
+        document = openapi.document(*about, [row for row, _ in rows], mode)
         routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), _passing)
     router = Router(routes, redirect_slashes=False)
     return Middleware(ExceptionMiddleware(router, {HTTPException: _refuse}), hosts)
+
+
+def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
+    """A row is served only where it can be told who asks: a word in its column alone keeps nobody out."""
+    if row.who is Who.OWNER and not is_owners:
+        raise ValueError(f"{row.path} is for the owner, and not on the owner's socket")
+    if row.who in CREDENTIALED and served.admit is None:
+        raise ValueError(f"{row.path} is for a {row.who}, and nobody looks at credentials")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -151,7 +165,7 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
 def _params(request: Request) -> Mapping[str, str]:
     """What the path names; none of ours has other characters."""
     params: Mapping[str, str] = request.path_params
-    if all(len(given) <= MAX_ID_CHARACTERS and _ID.fullmatch(given) for given in params.values()):
+    if all(len(given) <= openapi.MAX_ID_CHARACTERS and _ID.fullmatch(given) for given in params.values()):
         return params
     raise HTTPException(HTTPStatus.NOT_FOUND, "There is nothing of that name.")
 

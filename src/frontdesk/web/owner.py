@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
     from frontdesk.web.endpoints import HttpCall
 
-TITLE = "frontdesk, for its owner"
-DESCRIPTION = "What the owner can ask this process, through its socket."
+ABOUT = ("frontdesk, for its owner", "What the owner can ask this process, through its socket.")
 COLUMNS = {"who": Who.OWNER, "origin": BrowserOrigin.ANYWHERE, "max_body_bytes": 8 * 1024 * 1024}
 GREETING, TERMINAL, OFFICE = Table(**COLUMNS), Table(**COLUMNS), Table(**COLUMNS)
 

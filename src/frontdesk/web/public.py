@@ -9,14 +9,13 @@ from starlette.types import ASGIApp
 
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.health import find_troubles
-from frontdesk.web import endpoints, openapi
+from frontdesk.web import endpoints
 from frontdesk.web.endpoints import HttpCall, Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import BrowserOrigin, Table
 
 RETRY_AFTER_SECONDS = 5
-TITLE = "frontdesk"
-DESCRIPTION = "The gateway's own addresses; those of its channels have forms of their own."
+ABOUT = ("frontdesk", "The gateway's own addresses; those of its channels have forms of their own.")
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +47,5 @@ def make_app(
 ) -> ASGIApp:
     """The application for the public port."""
     plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
-    served = [Served(OPERATIONS, gateway), *pages]
-    rows = [operation for each in served for operation in each.operations]
-    document = openapi.document(TITLE, DESCRIPTION, rows, gateway.parts.confirmations.settings.mode)
-    return endpoints.make_app(served, Hosts(bound_to, names), document, plain)
+    served, mode = [Served(OPERATIONS, gateway), *pages], gateway.parts.confirmations.settings.mode
+    return endpoints.make_app(served, Hosts(bound_to, names), ABOUT, mode, plain)

@@ -17,8 +17,7 @@ from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import Mode
-from frontdesk.web import endpoints, openapi, owner, ports, public
+from frontdesk.web import endpoints, owner, ports, public
 from frontdesk.web.endpoints import Served
 
 if TYPE_CHECKING:
@@ -95,10 +94,8 @@ async def serving_owner(
         served.append(Served(owner.OFFICE, Office.of_gateway(gateway)))
     if confirmations:
         served.append(confirmations.api)
-    rows = [operation for each in served for operation in each.operations]
-    document = openapi.document(owner.TITLE, owner.DESCRIPTION, rows, Mode.TEAM)
     with sockets.listening(path) as listening:
-        app = endpoints.make_app(served, None, document)
+        app = endpoints.make_app(served, None, owner.ABOUT)
         async with serving_app(app, listening, grace_seconds, http=OwnerProtocol):
             yield
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.web import endpoints, openapi
+from frontdesk.web import endpoints
 from frontdesk.web.confirmations import api, pages
 from frontdesk.web.confirmations.credentials import Credentials
+from frontdesk.web.confirmations.sessions import Endings, PageSessions
 from frontdesk.web.confirmations.streams import QUIET_SECONDS, Streams
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 
 __all__ = ["Credentials", "ServedConfirmations"]
 
-TITLE = "frontdesk confirmations"
-DESCRIPTION = "Holds a dangerous action until people allow exactly that action."
+ABOUT = ("frontdesk confirmations", "Holds a dangerous action until people allow exactly that action.")
 
 
 class ServedConfirmations:
@@ -40,8 +40,10 @@ class ServedConfirmations:
         self._mode = service.settings.mode
         self._streams = Streams(service, quiet_seconds=quiet_seconds)
         answering = api.ConfirmationApi(service=service, streams=self._streams, page_url=page_url)
+        clock, secure = clock or SystemClock(), (page_url or "").startswith("https://")
+        sessions = PageSessions(credentials, link_key, clock, Endings(ended), secure=secure)
         shown = pages.Pages(
-            service, credentials, link_key, ended, self._streams, page_url=page_url, clock=clock
+            service=service, credentials=credentials, sessions=sessions, streams=self._streams, clock=clock
         )
         self.api = Served(api.OPERATIONS, answering, partial(credentials.admit, self._mode))
         self.pages = Served(pages.OPERATIONS, shown)
@@ -50,8 +52,7 @@ class ServedConfirmations:
 
     def make_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The service for its own port."""
-        document = openapi.document(TITLE, DESCRIPTION, api.OPERATIONS, self._mode)
-        return endpoints.make_app([self.api], Hosts(bound_to, names), document)
+        return endpoints.make_app([self.api], Hosts(bound_to, names), ABOUT, self._mode)
 
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""

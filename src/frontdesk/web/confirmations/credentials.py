@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -29,24 +30,17 @@ _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 log = get_logger(__name__)
 
 
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens of approvers and agents, by name, read when they are needed.
 
     A secret is the token itself, or ``sha256:`` and its digest in hex. A token that an agent has is an
     agent's, even where an approver has the same.
     """
 
-    def __init__(
-        self,
-        *,
-        approvers: Mapping[str, Secret],
-        agents: Mapping[str, Secret] | None = None,
-        people: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
-        """``people`` has the other names of an approver: who they are in the chats."""
-        self._approvers = approvers
-        self._agents = agents or {}
-        self._people = people or {}
+    approvers: Mapping[str, Secret]
+    agents: Mapping[str, Secret] = {}
+    people: Mapping[str, Collection[str]] = {}
+    """The other names of an approver: who they are in the chats."""
 
     def admit(self, mode: Mode, request: Request, who: Who) -> Caller:
         """The caller. 401 for nobody we know, NotAllowed for somebody else than who may."""
@@ -75,8 +69,8 @@ class Credentials:
     def find(self, token: bytes) -> Caller | None:
         """Whose token it is. All are compared, in the same time whatever they hold."""
         given = hashlib.sha256(token).digest()
-        agents = _owners(self._agents, given)
-        approvers = _owners(self._approvers, given)
+        agents = _owners(self.agents, given)
+        approvers = _owners(self.approvers, given)
         if agents and approvers:
             log.warning("credential_shared", agent=agents[0], approver=approvers[0])
         if agents:
@@ -85,7 +79,7 @@ class Credentials:
 
     def approver(self, approver_id: str) -> Caller | None:
         """An approver by one of their names, as long as they have a token."""
-        for name, secret in self._approvers.items():
+        for name, secret in self.approvers.items():
             caller = self._approver(name)
             if approver_id in caller.names and _digest_of(name, secret):
                 return caller
@@ -94,11 +88,11 @@ class Credentials:
     def mark(self, caller: Caller) -> str:
         """What changes when the approver's token does: a session holds only as long as it is the same."""
         name = caller.id.removeprefix(TOKEN)
-        digest = _digest_of(name, self._approvers[name])
+        digest = _digest_of(name, self.approvers[name])
         return hashlib.sha256(b"frontdesk session " + digest).hexdigest()
 
     def _approver(self, name: str) -> Caller:
-        return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=frozenset(self._people.get(name, ())))
+        return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=frozenset(self.people.get(name, ())))
 
 
 def _owners(secrets: Mapping[str, Secret], given: bytes) -> list[str]:

@@ -8,14 +8,13 @@ from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
-from pathlib import Path
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
-from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import actions
 from frontdesk.logs import get_logger
@@ -24,7 +23,7 @@ from frontdesk.web.confirmations import markup, screens
 from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.credentials import CHALLENGE, MAX_TOKEN_BYTES, Credentials
 from frontdesk.web.confirmations.records import Digest, Text
-from frontdesk.web.confirmations.sessions import PATH, Endings, PageSessions
+from frontdesk.web.confirmations.sessions import PATH, PageSessions
 from frontdesk.web.confirmations.streams import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.operations import BrowserOrigin, Form, Table, Who
@@ -53,21 +52,19 @@ PAGE = {"form": Form.PAGE, "origin": BrowserOrigin.LINK}
 SCRIPT = {"origin": BrowserOrigin.SCRIPT, "needs_body": True}
 
 
-class PageVote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A decision made on the page, about the action that was shown there."""
-
-    approves: bool
-    digest: Digest
-    reason: Text | None = None
-    t: str | None = None
-    """The link's token, when the page was opened with one."""
-
-
 class PageLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The wish to see what is hidden."""
 
     t: str | None = None
     """The link's token, when the page was opened with one."""
+
+
+class PageVote(PageLook, frozen=True, kw_only=True):
+    """A decision made on the page, about the action that was shown there."""
+
+    approves: bool
+    digest: Digest
+    reason: Text | None = None
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,51 +94,40 @@ class PageDone(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = True
 
 
-class Pages:
-    def __init__(
-        self,
-        service: ConfirmationService,
-        credentials: Credentials,
-        link_key: bytes,
-        ended: Path,
-        streams: Streams,
-        *,
-        page_url: str | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        """``ended`` is the folder in which sessions that were ended are remembered."""
-        self._service = service
-        self._credentials = credentials
-        self._clock = clock or SystemClock()
-        secure = (page_url or "").startswith("https://")
-        self._sessions = PageSessions(credentials, link_key, self._clock, Endings(ended), secure=secure)
-        self._streams = streams
+class Pages(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pages are made from."""
+
+    service: ConfirmationService
+    credentials: Credentials
+    sessions: PageSessions
+    streams: Streams
+    clock: Clock
 
     @OPERATIONS.add("GET", PATH, query=Opened, **PAGE)
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
-        caller = self._sessions.signed_in(call.request)
+        caller = self.sessions.signed_in(call.request)
         if caller is None:
             return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
-        found = await self._service.list(MOST_SHOWN, Status.PENDING)
-        return html(screens.list_title(found), screens.waiting(found, caller, self._clock.now()))
+        found = await self.service.list(MOST_SHOWN, Status.PENDING)
+        return html(screens.list_title(found), screens.waiting(found, caller, self.clock.now()))
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
         """That something happened, as server-sent events: the page looks again."""
-        return self._changes(partial(self._sessions.signed_in, call.request))
+        return self._changes(partial(self.sessions.signed_in, call.request))
 
     @OPERATIONS.add("POST", f"{PATH}/session", PageDone, body=SignIn, **SCRIPT)
     async def sign_in(self, call: HttpCall) -> Response:
         """Begin a session with an approver's token."""
         token = call.read(SignIn).token.strip().encode()
-        caller = self._credentials.find(token) if 0 < len(token) <= MAX_TOKEN_BYTES else None
+        caller = self.credentials.find(token) if 0 < len(token) <= MAX_TOKEN_BYTES else None
         if caller is None or caller.kind is not CallerKind.APPROVER:
             log.warning("sign_in_refused", who=caller.id if caller else None)
             raise HTTPException(HTTPStatus.UNAUTHORIZED, UNKNOWN, CHALLENGE)
         log.info("signed_in", approver=caller.id)
         response = give(PageDone())
-        self._sessions.begin(caller, response)
+        self.sessions.begin(caller, response)
         return response
 
     @OPERATIONS.add("POST", f"{PATH}/session/end", PageDone, body=PageDone, **SCRIPT)
@@ -149,12 +135,12 @@ class Pages:
         """End the session."""
         call.read(PageDone)
         try:
-            await asyncio.to_thread(self._sessions.end, call.request)
+            await asyncio.to_thread(self.sessions.end, call.request)
         except OSError as error:
             log.exception("session_not_ended")
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, NOT_ENDED) from error
         response = give(PageDone())
-        self._sessions.forget(response)
+        self.sessions.forget(response)
         return response
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}", query=Opened, **PAGE)
@@ -169,7 +155,7 @@ class Pages:
             return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
         caller, asked = seen
         obstacle = await self._obstacle(caller, asked)
-        show = partial(screens.request, asked, caller, self._clock.now(), link=link, obstacle=obstacle)
+        show = partial(screens.request, asked, caller, self.clock.now(), link=link, obstacle=obstacle)
         body = await asyncio.to_thread(show)
         return html(screens.title(asked), body)
 
@@ -179,13 +165,13 @@ class Pages:
         if call.query.t is None:
             return await self.follow_list(call)
         seen = await self._seen(call, call.query.t)
-        return self._changes(lambda: seen is not None and self._clock.now() < seen[1].expires_at)
+        return self._changes(lambda: seen is not None and self.clock.now() < seen[1].expires_at)
 
     @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **SCRIPT)
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
         caller, asked = await self._known(call, call.read(PageLook).t)
-        payload = seen_payload(await self._service.reveal(asked.id, caller))
+        payload = seen_payload(await self.service.reveal(asked.id, caller))
         shown = await asyncio.to_thread(actions.render, payload, reveal=True)
         return Uncovered(text=shown.text)
 
@@ -196,7 +182,7 @@ class Pages:
         """Allow or refuse the action that was shown."""
         verdict = call.read(PageVote)
         caller, asked = await self._known(call, verdict.t)
-        act = self._service.approve if verdict.approves else self._service.deny
+        act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         return PageOutcome(id=voted.id, status=voted.status, message=screens.outcome(voted))
 
@@ -204,7 +190,7 @@ class Pages:
         """Tells a page that something happened, as long as it may look, and never what: it looks again."""
         if not may_look():
             raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        async with aclosing(self._streams.events(None, lambda _: CHANGED)) as pieces:
+        async with aclosing(self.streams.events(None, lambda _: CHANGED)) as pieces:
             async for piece in pieces:
                 if not may_look():
                     break
@@ -222,11 +208,11 @@ class Pages:
         Whether a request exists is told to nobody else.
         """
         if link is None:
-            caller = self._sessions.signed_in(call.request)
-            return (caller, await self._service.find(call.id)) if caller else None
+            caller = self.sessions.signed_in(call.request)
+            return (caller, await self.service.find(call.id)) if caller else None
         try:
-            asked = await self._service.find(call.id)
-            return self._sessions.linked(link, asked), asked
+            asked = await self.service.find(call.id)
+            return self.sessions.linked(link, asked), asked
         except (errors.UnknownConfirmation, errors.LinkRefused):
             log.warning("link_refused", confirmation=call.id)
             raise errors.LinkRefused() from None
@@ -239,7 +225,7 @@ class Pages:
     async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""
         try:
-            await self._service.check_decider(asked, caller)
+            await self.service.check_decider(asked, caller)
         except errors.NotAllowed as refusal:
             return str(refusal)
         return None
