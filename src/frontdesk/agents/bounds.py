@@ -49,7 +49,8 @@ class Bounded:
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         patience = Patience(self._limits.idle_seconds, self._limits.turn_seconds)
         tally, book = Tally(self._limits), Book(turn.turn_id)
-        inner = self._agent.run(turn, Ear(line, patience))
+        line.overhear(patience.heed)
+        inner = self._agent.run(turn, line)
         try:
             while (event := await _next(inner, patience)) is not None:
                 if isinstance(event, events.Calls | events.Result) and not book.admits(event):
@@ -135,6 +136,7 @@ class Patience:
         self._stand_still()
 
     def heed(self, signal: events.Signal) -> None:
+        """A decision that the agent hears lets its time run on."""
         if isinstance(signal, events.Decision):
             self._asked.discard(signal.id)
             self._run_on()
@@ -213,48 +215,6 @@ class Book:
                 self._open.remove(call_id)
                 self._answered.add(call_id)
         return True
-
-
-class Relayed(Line):
-    """Another line behind the same interface; those made of it change a part of it."""
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-
-    async def confirm(self) -> None:
-        await self._line.confirm()
-
-    def send(self, signal: events.Signal) -> bool:
-        return self._line.send(signal)
-
-    async def take(self) -> events.Signal:
-        return await self._line.take()
-
-    def mark_steered(self, turn_id: str) -> None:
-        self._line.mark_steered(turn_id)
-
-    def has_steered(self, turn_id: str) -> bool:
-        return self._line.has_steered(turn_id)
-
-    @property
-    def stopping(self) -> bool:
-        return self._line.stopping
-
-    async def stopped(self) -> None:
-        await self._line.stopped()
-
-
-class Ear(Relayed):
-    """The line as the agent inside has it: a decision that it hears lets its time run on."""
-
-    def __init__(self, line: Line, patience: Patience) -> None:
-        super().__init__(line)
-        self._patience = patience
-
-    async def take(self) -> events.Signal:
-        signal = await super().take()
-        self._patience.heed(signal)
-        return signal
 
 
 async def _next(inner: AsyncIterator[events.Event], patience: Patience) -> events.Event | None:

@@ -32,6 +32,7 @@ class Line:
         self._signals: asyncio.Queue[events.Signal] = asyncio.Queue()
         self._stopping = asyncio.Event()
         self._steered: set[str] = set()
+        self._listeners: list[Callable[[events.Signal], None]] = []
 
     async def confirm(self) -> None:
         """Return if the turn is still to be run here; LeaseLost when somebody else has it by now.
@@ -54,7 +55,14 @@ class Line:
 
     async def take(self) -> events.Signal:
         """The next signal, in the order of sending. A Steer is not heeded yet: `mark_steered` says so."""
-        return await self._signals.get()
+        signal = await self._signals.get()
+        for hear in self._listeners:
+            hear(signal)
+        return signal
+
+    def overhear(self, hear: Callable[[events.Signal], None]) -> None:
+        """From now on, be told of each signal that the agent takes."""
+        self._listeners.append(hear)
 
     def mark_steered(self, turn_id: str) -> None:
         """The agent heeds this message: from now on it belongs to the turn that runs."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import NamedTuple
 
-from frontdesk.agents.bounds import Ear, Limits, Patience, Tally
+from frontdesk.agents.bounds import Limits, Patience, Tally
 from frontdesk.agents.command import options, protocol
 from frontdesk.agents.command.options import Options
 from frontdesk.agents.programs import Process
@@ -165,7 +165,8 @@ class Exchange:
         self._turn = turn
         self._options = options
         self._patience = Patience(options.start_seconds)
-        self._line = Ear(line, self._patience)
+        self._line = line
+        line.overhear(self._patience.heed)
         self._reader = protocol.LineReader()
         limits = Limits(
             max_events=options.max_events, max_text_characters=options.max_text_characters, max_calls=None

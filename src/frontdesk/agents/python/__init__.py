@@ -6,6 +6,7 @@ it should look at ``line.stopping`` now and then, and touch nothing else of the 
 stop, and also once nobody waits for the answer any more.
 """
 
+import asyncio
 import importlib
 import inspect
 from collections.abc import AsyncGenerator, Callable
@@ -14,7 +15,6 @@ from functools import reduce
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.agents.bounds import Relayed
 from frontdesk.agents.python import options
 from frontdesk.agents.python.options import Options
 from frontdesk.agents.python.threads import Threads
@@ -99,23 +99,15 @@ def pieces_of(function: Function, threads: Threads) -> Pieces:
     call = function if _is(inspect.iscoroutinefunction, function) else threads.calling(function)
 
     async def pieces(turn: events.Assignment, line: Line) -> AsyncGenerator[object, None]:
-        heeded = HeededLine(line)
         try:
-            yield await call(turn, heeded)
-        finally:
-            heeded.given_up = True
+            answer = await call(turn, line)
+        except asyncio.CancelledError:
+            # Nobody waits for it any more; in its thread a plain function runs on until it looks.
+            line.send(events.Stop())
+            raise
+        yield answer
 
     return pieces
-
-
-class HeededLine(Relayed):
-    """A line that also says stop once nobody waits for the answer any more."""
-
-    given_up = False
-
-    @property
-    def stopping(self) -> bool:
-        return self.given_up or super().stopping
 
 
 def _is(kind: Callable[[object], bool], function: object) -> bool:
