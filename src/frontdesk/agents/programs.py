@@ -3,7 +3,8 @@
 import asyncio
 import os
 import signal
-from typing import Annotated, ClassVar
+from collections.abc import Awaitable, Callable
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ REAP_SECONDS = 10.0
 WATCHED_SECONDS = 1.0
 KILL_SECONDS = 1.0
 WELL = "exit code 0"
+
+Kept = TypeVar("Kept")
 
 
 class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +151,66 @@ class Process:
             log.info("agent_stderr", pid=self._group.pid, text=text)
         elif self._stderr_lines == MAX_STDERR_LINES + 1:
             log.warning("agent_stderr_cut", pid=self._group.pid, lines=MAX_STDERR_LINES)
+
+
+class Resting(Generic[Kept]):
+    """Processes between two turns of their session. Who rests longest stands first."""
+
+    def __init__(
+        self, rest: Callable[[Kept], Awaitable[object]], end: Callable[[Kept], Awaitable[None]]
+    ) -> None:
+        """``rest`` takes as long as a process may rest, ``end`` ends it."""
+        self.closed = False
+        self._rest = rest
+        self._end = end
+        self._kept: dict[str, tuple[Kept, asyncio.Task[None]]] = {}
+        self._watches: set[asyncio.Task[None]] = set()
+
+    async def keep(self, session_id: str, process: Kept) -> None:
+        await self.release(session_id)
+        if self.closed:
+            await self._end(process)
+            return
+        watch = asyncio.create_task(self._watch(session_id, process))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        self._kept[session_id] = process, watch
+
+    async def take(self, session_id: str) -> Kept | None:
+        """The process of a session, which may have ended by itself."""
+        # Taken out before anything is awaited: somebody who needs room may end what rests.
+        process, watch = self._kept.pop(session_id, (None, None))
+        if watch is None:
+            return None
+        # The watch may just have found that its time is over: then it ends the process.
+        watch.cancel()
+        await asyncio.wait({watch})
+        return process if watch.cancelled() else None
+
+    async def release(self, session_id: str) -> None:
+        process = await self.take(session_id)
+        if process is not None:
+            await self._end(process)
+
+    async def make_room(self, most: int) -> None:
+        """Let no more than so many rest."""
+        while len(self._kept) > most:
+            oldest = next(iter(self._kept))
+            log.info("agent_process_freed", session=oldest, why="room")
+            await self.release(oldest)
+
+    async def close(self) -> None:
+        self.closed = True
+        await asyncio.gather(*map(self.release, list(self._kept)))
+        if self._watches:
+            await asyncio.wait(self._watches)
+
+    async def _watch(self, session_id: str, process: Kept) -> None:
+        await self._rest(process)
+        # Who takes it now finds nothing; who has taken it waits until it is ended here.
+        if self._kept.pop(session_id, None):
+            log.info("agent_process_freed", session=session_id, why="idle")
+        await self._end(process)
 
 
 def _signal_name(number: int) -> str:

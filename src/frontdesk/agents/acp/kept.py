@@ -1,6 +1,5 @@
 """A process with the session that it holds."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,6 @@ class Kept:
         self.wire = wire
         self.cwd = cwd
         self.settled = False
-        self.timer: asyncio.TimerHandle | None = None
         self.agent_session = ""
         self.seen = prompts.Seen()
         self.cost_usd: float | None = 0.0

@@ -4,12 +4,11 @@ import asyncio
 import errno
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import NamedTuple
 
 from frontdesk.agents.bounds import Limits, Patience, Tally
 from frontdesk.agents.command import options, protocol
 from frontdesk.agents.command.options import Options
-from frontdesk.agents.programs import Process
+from frontdesk.agents.programs import Process, Resting
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
@@ -25,20 +24,15 @@ STOPPED = "stopped"
 ENDED = "the agent ended before it was done"
 
 
-class Resting(NamedTuple):
-    process: Process
-    watch: asyncio.Task[None]
-
-
 class Driver:
     Options = options.Options
 
     def __init__(self, options: options.Options) -> None:
         self._options = options
         self._running: set[Process] = set()
-        self._resting: dict[str, Resting] = {}
-        self._watches: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._resting = Resting[Process](
+            lambda process: _stays_silent(process, options.keep_seconds), self._end
+        )
 
     @property
     def abilities(self) -> Abilities:
@@ -71,30 +65,19 @@ class Driver:
 
     async def release(self, session_id: str) -> None:
         """End the process that rests for a session. One in the middle of a turn goes on."""
-        if resting := self._resting.pop(session_id, None):
-            await _wake(resting)
-            await self._end(resting.process)
+        await self._resting.release(session_id)
 
     async def close(self) -> None:
         """End every process, running turns included."""
-        self._closed = True
-        ends = [self.release(session_id) for session_id in self._resting]
-        ends += [self._end(process) for process in self._running]
-        await asyncio.gather(*ends)
-        if self._watches:
-            await asyncio.wait(self._watches)
+        await asyncio.gather(self._resting.close(), *map(self._end, self._running))
 
     async def _process_for(self, turn: events.Assignment) -> Process:
         cwd = turn.working_dir or self._options.cwd
-        if resting := self._resting.pop(turn.session_id, None):
-            if (
-                await _wake(resting)
-                and resting.process.cwd == cwd
-                and await _stays_silent(resting.process, 0)
-            ):
-                resting.process.begin_turn()
-                return resting.process
-            await self._end(resting.process)
+        if process := await self._resting.take(turn.session_id):
+            if process.cwd == cwd and await _stays_silent(process, 0):
+                process.begin_turn()
+                return process
+            await self._end(process)
         return await self._options.start(cwd)
 
     async def _put_away(
@@ -103,8 +86,9 @@ class Driver:
         try:
             if not isinstance(last, events.Done):
                 await process.end(0, self._options.kill_seconds)
-            elif keep and not self._closed:
-                await self._keep(session_id, process)
+            elif keep and not self._resting.closed:
+                await self._resting.make_room(self._options.max_kept - 1)
+                await self._resting.keep(session_id, process)
             else:
                 await self._see_off(process)
         finally:
@@ -121,21 +105,6 @@ class Driver:
     async def _end(self, process: Process) -> None:
         await process.end(self._options.stop_seconds, self._options.kill_seconds)
 
-    async def _keep(self, session_id: str, process: Process) -> None:
-        await self.release(session_id)
-        while len(self._resting) >= self._options.max_kept:
-            await self.release(next(iter(self._resting)))
-        watch = asyncio.create_task(self._watch(session_id, process))
-        self._watches.add(watch)
-        watch.add_done_callback(self._watches.discard)
-        self._resting[session_id] = Resting(process, watch)
-
-    async def _watch(self, session_id: str, process: Process) -> None:
-        """End a resting process after its time, or when it says anything unasked: that is no answer."""
-        await _stays_silent(process, self._options.keep_seconds)
-        self._resting.pop(session_id, None)
-        await self._end(process)
-
 
 async def _stays_silent(process: Process, seconds: float) -> bool:
     """Whether a process that is done neither ends nor says anything for so long; logged when it speaks."""
@@ -149,14 +118,6 @@ async def _stays_silent(process: Process, seconds: float) -> bool:
     if line:
         log.warning("agent_spoke_after_done", line=protocol.quote(line))
     return False
-
-
-async def _wake(resting: Resting) -> bool:
-    """Take a process from its rest; whether it still lives."""
-    # The watch may just have found that its time is over, or heard something: then it ends the process.
-    resting.watch.cancel()
-    await asyncio.wait({resting.watch})
-    return resting.watch.cancelled()
 
 
 class Exchange:
