@@ -1,5 +1,7 @@
 """The lines between the gateway and an agent that is a program."""
 
+import operator
+from functools import reduce
 from typing import Annotated, Any
 
 import msgspec
@@ -75,45 +77,30 @@ class ErrorLine(AgentLine, frozen=True, kw_only=True, tag="error"):
     detail: str | None = None
 
 
-_LINES = msgspec.json.Decoder(
-    TextLine
-    | CallLine
-    | ResultLine
-    | ApprovalLine
-    | UsageLine
-    | SummaryLine
-    | BackgroundLine
-    | SteeredLine
-    | DoneLine
-    | ErrorLine
+_LINES: msgspec.json.Decoder[AgentLine] = msgspec.json.Decoder(
+    reduce(operator.or_, AgentLine.__subclasses__())
 )
+EVENTS: dict[type[AgentLine], type[events.Event]] = {
+    TextLine: events.Text,
+    ResultLine: events.Result,
+    ApprovalLine: events.Approval,
+    SummaryLine: events.Summary,
+    BackgroundLine: events.Background,
+    DoneLine: events.Done,
+    ErrorLine: events.Failed,
+}
+"""The lines that are events as they stand."""
+TOLD = ("session_id", "session_key", "turn_id", "attempt", "system", "messages", "input", "model")
+"""What of a turn the agent is told."""
+SIGNALS = {events.Decision: "decision", events.Steer: "steer", events.Stop: "stop"}
 
 
 def turn_line(turn: events.Assignment) -> bytes:
-    return _encode(
-        {
-            "type": "turn",
-            "session_id": turn.session_id,
-            "session_key": turn.session_key,
-            "turn_id": turn.turn_id,
-            "attempt": turn.attempt,
-            "system": turn.system,
-            "messages": turn.messages,
-            "input": turn.input,
-            "model": turn.model,
-        }
-    )
+    return _encode({"type": "turn"} | {name: getattr(turn, name) for name in TOLD})
 
 
 def signal_line(signal: events.Signal) -> bytes:
-    match signal:
-        case events.Decision(id=decided, approved=approved, reason=reason):
-            return _encode({"type": "decision", "id": decided, "approved": approved, "reason": reason})
-        case events.Steer(text=text, id=steer_id):
-            return _encode({"type": "steer", "text": text, "id": steer_id})
-        case events.Stop():
-            return _encode({"type": "stop"})
-    raise errors.InvalidInput(what=type(signal).__name__, why="no line of the protocol says that")
+    return _encode({"type": SIGNALS[type(signal)]} | msgspec.structs.asdict(signal))
 
 
 def _encode(fields: dict[str, Any]) -> bytes:
@@ -145,10 +132,12 @@ class LineReader:
 
     def _event(self, line: AgentLine) -> events.Event | SteeredLine:
         match line:
-            case TextLine(text=text):
-                return events.Text(text=text)
-            case SummaryLine(text=text):
-                return events.Summary(text=text)
+            case SteeredLine():
+                return line
+            case UsageLine():
+                told = msgspec.structs.asdict(line) | {"cost_usd": line.cost_usd or 0.0}
+                status = None if line.cost_usd is None else "reported"
+                return events.Used(usage=Usage(**told, cost_status=status).checked())
             case CallLine():
                 _refuse_if(line.id in self._called, "a call with this id was made before in this turn")
                 call = events.Call(id=line.id, name=line.name, arguments=_arguments(bytes(line.arguments)))
@@ -159,31 +148,15 @@ class LineReader:
                 _refuse_if(line.id not in self._called, "no call with this id was made in this turn")
                 _refuse_if(line.id not in self._open, "this call has its result already")
                 self._open.remove(line.id)
-                return events.Result(id=line.id, content=line.content, is_error=line.is_error)
             case ApprovalLine():
                 again = "an approval with this id was asked for before in this turn"
                 _refuse_if(line.id in self._asked, again)
                 self._asked.add(line.id)
-                return events.Approval(
-                    id=line.id, action=line.action, description=line.description, details=line.details or {}
-                )
-            case UsageLine():
-                told = msgspec.structs.asdict(line) | {"cost_usd": line.cost_usd or 0.0}
-                status = None if line.cost_usd is None else "reported"
-                return events.Used(usage=Usage(**told, cost_status=status).checked())
-            case SteeredLine():
-                return line
-        return _end(line)
-
-
-def _end(line: AgentLine) -> events.Event:
-    """What is neither said nor asked for."""
-    if isinstance(line, BackgroundLine):
-        name, seconds = background.check_name(line.name), background.check_seconds(line.seconds)
-        return events.Background(name=name, running=line.running, seconds=seconds)
-    if isinstance(line, ErrorLine):
-        return events.Failed(message=line.message, retryable=line.retryable, detail=line.detail)
-    return events.Done()
+            case BackgroundLine():
+                background.check_name(line.name)
+                background.check_seconds(line.seconds)
+        said = {name: value for name, value in msgspec.structs.asdict(line).items() if value is not None}
+        return EVENTS[type(line)](**said)
 
 
 def _refuse_if(wrong: bool, why: str) -> None:
