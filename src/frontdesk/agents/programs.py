@@ -81,6 +81,14 @@ class Process:
         self._stderr_lines = 0
         self._listening = asyncio.create_task(self._listen())
 
+    @property
+    def pid(self) -> int:
+        return self._group.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._group.exited.is_set()
+
     async def read(self) -> bytes:
         """The next line, the last one perhaps without its end; empty when there is no more.
 
@@ -129,7 +137,7 @@ class Process:
                 await self.ends_within(kill_seconds)
         finally:
             if not await self._pipes.end(self._group, self._listening, REAP_SECONDS, SETTLE_SECONDS):
-                log.warning("agent_not_killed", pid=self._group.pid)
+                log.warning("agent_not_killed", pid=self.pid)
 
     async def _listen(self) -> None:
         """Log the standard error line by line."""
@@ -148,9 +156,9 @@ class Process:
         self.last_words = text
         self._stderr_lines += 1
         if self._stderr_lines <= MAX_STDERR_LINES:
-            log.info("agent_stderr", pid=self._group.pid, text=text)
+            log.info("agent_stderr", pid=self.pid, text=text)
         elif self._stderr_lines == MAX_STDERR_LINES + 1:
-            log.warning("agent_stderr_cut", pid=self._group.pid, lines=MAX_STDERR_LINES)
+            log.warning("agent_stderr_cut", pid=self.pid, lines=MAX_STDERR_LINES)
 
 
 class Resting(Generic[Kept]):

