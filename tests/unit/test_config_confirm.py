@@ -19,7 +19,7 @@ def load(tmp_path: Path, text: str = "", **environ: str) -> config.Config:
 def test_defaults_are_those_of_the_service(tmp_path: Path) -> None:
     confirm = load(tmp_path).confirm
     assert (confirm.enabled, confirm.host, confirm.port) == (True, "127.0.0.1", 6000)
-    assert (confirm.service.mode, confirm.service.rate_limit) == (Mode.SOLO, 10)
+    assert (confirm.mode, confirm.rate_limit) == (Mode.SOLO, 10)
     assert (confirm.people.approvers, confirm.people.agents) == ({}, {})
 
 
@@ -49,9 +49,9 @@ def test_file_sets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         7000,
         "MY_TOKEN",
     )
-    assert (confirm.service.mode, confirm.service.rate_limit) == (Mode.STRICT, 3)
-    assert confirm.service.callbacks == ("https://ci.example/hooks/",)
-    assert confirm.service.page_url == "https://desk.example"
+    assert (confirm.mode, confirm.rate_limit) == (Mode.STRICT, 3)
+    assert confirm.callbacks == ("https://ci.example/hooks/",)
+    assert confirm.page_url == "https://desk.example"
     assert confirm.people.approvers["ann"]() == "ann's token"
     assert confirm.people.agents["ci"]() == "bob's token"
 
@@ -66,7 +66,7 @@ def test_tokens_in_variables_and_in_files_add_up(tmp_path: Path) -> None:
 def test_short_variables_set_the_address_and_the_usual_ones_win(tmp_path: Path) -> None:
     short = {"CONFIRMATION_HOST": "::1", "CONFIRMATION_PORT": "7001", "CONFIRMATION_RATE_LIMIT": "4"}
     confirm = load(tmp_path, "confirm.port = 7000", **short).confirm
-    assert (confirm.host, confirm.port, confirm.service.rate_limit) == ("::1", 7001, 4)
+    assert (confirm.host, confirm.port, confirm.rate_limit) == ("::1", 7001, 4)
     for order in (short | {"FRONTDESK_CONFIRM_PORT": "7002"}, {"FRONTDESK_CONFIRM_PORT": "7002"} | short):
         loaded = load(tmp_path, **order)
         assert (loaded.confirm.port, loaded.unknown_variables) == (7002, ())

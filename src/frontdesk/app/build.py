@@ -17,7 +17,6 @@ from frontdesk.app.sessions import SessionStore
 from frontdesk.config import Config
 from frontdesk.config import options as records
 from frontdesk.config.settings import Value
-from frontdesk.config.table import ACCESS_FIELDS
 from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
 from frontdesk.formats import links
@@ -25,6 +24,7 @@ from frontdesk.formats.http import url_of
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
+from frontdesk.model.access import Access
 from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
@@ -74,7 +74,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
 
 def _confirming(config: Config) -> confirmations.Settings:
     """Its pages are on the gateway's own port, unless they are reached under another address."""
-    service = config.confirm.service
+    service = config.confirm
     if service.page_url or not config.port:
         return service
     host = config.names[0] if config.names else config.host
@@ -164,7 +164,7 @@ def make_channels(config: Config) -> list[Channel]:
 def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """The class, the account and the options of each configured channel."""
     for made, account, above, own in _channel_tables(config):
-        others = () if account else ACCESS_FIELDS
+        others = () if account else Access.__struct_fields__
         yield made, account, records.read_options(made.Options, own, above, others)
 
 

@@ -16,24 +16,17 @@ import msgspec
 from frontdesk import errors, plugins
 from frontdesk.config import settings
 from frontdesk.config.confirm import Confirm
-from frontdesk.config.reading import FILE_VARIABLE, SettingsReader
+from frontdesk.config.reading import FILE_VARIABLE, ROWS, SettingsReader
 from frontdesk.config.settings import Value
-from frontdesk.config.table import (
-    AGENT_DRIVER,
-    HOME,
-    MAX_CHECKPOINTS,
-    SERVER_HOST,
-    SERVER_NAMES,
-    SERVER_PORT,
-    STORE,
-)
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import NAME, Platform
 from frontdesk.model.running import Running
 
 FILE_NAME = "frontdesk.toml"
+HOME = ROWS["home"]
 HOME_VARIABLE = HOME.variable or ""
+STORE = "store.url"
 
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)$")
 _TOML_NAME = re.compile(r"(?<=[a-z] )\(['\"].*['\"],?\)")
@@ -77,24 +70,25 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     reading.read_file(file, _parse_file(file, must_exist=bool(named)))
     reading.read_environment(environ)
     reading.settle_working_dir()
-    home = _expanded(reading.get(HOME), environ)
+    home = _expanded(reading.get("home"), environ)
     default_store = sqlite_url(home / "state.db")
+    values = tuple(reading.effective({STORE: default_store}))
     return Config(
         gateway=reading.gateway(),
-        store_url=reading.get(STORE, default_store),
+        store_url=next(each.value for each in values if each.name == STORE),
         home=home,
         file=file,
-        host=reading.get(SERVER_HOST),
-        port=reading.get(SERVER_PORT),
-        names=reading.get(SERVER_NAMES),
-        driver=reading.get(AGENT_DRIVER),
+        host=reading.get("server.host"),
+        port=reading.get("server.port"),
+        names=reading.get("server.names"),
+        driver=reading.get("agent.driver"),
         agent=reading.options("agent"),
         channels=reading.channels(),
         running=reading.running(),
-        max_checkpoints=reading.get(MAX_CHECKPOINTS),
+        max_checkpoints=reading.get("checkpoints.max_checkpoints"),
         hooks=reading.hooks(),
         confirm=reading.confirm(),
-        values=tuple(reading.effective({STORE.name: default_store})),
+        values=values,
         unknown_variables=tuple(sorted(reading.unknown_variables)),
     )
 

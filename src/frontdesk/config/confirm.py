@@ -8,7 +8,6 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.config.options import read_options
-from frontdesk.config.table import CONFIRM_FIELDS
 from frontdesk.contracts.secrets import Checks, Secret
 from frontdesk.formats import webhooks
 from frontdesk.model.confirmations import TOKEN, Settings
@@ -60,33 +59,27 @@ def _check_name(kind: str, name: str) -> None:
         raise errors.InvalidSetting(key=f"confirm.{kind}", value=name, allowed=allowed)
 
 
-class Confirm(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set for confirmations."""
+class Confirm(Settings, frozen=True, kw_only=True):
+    """What is set for confirmations: of the service itself, and of where and by whom it is reached."""
 
-    enabled: bool
-    host: str
-    port: int
-    token_env: str
-    link_for: str | None
+    enabled: bool = True
+    host: str = "127.0.0.1"
+    port: int = 6000
+    token_env: str = "CONFIRMATION_TOKEN"
+    link_for: str | None = None
     """The approver whose the home channels are."""
-    service: Settings
-    people: TokenHolders
+    people: TokenHolders = TokenHolders()
 
 
 def read(fields: Mapping[str, Any], table: Mapping[str, Any]) -> Confirm:
     """The record, of the settings and of the tables that name people."""
-    people = read_options(TokenHolders, table, (ABOVE,), CONFIRM_FIELDS)
+    people = read_options(TokenHolders, table, (ABOVE,), fields)
     if fields["callbacks"] and people.callback_secret is None:
         raise errors.MissingSetting(key="confirm.callback_secret_env", why=UNSIGNED)
     link_for = fields["link_for"]
     if link_for is not None and link_for != OWNER and link_for not in people.approvers:
         raise errors.InvalidSetting(key="confirm.link_for", value=link_for, allowed="the name of an approver")
-    known = {record: set(record.__struct_fields__) & set(fields) for record in (Settings, Confirm)}
-    return Confirm(
-        **{name: fields[name] for name in known[Confirm]},
-        service=Settings(**{name: fields[name] for name in known[Settings]}, persons=_persons(people)),
-        people=people,
-    )
+    return Confirm(**fields, persons=_persons(people), people=people)
 
 
 def _persons(people: TokenHolders) -> tuple[frozenset[str], ...]:

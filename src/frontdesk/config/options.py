@@ -18,8 +18,7 @@ from msgspec.structs import FieldInfo
 
 from frontdesk import errors
 from frontdesk.config import settings
-from frontdesk.config.settings import Value
-from frontdesk.config.table import OPTION
+from frontdesk.config.settings import OPTION, Value
 from frontdesk.contracts.secrets import Checks, Secret
 
 T = TypeVar("T", bound=msgspec.Struct)

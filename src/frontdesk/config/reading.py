@@ -9,18 +9,8 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.config import confirm, settings
 from frontdesk.config.confirm import Confirm
-from frontdesk.config.settings import Origin, Setting, Value
-from frontdesk.config.table import (
-    ACCESS_FIELDS,
-    CHAT_ID,
-    CHECKPOINTS,
-    CONFIRM_FIELDS,
-    OPTION,
-    POLICY_FIELDS,
-    RUNNING_FIELDS,
-    SETTINGS,
-    WORKING_DIR,
-)
+from frontdesk.config.settings import OPTION, Origin, Setting, Value
+from frontdesk.config.table import CHAT_ID, SETTINGS
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.access import Access
 from frontdesk.model.gateway import GatewayConfig
@@ -30,6 +20,8 @@ from frontdesk.model.running import Running
 
 FILE_VARIABLE = "FRONTDESK_CONFIG"
 AGENT_CWD = ("agent", "cwd")
+ROWS = {row.name: row for row in SETTINGS}
+WORKING_DIR = ROWS["checkpoints.working_dir"]
 
 
 class SettingsReader:
@@ -84,23 +76,28 @@ class SettingsReader:
         self._tables.update((path[:length], None) for length in range(1, len(path)))
         self._set[path] = Value(setting=setting, path=path, value=value, origin=origin, where=where)
 
-    def get(self, setting: Setting, default: Any = None) -> Any:
-        return self._at(setting.parts, setting.default if default is None else default)
+    def get(self, name: str) -> Any:
+        """The value of a setting."""
+        row = ROWS[name]
+        return self._set[row.parts].value if row.parts in self._set else row.default
 
-    def _at(self, path: settings.Path, default: Any = None) -> Any:
-        return self._set[path].value if path in self._set else default
+    def _under(self, *above: str) -> dict[str, Any]:
+        """What is set right in a table, for a record that knows the defaults."""
+        return {path[-1]: found.value for path, found in self._set.items() if path[:-1] == above}
 
     def gateway(self) -> GatewayConfig:
         """The part that the session layer works with."""
         return GatewayConfig(
             platforms={name: self._platform(name) for name in self._names("platforms")},
-            access={name: self._access(name) for name in self._names("channels")},
-            default_reset_policy=self._policy("session_reset"),
+            access={name: Access(**self._under("channels", name)) for name in self._names("channels")},
+            default_reset_policy=SessionResetPolicy(**self._under("session_reset")),
             reset_by_type=self._policies("by_type"),
             reset_by_platform=self._policies("by_platform"),
             reset_by_chat=self._policies("by_chat"),
-            instructions=self._instructions(),
-            **{path[0]: found.value for path, found in self._set.items() if len(path) == 1},
+            instructions={
+                name: text for name in self._names("chats") for text in self._under("chats", name).values()
+            },
+            **self._under(),
         )
 
     def options(self, *above: str) -> dict[str, Any]:
@@ -127,55 +124,37 @@ class SettingsReader:
             raise errors.InvalidSetting(key=option.name, value=option.value, allowed=allowed)
 
     def running(self) -> Running:
-        fields = {name: self._at(("gateway", name), getattr(Running(), name)) for name in RUNNING_FIELDS}
-        enabled = self.get(CHECKPOINTS)
-        return Running(**fields, checkpoints=enabled, working_dir=self.get(WORKING_DIR))
+        checkpoints, working_dir = self.get("checkpoints.enabled"), self.get(WORKING_DIR.name)
+        return Running(**self._under("gateway"), checkpoints=checkpoints, working_dir=working_dir)
 
     def confirm(self) -> Confirm:
-        fields = {name: self._at(("confirm", name), row[1]) for name, row in CONFIRM_FIELDS.items()}
+        fields = {row.parts[1]: self.get(row.name) for row in SETTINGS if row.parts[0] == "confirm"}
         return confirm.read(fields, self.options("confirm"))
 
     def hooks(self) -> Commands:
-        fields = Commands.__struct_fields__
-        return Commands(**{field: self._at(("hooks", field), getattr(Commands(), field)) for field in fields})
+        return Commands(**self._under("hooks"))
 
     def _names(self, *above: str) -> list[str]:
         """The tables right under another one."""
         depth = len(above)
         return [path[depth] for path in self._tables if path[:depth] == above and len(path) == depth + 1]
 
-    def _instructions(self) -> dict[str, str]:
-        texts = {name: self._at(("chats", name, "instructions")) for name in self._names("chats")}
-        return {name: text for name, text in texts.items() if text}
-
     def _policies(self, kind: str) -> dict[str, SessionResetPolicy]:
         names = self._names("session_reset", kind)
-        return {name: self._policy("session_reset", kind, name) for name in names}
-
-    def _policy(self, *above: str) -> SessionResetPolicy:
-        return SessionResetPolicy.from_dict({field: self._at((*above, field)) for field in POLICY_FIELDS})
+        return {name: SessionResetPolicy(**self._under("session_reset", kind, name)) for name in names}
 
     def _platform(self, name: str) -> PlatformConfig:
-        above = ("platforms", name)
-        return PlatformConfig(
-            enabled=self._at((*above, "enabled"), False),
-            tools=self._at((*above, "tools"), False),
-            home_channel=self._home_channel(name),
-        )
-
-    def _access(self, platform: str) -> Access:
-        paths = {field: ("channels", platform, field) for field in ACCESS_FIELDS}
-        return Access(**{field: self._at(path) for field, path in paths.items() if path in self._set})
+        return PlatformConfig(**self._under("platforms", name), home_channel=self._home_channel(name))
 
     def _home_channel(self, platform: str) -> HomeChannel | None:
         above = ("platforms", platform, "home_channel")
         if above not in self._tables:
             return None
-        chat_id, name = (self._at((*above, field)) for field in ("chat_id", "name"))
-        if chat_id is None:
+        told = self._under(*above)
+        if "chat_id" not in told:
             key = settings.dotted((*above, "chat_id"))
             raise errors.InvalidSetting(key=key, value=None, allowed=CHAT_ID.allowed)
-        return HomeChannel.from_dict({"platform": platform, "chat_id": chat_id, "name": name})
+        return HomeChannel.from_dict({"platform": platform, **told})
 
     def effective(self, defaults: Mapping[str, Any]) -> Iterator[Value]:
         """Every setting with its value; ``defaults`` holds those that had to be worked out."""

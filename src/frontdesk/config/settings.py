@@ -113,6 +113,12 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         return self.setting.shown(self.value)
 
 
+OPTION = Setting(
+    name="option",
+    kind=SettingKind("what the part that it belongs to takes", lambda value: value),
+    default=None,
+    help="An option of an agent or a channel.",
+)
 STAND_INS: dict[str, Callable[[], tuple[str, ...]]] = {
     "<type>": lambda: tuple(map(str, ChatType)),
     "<platform>": lambda: tuple(map(str, Platform.known())),

@@ -275,7 +275,7 @@ def _doubts_about_people(rule: Plain, loaded: Config) -> Iterator[str]:
 
 def _person(name: str, loaded: Config) -> frozenset[str]:
     """All names of whoever goes by this one."""
-    return next((each for each in loaded.confirm.service.persons if name in each), frozenset({name}))
+    return next((each for each in loaded.confirm.persons if name in each), frozenset({name}))
 
 
 @rules_command.command("revoke", epilog=output.examples("frontdesk confirm rules revoke r_1dbc56296a0a3c8e"))

@@ -64,10 +64,8 @@ def serve_command(
     """
     loaded = config.load(config_file)
     said = {name: value for name, value in given.items() if value not in (None, "")}
-    place = {name: said.pop(name) for name in ("host", "port") if name in said}
-    mode = Mode(said.pop("mode", loaded.confirm.service.mode))
-    service = msgspec.structs.replace(loaded.confirm.service, mode=mode, **said)
-    confirm = msgspec.structs.replace(loaded.confirm, service=service, **place)
+    mode = Mode(said.pop("mode", loaded.confirm.mode))
+    confirm = msgspec.structs.replace(loaded.confirm, mode=mode, **said)
     if page_port and page_port == confirm.port:
         raise click.UsageError(BOTH.format(port=page_port))
     store_url = config.sqlite_url(Path(db_path)) if db_path else loaded.store_url
@@ -82,7 +80,7 @@ async def _serve(loaded: Config, page_port: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     confirm, secret = loaded.confirm, loaded.confirm.people.callback_secret
-    opened = confirmations.open_confirmations(loaded.store_url, confirm.service, callback_secret=secret)
+    opened = confirmations.open_confirmations(loaded.store_url, confirm, callback_secret=secret)
     async with opened as service:
         keys = confirmations.prepare_keys(loaded.home)
         async with serving_alone(
@@ -99,5 +97,5 @@ async def _serve(loaded: Config, page_port: int | None) -> None:
             where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
             output.show(f"Approvers decide {where}with: frontdesk confirm list")
             asked = f"frontdesk takes requests for confirmation at {addresses.url}"
-            output.show(f"{asked}; the mode is {confirm.service.mode}.")
+            output.show(f"{asked}; the mode is {confirm.mode}.")
             await told.wait()
