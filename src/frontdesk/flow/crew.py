@@ -75,6 +75,8 @@ class Crew(Generic[T]):
         self._ended = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Place] = {}
         self._taken = 0
+        self._reserved = 0
+        """How many places a claim that is under way may fill."""
         self._bell = bells.listen(topic)
 
     async def run(self) -> None:
@@ -98,8 +100,13 @@ class Crew(Generic[T]):
 
     async def _take(self) -> bool:
         """Claim as much as there is room for; whether there may be more than that."""
-        free = self._free
-        claimed = await self._claim(free) if free else ()
+        # While the store is asked, answers that end meanwhile look for room: what is claimed here would come on
+        # top of what they bring. So the places are theirs no longer, until it is known how many are filled.
+        self._reserved = free = self._free
+        try:
+            claimed = await self._claim(free) if free else ()
+        finally:
+            self._reserved = 0
         for each in claimed:
             self._begin(partial(self._work, each))
         filled = bool(claimed) and len(claimed) == free
@@ -117,7 +124,7 @@ class Crew(Generic[T]):
     @property
     def has_room(self) -> bool:
         """Whether something that was claimed elsewhere can be done here at once."""
-        return self._free > 0 and not self._closing
+        return self._free > self._reserved and not self._closing
 
     def follow(self, claiming: "asyncio.Future[T | None]") -> None:
         """Do what somebody else claims, if they do. It has its place from now on, so that it is not forgotten
