@@ -14,7 +14,7 @@ from frontdesk.model import deliveries, events
 from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.running import Running
 from frontdesk.stores.store import Store
-from tests.flow.harness import PATIENCE_SECONDS, House, Notebook
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house
 
 
 class Acting:
@@ -196,6 +196,35 @@ async def test_delivery_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_
         still.wake(after_seconds=LEASE_SECONDS + 1)
         await settled(house, "t1")
         assert len(house.notebook.sent) <= 1
+
+
+@pytest.mark.parametrize("step", ["turns.finish", "deliveries.claim"])
+async def test_answer_that_is_cut_off_before_it_is_sent_waits_for_the_next_start(
+    store_url: str, step: str
+) -> None:
+    """What was only claimed did not arrive for certain, also where a second send would do harm."""
+    still, notebook = Still(step), Notebook()
+    async with standing_still(store_url, still, Acting(), notebook) as house:
+        source, now, turn_id = house.source(), house.gateway.parts.clock.now(), "t1"
+        if step == "turns.finish":
+            turn_id = (await house.say("hello")).turn_id
+        else:
+            told = deliveries.Delivery(
+                id="d1", lane="chat:1", to=source, text="done", turn_id=turn_id, created_at=now
+            )
+            await house.store.deliveries.add([told])
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await still.reached.wait()
+        house.gateway.hurry()
+        closing = asyncio.create_task(house.gateway.close())
+        await asyncio.sleep(0.1)
+        still.wake(after_seconds=0)
+        await closing
+        (waiting,) = await house.store.deliveries.of_turn(turn_id)
+        assert (waiting.state, waiting.attempts) == (deliveries.DeliveryState.PENDING, 0)
+    assert notebook.sent == []
+    async with open_house(store_url, notebook=notebook):
+        assert await notebook.wait_for(1) == ["done"]
 
 
 async def settled(house: House, turn_id: str) -> None:

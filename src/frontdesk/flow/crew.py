@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from frontdesk import errors
@@ -21,6 +20,8 @@ LONGEST_WAIT_SECONDS = 1.0
 themselves first, and do what they have no room for later than this one could."""
 SHORTEST_WAIT_SECONDS = 0.01
 STORE_PAUSE_SECONDS = 0.5
+LAST_CLAIM_SECONDS = 5.0
+"""How long a claim that is under way is waited for when the crew is abandoned."""
 
 log = get_logger(__name__)
 
@@ -35,6 +36,7 @@ class Place:
     def __init__(self, tell: Callable[["Place"], None] | None = None) -> None:
         """``tell`` is called when it is lent and given back; without it, it is a place in no crew."""
         self._tell = tell
+        self.is_begun = False
         self.is_lent = False
 
     @contextmanager
@@ -61,6 +63,7 @@ class Crew(Generic[T]):
         places: int,
         claim: Callable[[int], Awaitable[Sequence[T]]],
         work: Callable[[T, Place], Awaitable[None]],
+        put_back: Callable[[T], Awaitable[None]],
         next_due: Callable[[], Awaitable[datetime | None]],
     ) -> None:
         self._topic = topic
@@ -69,9 +72,11 @@ class Crew(Generic[T]):
         self._places = places
         self._claim = claim
         self._work = work
+        self._put_back = put_back
         self._next_due = next_due
         self._closing = False
         self._emptying = False
+        self._abandoned = False
         self._ended = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Place] = {}
         self._taken = 0
@@ -100,23 +105,25 @@ class Crew(Generic[T]):
 
     async def _take(self) -> bool:
         """Claim as much as there is room for; whether there may be more than that."""
-        # While the store is asked, answers that end meanwhile look for room: what is claimed here would come on
-        # top of what they bring. So the places are theirs no longer, until it is known how many are filled.
+        # While the store is asked, turns that end look for room for their answers, and what is claimed here
+        # would come on top of those. So these places are kept until it is known how many are filled.
         self._reserved = free = self._free
         try:
             claimed = await self._claim(free) if free else ()
         finally:
             self._reserved = 0
         for each in claimed:
-            self._begin(partial(self._work, each))
+            self.begin(each)
         filled = bool(claimed) and len(claimed) == free
         if filled:
             self._bells.ring(self._topic)  # let the others know
         return filled
 
-    def _begin(self, work: Callable[[Place], Awaitable[None]]) -> None:
+    def begin(self, claimed: T | None, claiming: "asyncio.Future[T | None] | None" = None) -> None:
+        """Do what was claimed, or what somebody else is claiming, if they get it. It has its place from now
+        on, so that it is not forgotten when the crew is emptied meanwhile."""
         place = Place(self._passed_on)
-        task = asyncio.create_task(self._do(work, place))
+        task = asyncio.create_task(self._do(claimed, claiming, place))
         self._tasks[task] = place
         self._taken += 1
         task.add_done_callback(self._done)
@@ -125,20 +132,6 @@ class Crew(Generic[T]):
     def has_room(self) -> bool:
         """Whether something that was claimed elsewhere can be done here at once."""
         return self._free > self._reserved and not self._closing
-
-    def follow(self, claiming: "asyncio.Future[T | None]") -> None:
-        """Do what somebody else claims, if they do. It has its place from now on, so that it is not forgotten
-        when the crew is emptied meanwhile."""
-
-        async def wait_and_work(place: Place) -> None:
-            try:
-                claimed = await asyncio.shield(claiming)
-            except errors.FrontdeskError:  # whoever claims deals with it
-                return
-            if claimed is not None:
-                await self._work(claimed, place)
-
-        self._begin(wait_and_work)
 
     async def _empty(self) -> None:
         """Do what is due, and what becomes due by that."""
@@ -153,10 +146,14 @@ class Crew(Generic[T]):
         """How many places nobody has."""
         return max(self._places - self._taken, 0)
 
-    async def _do(self, work: Callable[[Place], Awaitable[None]], place: Place) -> None:
+    async def _do(self, claimed: T | None, claiming: "asyncio.Future[T | None] | None", place: Place) -> None:
         """The outermost door of the work: whatever gets here is a fault of ours."""
+        place.is_begun = True
         try:
-            await work(place)
+            if claiming:
+                claimed = await _outlast(claiming)
+            if claimed is not None:
+                await (self._put_back(claimed) if self._abandoned else self._work(claimed, place))
         except Exception:
             log.exception("work_failed", crew=str(self._topic))
 
@@ -221,8 +218,22 @@ class Crew(Generic[T]):
         return not self._tasks
 
     async def abandon(self) -> None:
-        """End what is still under way."""
-        self._emptying = False
-        for task in self._tasks:
-            task.cancel()
+        """End what is still under way. What is not begun by now, or only being claimed, is put back: nobody
+        else knows that nothing of it was done."""
+        self._emptying, self._abandoned = False, True
+        for task, place in self._tasks.items():
+            if place.is_begun:  # a task that is cancelled before its first step could put nothing back
+                task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_CLAIM_SECONDS):
+                await self._ended.wait()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _outlast(claiming: "asyncio.Future[T | None]") -> T | None:
+    """What comes of a claim of somebody else, who deals with its failure. It is waited for even when this is
+    cut off: once it is committed, only this place knows that nobody has begun."""
+    while not claiming.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({claiming})
+    return None if claiming.cancelled() or claiming.exception() else claiming.result()

@@ -63,9 +63,13 @@ class Sender:
         """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
         claim = sending.claim
         delivery = claim.delivery
-        if delivery.confirmation_id is not None:
-            delivery = await questions.as_it_stands(self._parts, delivery)
-        await self._make_sure(sending)
+        try:
+            if delivery.confirmation_id is not None:
+                delivery = await questions.as_it_stands(self._parts, delivery)
+            await self._make_sure(sending)
+        except asyncio.CancelledError:
+            await self.put_back(sending)
+            raise
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
         await self._settle(claim, settlement)
@@ -76,6 +80,15 @@ class Sender:
                 await self._close_session(claim.delivery)
         elif HOME in claim.delivery.extra and claim.delivery.attempts == 1:
             await self._tell_elsewhere(claim.delivery)
+
+    async def put_back(self, sending: Sending) -> None:
+        """Nothing of it was sent, and it waits as before; nobody could tell that after the next start. Tried
+        once: whoever cuts it off is in a hurry."""
+        unsent = Settlement(state=DeliveryState.PENDING, counts=False)
+        try:
+            await self._parts.store.deliveries.settle(sending.claim, unsent, self._parts.clock.now())
+        except (errors.LeaseLost, errors.StoreError) as error:
+            log.warning("delivery_not_put_back", delivery=sending.claim.delivery.id, why=str(error))
 
     async def _note_receiver(self, delivery: Delivery, outcome: Outcome, settlement: Settlement) -> None:
         """Whoever takes one answer takes the others, too: those that wait for another try are due at once.

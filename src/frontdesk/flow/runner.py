@@ -340,7 +340,7 @@ class RunningTurn(Hearing):
         sends = bool(ending.deliveries) and self._outbox.has_room
         finishing = asyncio.create_task(self._write_ending(ending, sends))
         if sends:
-            self._outbox.follow(finishing)
+            self._outbox.begin(None, finishing)
         await asyncio.shield(finishing)
         self._parts.live.tell(self.turn.id, None)
         log.info("turn_finished", turn=self.turn.id, session=ending.session_id, state=str(ending.state))

@@ -62,6 +62,7 @@ class Worker:
             places,
             partial(self._claim, kind),
             self._run_turn,
+            RunningTurn.put_back,
             partial(self._parts.store.turns.next_due, kind),
         )
 
@@ -74,6 +75,7 @@ class Worker:
             self._parts.running.deliveries_at_once,
             self._claim_deliveries,
             self._send,
+            self._sender.put_back,
             store.deliveries.next_due,
         )
 

@@ -123,3 +123,5 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     error: str | None = None
     platform_message_id: str | None = None
+    counts: bool = True
+    """False when it was claimed and nothing of it was sent."""

@@ -187,6 +187,7 @@ def _settled(delivery_id: str, settlement: Settlement, sent_at: datetime | None)
     return {
         "delivery_id": delivery_id,
         "state": str(settlement.state),
+        "uncounted": int(not settlement.counts),
         "due_at": maybe_micros(settlement.retry_at),
         "sent_at": maybe_micros(sent_at),
         "error": clean(settlement.error),

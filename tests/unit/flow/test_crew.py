@@ -1,7 +1,7 @@
 """How much a crew does at a time, and what becomes of what it has claimed when it is given up."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from frontdesk.contracts.bells import Bells, Topic
@@ -22,7 +22,17 @@ class Work:
         self.under_way = 0
         self.most = 0
         self.begun: list[str] = []
-        self.crew = Crew(Topic.TURNS, Bells(), SystemClock(), places, self._claim, self._do, self._next_due)
+        self.put_back: list[str] = []
+        self.crew = Crew(
+            Topic.TURNS,
+            Bells(),
+            SystemClock(),
+            places,
+            self._claim,
+            self._do,
+            self._put_back,
+            self._next_due,
+        )
 
     async def _claim(self, limit: int) -> list[str]:
         self.claiming.set()
@@ -37,6 +47,9 @@ class Work:
         self.most = max(self.most, self.under_way)
         await self.ends.wait()
         self.under_way -= 1
+
+    async def _put_back(self, what: str) -> None:
+        self.put_back.append(what)
 
     async def _next_due(self) -> None:
         return None
@@ -54,18 +67,25 @@ async def working(work: Work) -> AsyncIterator[None]:
             await work.crew.abandon()
 
 
+async def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never held")
+
+
 async def test_what_others_claim_gets_no_place_that_a_claim_under_way_may_fill() -> None:
     work = Work(places=2, waiting=2)
     async with working(work):
         await work.claiming.wait()
         for _ in range(2):
-            claimed = asyncio.get_running_loop().create_future()
+            claimed: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             claimed.set_result("handed over")
             if work.crew.has_room:
-                work.crew.follow(claimed)
+                work.crew.begin(None, claimed)
         work.may_claim.set()
-        while "claimed" not in work.begun:
-            await asyncio.sleep(0)
+        await eventually(lambda: "claimed" in work.begun)
         assert work.most == 2
 
 
@@ -75,5 +95,45 @@ async def test_there_is_room_again_after_a_claim_that_found_nothing() -> None:
         await work.claiming.wait()
         assert not work.crew.has_room
         work.may_claim.set()
-        while not work.crew.has_room:
-            await asyncio.sleep(0)
+        await eventually(lambda: work.crew.has_room)
+
+
+async def abandon_soon(work: Work) -> "asyncio.Task[None]":
+    """The crew is being abandoned, and waits for what it cannot cut off."""
+    work.crew.close()
+    abandoning = asyncio.create_task(work.crew.abandon())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return abandoning
+
+
+async def test_what_is_being_claimed_when_the_crew_is_abandoned_is_put_back() -> None:
+    work = Work(places=3, waiting=2)
+    async with working(work):
+        await work.claiming.wait()
+        abandoning = await abandon_soon(work)
+        work.may_claim.set()
+        await abandoning
+        assert (work.begun, work.put_back) == ([], ["claimed", "claimed"])
+
+
+async def test_what_others_are_claiming_when_the_crew_is_abandoned_is_put_back() -> None:
+    work = Work(places=1, waiting=0)
+    work.may_claim.set()
+    claiming: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    async with working(work):
+        work.crew.begin(None, claiming)
+        abandoning = await abandon_soon(work)
+        claiming.set_result("handed over")
+        await abandoning
+        assert (work.begun, work.put_back) == ([], ["handed over"])
+
+
+async def test_what_was_claimed_and_not_begun_when_the_crew_is_abandoned_is_put_back() -> None:
+    work = Work(places=1, waiting=0)
+    work.may_claim.set()
+    async with working(work):
+        work.crew.begin("handed over")
+        work.crew.close()
+        await work.crew.abandon()
+        assert (work.begun, work.put_back) == ([], ["handed over"])

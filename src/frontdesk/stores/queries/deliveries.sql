@@ -20,6 +20,7 @@ RETURNING {delivery};
 -- What became of a send.
 UPDATE deliveries SET
     state = :state, due_at = COALESCE(:due_at, due_at), sent_at = :sent_at, error = :error,
+    attempts = attempts - :uncounted,
     platform_message_id = COALESCE(:platform_message_id, platform_message_id)
 WHERE id = :delivery_id RETURNING turn_id, session_id, session_key;
 
