@@ -1012,6 +1012,33 @@ async def test_resume_that_leads_nowhere_stops_nothing(house: House, text: str) 
     assert (await house.finished(waiting.turn_id)).state is TurnState.DONE
 
 
+async def stops(house: House, turn_id: str, text: str) -> bool:
+    """Whether a command stops a turn."""
+    await house.say(text)
+    running = await house.store.turns.find(turn_id)
+    return running is None or running.state is not TurnState.RUNNING or running.stop_requested
+
+
+async def test_resume_of_a_forgotten_conversation_stops_nothing(house: House) -> None:
+    await house.ask("hello")
+    other = await house.sessions.peek_session_id(await house.key())
+    await house.ask("/forget yes")
+    hanging = await house.say("!hang")
+    await house.until(hanging.turn_id, TurnState.RUNNING)
+    assert not await stops(house, hanging.turn_id, f"/resume {other}")
+
+
+async def test_resume_of_a_conversation_at_work_elsewhere_stops_nothing(house: House) -> None:
+    there = house.source(chat="elsewhere")
+    await house.ask("hello", source=there)
+    await house.ask("/title Other", source=there)
+    busy = await house.say("!hang", source=there)
+    await house.until(busy.turn_id, TurnState.RUNNING)
+    hanging = await house.say("!hang")
+    await house.until(hanging.turn_id, TurnState.RUNNING)
+    assert not await stops(house, hanging.turn_id, "/resume Other")
+
+
 async def test_resume_of_another_conversation_stops_what_runs(house: House) -> None:
     await house.ask("hello")
     await house.ask("/title Before")

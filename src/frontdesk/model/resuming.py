@@ -54,7 +54,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     ) -> tuple[Resuming, moves.Move]:
         if target is None:
             return Resuming.UNKNOWN, moves.Stay()
-        if target.status is SessionStatus.ENDED and target.reopening is Reopening.NEVER:
+        if target.is_forgotten:
             return Resuming.FORGOTTEN, moves.Stay()
         if current and current.id == target.id and self._goes_on(current):
             if self.resolver.busy is None and self.resolver.policy_reason(current):

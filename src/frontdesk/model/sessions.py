@@ -291,6 +291,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return REOPENING[self.reason] if self.reason else Reopening.BY_HAND
 
     @property
+    def is_forgotten(self) -> bool:
+        """Whether it has ended for good."""
+        return self.status is SessionStatus.ENDED and self.reopening is Reopening.NEVER
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing was said in it."""
         return not self.entry.message_count and not self.counted_from

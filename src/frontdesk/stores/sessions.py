@@ -12,7 +12,7 @@ from frontdesk.model import keys, lanes, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
-from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, Usage
+from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.columns import to_micros, to_minute
@@ -164,19 +164,19 @@ class Sessions(Noun):
         current = yield from _current_tip(key)
         target = yield from _wanted(wanted, resumption.viewer)
         elsewhere = (yield from route_of(target.id)) if target else None
-        at_work = False
-        if elsewhere is not None and elsewhere != key:
-            lane, control = lanes.turn_lane(elsewhere), lanes.control_lane(elsewhere)
-            at_work = bool((yield "at_work", {"lane": lane, "control": control}))
+        at_work = yield from _at_work(elsewhere, key)
         outcome, move = resumption.decide(current, target, at_work_elsewhere=at_work)
         if isinstance(move, moves.Switch):
             yield from _switch(move, key, current, resumption.resolver.now, drops=elsewhere is not None)
         return Resumed(outcome=outcome, before=resumption.own(current), target=target)
 
     @reads
-    def meant(self, wanted: Wanted, viewer: Viewer) -> Work[Session | None]:
-        """The session that somebody would go on with."""
-        return _wanted(wanted, viewer, locks=False)
+    def meant(self, key: str, wanted: Wanted, viewer: Viewer) -> Work[Session | None]:
+        """The session that somebody would go on with under a key, if they can have it as things are now."""
+        target = yield from _wanted(wanted, viewer, locks=False)
+        if target is None or target.is_forgotten:
+            return None
+        return None if (yield from _at_work((yield from route_of(target.id)), key)) else target
 
     @reads
     def numbered(self, viewer: Viewer) -> Work[list[Session]]:
@@ -305,8 +305,7 @@ def _numbered(viewer: Viewer) -> Work[list[Session]]:
     numbered: dict[str, Session] = {}
     for each in (yield from _list_owned(viewer, MOST_NUMBERED, titled=True)):
         tip = yield from _walk(each)
-        forgotten = tip.status is SessionStatus.ENDED and tip.reopening is Reopening.NEVER
-        if not forgotten and (tip.id == each.id or viewer.shows(tip)):
+        if not tip.is_forgotten and (tip.id == each.id or viewer.shows(tip)):
             numbered.setdefault(tip.id, replace(tip, title=tip.title or each.title))
     return list(numbered.values())
 
@@ -330,6 +329,13 @@ def _wanted(wanted: Wanted, viewer: Viewer, *, locks: bool = True) -> Work[Sessi
             if found and viewer.shows(found) and (tip := (yield from _shown_tip(found, viewer, by_id))):
                 return tip
     return None
+
+
+def _at_work(route: str | None, key: str) -> Work[bool]:
+    """Whether a turn is under way in the conversation of another key."""
+    if route is None or route == key:
+        return False
+    return bool((yield "at_work", {"lane": lanes.turn_lane(route), "control": lanes.control_lane(route)}))
 
 
 def _shown_tip(session: Session, viewer: Viewer, by_id: str) -> Work[Session | None]:

@@ -109,12 +109,13 @@ def _meaning(text: str) -> Wanted:
 
 
 async def names_another(parts: Parts, turn: Turn, argument: str) -> bool:
-    """Whether somebody wants to go on with another conversation than the one here, as far as can be told
-    before it is tried: what runs is not stopped for a slip."""
+    """Whether somebody wants to go on with another conversation than the one here, and can: what runs is not
+    stopped for a slip, or for what would be refused. That it begins to work elsewhere after this look, while
+    what runs here is being stopped, is found out by the command itself."""
     if not argument or len(argument) > views.MAX_ARGUMENT_CHARACTERS:
         return False
     viewer = await parts.conversations.shown_in(turn.source)
-    target = await parts.store.sessions.meant(_meaning(argument), viewer)
+    target = await parts.store.sessions.meant(turn.session_key, _meaning(argument), viewer)
     return target is not None and target.id != await parts.conversations.peek_session_id(turn.session_key)
 
 
@@ -150,7 +151,7 @@ async def list_sessions(parts: Parts, request: CommandRequest) -> str:
     found = await parts.conversations.list_own_sessions(viewer, limit=MOST_LISTED)
     here = await parts.conversations.peek_session_id(request.key)
     shown = [each for each in found if each.reason is not EndReason.COMPRESSED]
-    lines = [await _line(parts, each, here) for each in shown if not views.is_forgotten(each)]
+    lines = [await _line(parts, each, here) for each in shown if not each.is_forgotten]
     if not lines:
         return views.with_offer(request, NONE_YET)
     listed = "\n".join(("The latest conversations:", *lines, "To go on with one of yours: /resume ID"))
@@ -175,7 +176,7 @@ async def search(parts: Parts, request: CommandRequest) -> str:
         return SEARCH_USAGE
     hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
     found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
-    lines = [_found_line(parts, hit, tip) for hit, tip in found if tip and not views.is_forgotten(tip)]
+    lines = [_found_line(parts, hit, tip) for hit, tip in found if tip and not tip.is_forgotten]
     if not lines:
         nothing = f"I found nothing about {views.quoted(words)}. Try fewer words, or only a beginning: begin*"
         return views.with_offer(request, nothing)
@@ -253,7 +254,7 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
     session = await views.own_session(parts, request)
     if session is None:
         known = await parts.store.sessions.current(request.key)
-        done = known is not None and views.is_forgotten(known)
+        done = known is not None and known.is_forgotten
         return FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION
     if views.argument_of(request).lower() != CONFIRMATION:
         return ASK_FORGET.format(name=name_of(session))

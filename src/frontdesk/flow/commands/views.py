@@ -11,7 +11,7 @@ from frontdesk.model import amounts
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import AUTOMATIC
 from frontdesk.model.resolution import goes_on
-from frontdesk.model.sessions import Relation, Reopening, Session, SessionStatus
+from frontdesk.model.sessions import Relation, Session
 
 MAX_ARGUMENT_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 120
@@ -36,16 +36,12 @@ async def own_session(parts: Parts, request: CommandRequest) -> Session | None:
     return session if session and goes_on(session) else None
 
 
-def is_forgotten(session: Session) -> bool:
-    return session.status is SessionStatus.ENDED and session.reopening is Reopening.NEVER
-
-
 async def rotated_from(parts: Parts, request: CommandRequest, session: Session) -> Session | None:
     """The session before this one, when it ended by itself and the caller may see it: to people it is all one
     conversation."""
     before = session.parent_id if session.relation is Relation.RESET else None
     parent = await parts.conversations.find_session(before, request.viewer) if before else None
-    return parent if parent and parent.reason in AUTOMATIC and not is_forgotten(parent) else None
+    return parent if parent and parent.reason in AUTOMATIC and not parent.is_forgotten else None
 
 
 def with_session(handle: SessionHandler) -> Handler:
