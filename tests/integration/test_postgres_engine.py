@@ -16,7 +16,7 @@ from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.sql import load_queries
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value as value_of
 from tests.integration.engines import opened
 from tests.integration.proxy import proxied
 
@@ -47,8 +47,7 @@ def put(key: str, value: str) -> Work[str]:
 
 
 def get(key: str) -> Work[str | None]:
-    found = first((yield "canonical", {"identifier": key}))
-    return found[0] if found else None
+    return value_of("canonical", identifier=key)
 
 
 def lock(key: str) -> Work[None]:
@@ -79,12 +78,11 @@ async def test_written_work_is_read_back(url: str) -> None:
 
 async def test_rows_are_plain_tuples_without_the_transaction_number(url: str) -> None:
     def learn() -> Work[Any]:
-        return (first((yield "learn_alias", {"identifier": "a", "canonical": "b"}))), (
-            first((yield "canonical", {"identifier": "a"}))
-        )
+        learned = yield "learn_alias", {"identifier": "a", "canonical": "b"}
+        return learned, (yield "canonical", {"identifier": "a"})
 
     async with opened(url) as engine:
-        assert await engine.write(learn) == ((), ("b", "a"))
+        assert await engine.write(learn) == ([()], [("b", "a")])
 
 
 async def test_error_in_the_work_rolls_back_and_reaches_the_caller(url: str) -> None:
@@ -172,10 +170,10 @@ async def test_unique_violation_in_a_race_is_run_again_and_sees_the_other(url: s
 
     def insert_once() -> Work[tuple[int, bool]]:
         number = next(attempts)
-        known = first((yield "titled", {"owner": "me", "title_key": "x"}))
-        if known is None:
+        known = yield "titled", {"owner": "me", "title_key": "x"}
+        if not known:
             yield "set_title", {"session_id": "mine", "title": "X", "title_key": "x"}
-        return number, known is None
+        return number, not known
 
     async with opened(url) as engine, connected(url) as other:
         await other.execute(

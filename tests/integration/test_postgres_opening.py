@@ -14,7 +14,7 @@ from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value as value_of
 from frontdesk.testing import postgres
 from tests.integration.engines import opened
 
@@ -64,8 +64,7 @@ def put(key: str, value: str) -> Work[None]:
 
 
 def get(key: str) -> Work[str | None]:
-    found = first((yield "canonical", {"identifier": key}))
-    return found[0] if found else None
+    return value_of("canonical", identifier=key)
 
 
 async def test_eight_nodes_open_a_new_schema_at_once(url: str) -> None:

@@ -15,7 +15,7 @@ from frontdesk.contracts.store import Work
 from frontdesk.stores.postgres import connections, open_store, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value as value_of
 from tests.integration.engines import opened
 from tests.integration.proxy import Proxy, proxied
 
@@ -57,8 +57,8 @@ class Sleeper:
     def read_much(self) -> Work[int]:
         yield "lock_key", {"key": "door"}
         self.stand_still()
-        found = first((yield "session_locked", {"session_id": "much"}))
-        return max(len(value) for value in found or () if isinstance(value, bytes))
+        (found,) = yield "session_locked", {"session_id": "much"}
+        return max(len(each) for each in found if isinstance(each, bytes))
 
 
 @asynccontextmanager
@@ -77,8 +77,7 @@ def pass_door() -> Work[str]:
 
 
 def get(key: str) -> Work[str | None]:
-    found = first((yield "canonical", {"identifier": key}))
-    return found[0] if found else None
+    return value_of("canonical", identifier=key)
 
 
 async def passes_soon(engine: PostgresEngine) -> None:

@@ -55,13 +55,10 @@ class Bells:
 
     def ring(self, topic: Topic, *, far: bool = True) -> None:
         """Ring here, and on the other nodes too unless they need not know."""
-        self.ring_here(topic)
-        if far and self.carry:
-            self.carry(topic)
-
-    def ring_here(self, topic: Topic) -> None:
         for bell in self._hung[topic]:
             bell.ring()
+        if far and self.carry:
+            self.carry(topic)
 
     def _silence(self, bell: Bell) -> None:
         for bells in self._hung.values():

@@ -14,7 +14,6 @@ from frontdesk.stores import deliveries
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
 from frontdesk.stores.rows import TURN, TURNS
-from frontdesk.stores.work import first
 
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
@@ -39,8 +38,8 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
         return (yield from _repeated(turn, lane))
     running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    inserted = first((yield "insert_turn", {**values, "steers": int(admission.steers)}))
-    if inserted is None:  # it came in twice at once, for two lanes, and the other one was first
+    inserted = yield "insert_turn", {**values, "steers": int(admission.steers)}
+    if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
     if admission.interrupts and running:
         yield "request_stop", {"turn_id": running.id}
@@ -54,7 +53,7 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     if admission.notices:
         yield ring(Topic.DELIVERIES, far=False)
     return Accepted(
-        turn=_numbered(turn, inserted[0]),
+        turn=_numbered(turn, inserted[0][0]),
         waiting=waiting,
         running=running.id if running else None,
     )

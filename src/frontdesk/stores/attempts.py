@@ -30,7 +30,7 @@ from frontdesk.stores.columns import clean, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value
 
 INTERRUPTED_REASON = "restart_interrupted"
 
@@ -39,10 +39,10 @@ log = get_logger(__name__)
 
 def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | None]:
     """The first turn of a lane; those that were begun too often are set aside on the way."""
-    while found := (first((yield "claim_first", {"lane": lane, "now": to_micros(now)}))):
-        turn = TURNS.read(found)
+    while found := (yield "claim_first", {"lane": lane, "now": to_micros(now)}):
+        turn = TURNS.read(found[0])
         if turn is None:
-            yield from _set_aside_unread(found[0], now)
+            yield from _set_aside_unread(found[0][0], now)
         elif turn.tries <= MAX_ATTEMPTS:
             return turn
         else:
@@ -162,8 +162,7 @@ def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
 def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
     """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
     turns = [turn for turn in map(TURNS.read, ran) if turn]
-    told = first((yield "stop_of", {"node": gone}))
-    if told and told[0] is not None:
+    if (yield from value("stop_of", node=gone)) is not None:
         return Blame(excused=frozenset(turn.id for turn in turns))
     return judge(turns)
 

@@ -12,7 +12,6 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind, Row, chained
 from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.rows import AUDIT_ROW
-from frontdesk.stores.work import first
 
 LOCK = "audit"
 WINDOW = timedelta(seconds=ECHO_SECONDS)
@@ -48,8 +47,8 @@ def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
         "why": entry.facts.get("why", ""),
         "actor": entry.actor,
     }
-    found = first((yield "echo", about))
-    since, left_out = found or (None, 0)
+    found = yield "echo", about
+    since, left_out = found[0] if found else (None, 0)
     if since is not None and abs(entry.at - from_micros(since)) < WINDOW:
         yield "count_echo", about
         return ()

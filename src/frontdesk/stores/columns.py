@@ -1,6 +1,6 @@
 """Tables as records: how the values of columns are read and written, by the names of the columns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
+from frontdesk.model.messages import Plain
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -158,3 +159,26 @@ class Records(Generic[R]):
     def many(self, query: str, /, **values: Any) -> Work[list[R]]:
         records = [self.read(row) for row in (yield query, values)]
         return [record for record in records if record is not None]
+
+
+# Messages as they are stored. One that cannot be read never stands in the way of the others.
+
+_ONE = msgspec.json.Decoder(dict[str, Any])
+_ALL = msgspec.json.Decoder(list[dict[str, Any]])
+
+
+def read_body(body: bytes, **where: object) -> Plain | None:
+    """The message; None, with a warning that says where it stands, when it cannot be read."""
+    try:
+        return _ONE.decode(body)
+    except UNREADABLE as error:
+        log.warning("message_unreadable", **where, why=str(error))
+        return None
+
+
+def read_bodies(bodies: Sequence[bytes], **where: object) -> list[Plain | None]:
+    """The messages in one go, which is much faster than one by one."""
+    try:
+        return list(_ALL.decode(b"[" + b",".join(bodies) + b"]"))
+    except UNREADABLE:
+        return [read_body(body, **where) for body in bodies]

@@ -15,7 +15,7 @@ from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import DELIVERIES, UNREADABLE_ROW, delivery_row
-from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
+from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
 NODE_GONE = "the node that was sending it is gone"
@@ -105,11 +105,11 @@ class Deliveries(Noun):
     @writes
     def revive(self, delivery_id: str, now: datetime) -> Work[bool]:
         """Send it again, because a person wants it; False when it is not in trouble."""
-        found = first((yield "revive_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}))
-        if found is None:
+        lane = yield from value("revive_delivery", delivery_id=delivery_id, now=to_micros(now))
+        if lane is None:
             return False
-        if lanes.kind_of(found[0]) is not lanes.LaneKind.BOX:
-            yield from line_up(found[0], now)
+        if lanes.kind_of(lane) is not lanes.LaneKind.BOX:
+            yield from line_up(lane, now)
         yield ring(Topic.DELIVERIES)
         return True
 
@@ -119,8 +119,7 @@ class Deliveries(Noun):
 
     @glances
     def next_due(self) -> Work[datetime | None]:
-        found = first((yield "next_due", {"kind": str(lanes.LaneKind.CHAT)}))
-        return maybe_time(found[0]) if found else None
+        return maybe_time((yield from value("next_due", kind=str(lanes.LaneKind.CHAT))))
 
 
 def add(deliveries: Sequence[Delivery]) -> Work[None]:
@@ -160,12 +159,12 @@ def recover(lane: str, repeatable: Repeatable, now: datetime) -> Work[None]:
 
 def _take_first(lane: str) -> Work[Delivery | None]:
     """The first delivery of a lane; one that cannot be read is given up on the way."""
-    while found := first((yield "begin_send", {"lane": lane})):
-        delivery = DELIVERIES.read(found)
+    while found := (yield "begin_send", {"lane": lane}):
+        delivery = DELIVERIES.read(found[0])
         if delivery is not None:
             return delivery
         unread = Settlement(state=DeliveryState.DEAD, error=UNREADABLE_ROW)
-        yield "settle_delivery", _settled(found[0], unread, sent_at=None)
+        yield "settle_delivery", _settled(found[0][0], unread, sent_at=None)
     return None
 
 

@@ -7,14 +7,14 @@ from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import FEED
-from frontdesk.stores.work import Noun, first, reads, writes_lazily
+from frontdesk.stores.work import Noun, reads, writes_lazily
 
 
 class Feed(Noun):
     @reads
     def end(self) -> Work[FeedPosition]:
-        found = first((yield "feed_end", {}))
-        return FeedPosition(*found) if found else FeedPosition()
+        (found,) = yield "feed_end", {}
+        return FeedPosition(*found)
 
     @reads
     def since(self, place: FeedPosition, limit: int) -> Work[list[FeedEvent]]:

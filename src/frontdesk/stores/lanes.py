@@ -8,7 +8,7 @@ from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.model import lanes
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value
 
 NEXT = {
     lanes.LaneKind.TURN: "next_queued",
@@ -25,14 +25,13 @@ FREE = {
 def line_up(lane: str, due_at: datetime) -> Work[bool]:
     """Something waits in the lane; whether somebody works on the lane already."""
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at)}
-    found = first((yield "line_up", values))
-    return found is not None and found[0] is not None
+    ((holder,),) = yield "line_up", values
+    return holder is not None
 
 
 def unlined(lane: str) -> Work[None]:
     """Nothing was added to the lane after all."""
-    due_at = yield from next_due(lane)
-    yield "move_due", {"lane": lane, "due_at": due_at}
+    yield "move_due", {"lane": lane, "due_at": (yield from _next_due(lane))}
 
 
 def claim_lanes(
@@ -50,8 +49,8 @@ def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
     if lanes.kind_of(lane) is lanes.LaneKind.BOX:
         return None
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "node": taker.node}
-    found = first((yield "take_lane", {"lease_micros": lease_micros(taker.lease_seconds), **values}))
-    return lanes.Lease(lane=lane, node=taker.node, token=found[0]) if found else None
+    found = yield "take_lane", {"lease_micros": lease_micros(taker.lease_seconds), **values}
+    return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None
 
 
 def lease_micros(seconds: float) -> int:
@@ -70,16 +69,14 @@ def free(lane: str) -> Work[bool]:
     Whoever adds to a lane locks it first. So nothing can come in between what is found here and the commit;
     without the lock it would be found by a look that is older than the wait for it.
     """
-    found = first((yield FREE[lanes.kind_of(lane)], {"lane": lane}))
-    return found is not None and found[0] is not None
+    ((due_at,),) = yield FREE[lanes.kind_of(lane)], {"lane": lane}
+    return due_at is not None
 
 
 def fence(lane: str) -> Work[None]:
     """Take a lane from its holder, whose writes are refused from now on."""
-    due_at = yield from next_due(lane)
-    yield "fence_lane", {"lane": lane, "due_at": due_at}
+    yield "fence_lane", {"lane": lane, "due_at": (yield from _next_due(lane))}
 
 
-def next_due(lane: str) -> Work[int | None]:
-    found = first((yield NEXT[lanes.kind_of(lane)], {"lane": lane}))
-    return found[0] if found else None
+def _next_due(lane: str) -> Work[int | None]:
+    return value(NEXT[lanes.kind_of(lane)], lane=lane)

@@ -1,7 +1,6 @@
 """People: who was let in, which codes wait, whom we answered, and who is the same person."""
 
 from datetime import datetime
-from typing import Any
 
 from msgspec.structs import asdict
 
@@ -10,7 +9,7 @@ from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
-from frontdesk.stores.work import Noun, first, glances, reads, writes
+from frontdesk.stores.work import Noun, glances, reads, value, writes
 
 
 class People(Noun):
@@ -30,9 +29,9 @@ class People(Noun):
     def revoke(self, principal: str) -> Work[bool]:
         """Take back what somebody was granted, with their links and codes; False when there was no grant."""
         yield from _unlink(principal)
-        found = first((yield "drop_grant", {"principal": principal}))
+        found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
-        return found is not None
+        return bool(found)
 
     @reads
     def list_grants(self, limit: int) -> Work[list[Grant]]:
@@ -73,7 +72,7 @@ class People(Noun):
         yield "forget_strangers", {"platform": platform, "since": since}
         if (yield "stranger", {"principal": principal, "since": since}):
             return codes.Meeting.SILENT
-        if (yield from _count("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
+        if (yield from value("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
             return codes.Meeting.SILENT
         yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
         if offer and (yield from _put_pairing(*offer, now)):
@@ -140,23 +139,18 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
     """Keep the code, unless too many people of the platform wait to be let in; its lock is held."""
     yield "drop_expired", {"platform": pairing.platform, "now": to_micros(now)}
     values = PAIRING.values(asdict(pairing))
-    pending = yield from _count("count_pending", **values, now=to_micros(now))
+    pending = yield from value("count_pending", **values, now=to_micros(now))
     if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
         return False
     yield "put_pairing", {**values, **asdict(seal)}
     return True
 
 
-def _count(query: str, **values: Any) -> Work[int]:
-    found = yield query, values
-    return int(found[0][0])
-
-
 def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
     """Use the code up, if it waits; a wrong one is counted, and after too many nobody looks for a while."""
     yield "lock_key", {"key": f"codes:{place}"}
-    found = first((yield "lockout", {"place": place}))
-    lockout = codes.Lockout(**LOCKOUT.facts(found)) if found else codes.Lockout(since=now)
+    found = yield "lockout", {"place": place}
+    lockout = codes.Lockout(**LOCKOUT.facts(found[0])) if found else codes.Lockout(since=now)
     if lockout.holds(now):
         return codes.Trial(locked_until=lockout.locked_until)
     pairing = yield from _take(kind, code, place, now)
@@ -179,21 +173,20 @@ def _take(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[co
 
 def _make_one(one: str, other: str, person: str) -> Work[None]:
     """Both are the same person, and so is everybody they were linked to."""
-    known = first((yield "person_of", {"principal": one}))
-    person = known[0] if known else person
-    before = first((yield "person_of", {"principal": other}))
+    person = (yield from value("person_of", principal=one)) or person
+    before = yield from value("person_of", principal=other)
     if before:
-        yield "merge_people", {"person": person, "old": before[0]}
+        yield "merge_people", {"person": person, "old": before}
     for principal in (one, other):
         yield "put_link", {"principal": principal, "person": person}
 
 
 def _unlink(principal: str) -> Work[bool]:
     yield "lock_key", {"key": "links"}
-    found = first((yield "drop_link", {"principal": principal}))
-    if found:
-        yield "drop_last_link", {"person": found[0]}
-    return found is not None
+    person = yield from value("drop_link", principal=principal)
+    if person:
+        yield "drop_last_link", {"person": person}
+    return person is not None
 
 
 def rename_whatsapp(name: str, person: str) -> Work[None]:
@@ -217,8 +210,8 @@ def _rename_grant(old: str, principal: str) -> Work[None]:
 
 
 def _rename_link(old: str, principal: str) -> Work[None]:
-    if found := first((yield "drop_link", {"principal": old})):
-        known = first((yield "person_of", {"principal": principal}))
+    if person := (yield from value("drop_link", principal=old)):
+        known = yield from value("person_of", principal=principal)
         if known:
-            yield "merge_people", {"person": found[0], "old": known[0]}
-        yield "put_link", {"principal": principal, "person": found[0]}
+            yield "merge_people", {"person": person, "old": known}
+        yield "put_link", {"principal": principal, "person": person}

@@ -14,10 +14,9 @@ from frontdesk.model.keys import is_safe_session_id
 from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
-from frontdesk.stores.bodies import read_bodies, read_body
-from frontdesk.stores.columns import from_micros, to_micros
+from frontdesk.stores.columns import from_micros, read_bodies, read_body, to_micros
 from frontdesk.stores.dialects import DIALECTS, Dialect
-from frontdesk.stores.work import Noun, first, reads, writes, writes_lazily
+from frontdesk.stores.work import Noun, reads, writes, writes_lazily
 
 log = get_logger(__name__)
 
@@ -84,9 +83,7 @@ class Index(Noun):
 
     @reads
     def _search(self, viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
-        state = first((yield "index_state", {"goal": goal}))
-        assert state is not None, "there is one index"
-        name, goal, behind, newest = state
+        ((name, goal, behind, newest),) = yield "index_state", {"goal": goal}
         if behind:
             return Behind(goal)
         if not viewer.administrator and not viewer.owners:
@@ -127,9 +124,7 @@ def reindex_session(session_id: str) -> Work[None]:
 
 def _lock() -> Work[tuple[Dialect, int, int]]:
     """Keep other nodes from the index; how far it is, and how far it can get now."""
-    found = first((yield "lock_index", {}))
-    assert found is not None, "there is one index"
-    name, up_to, ceiling = found
+    ((name, up_to, ceiling),) = yield "lock_index", {}
     return DIALECTS[name], up_to, ceiling
 
 

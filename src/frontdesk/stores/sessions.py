@@ -17,7 +17,7 @@ from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.columns import to_micros, to_minute
 from frontdesk.stores.rows import SESSIONS, session_row
-from frontdesk.stores.work import Noun, first, reads, writes
+from frontdesk.stores.work import Noun, reads, value, writes
 
 EVER = 2**62
 ID_ATTEMPTS = 8
@@ -102,8 +102,7 @@ class Sessions(Noun):
     @reads
     def count(self, at_most: int) -> Work[int]:
         """How many sessions were ever created, counting no further than ``at_most``."""
-        ((number,),) = yield "count_sessions", {"limit": at_most}
-        return int(number)
+        return value("count_sessions", limit=at_most)
 
     @reads
     def unfinalized(self, after: Session | None, limit: int) -> Work[list[Session]]:
@@ -385,8 +384,7 @@ def point(key: str, session: Session) -> Work[None]:
 
 
 def route_of(session_id: str) -> Work[str | None]:
-    found = first((yield "route_of", {"session_id": session_id}))
-    return found[0] if found else None
+    return value("route_of", session_id=session_id)
 
 
 def _make_room(session: Session, title: str) -> Work[None]:

@@ -9,7 +9,7 @@ from frontdesk.stores.background import BackgroundWork
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
-from frontdesk.stores.nodes import Alone, Nodes, Presence
+from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Sessions
@@ -25,7 +25,7 @@ class Store:
     """
 
     def __init__(
-        self, engine: Engine, presence: Presence | None = None, *, upgraded: Upgrade | None = None
+        self, engine: Engine, nodes: Nodes | None = None, *, upgraded: Upgrade | None = None
     ) -> None:
         self.upgraded = upgraded
         """What opening it has changed."""
@@ -39,8 +39,7 @@ class Store:
         self.deliveries = Deliveries(engine)
         self.background = BackgroundWork(engine)
         self.feed = Feed(engine)
-        self._presence = presence or Alone()
-        self.nodes = Nodes(engine, self._presence)
+        self.nodes = nodes or Nodes(engine)
         self.confirmations = Confirmations(engine)
         self._engine = engine
 
@@ -54,7 +53,7 @@ class Store:
         return await self._engine.inspect(seconds)
 
     async def close(self) -> None:
-        await self._presence.close()
+        await self.nodes.close()
         await self._engine.close()
 
     async def __aenter__(self) -> Self:

@@ -14,12 +14,10 @@ from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
-from frontdesk.stores.bodies import read_bodies, read_body
-from frontdesk.stores.columns import UNREADABLE, from_micros, to_micros, to_minute
-from frontdesk.stores.work import Noun, first, glances, reads, writes
+from frontdesk.stores.columns import UNREADABLE, from_micros, read_bodies, read_body, to_micros, to_minute
+from frontdesk.stores.work import Noun, glances, reads, value, writes
 
 TAIL_ROWS = 64
-HEAD_COLUMNS = 7
 KINDS = frozenset(map(str, RevisionKind))
 EVER = 2**62
 
@@ -88,8 +86,7 @@ class Transcripts(Noun):
     @reads
     def count(self, session_id: str) -> Work[int]:
         """How many messages there are, whether they count against the limit or not."""
-        ((count,),) = yield "count_live", {"session_id": session_id, "counted_from": 0}
-        return int(count)
+        return value("count_live", session_id=session_id, counted_from=0)
 
     @reads
     def has_platform_message_id(self, session_id: str, platform_message_id: str) -> Work[bool]:
@@ -173,9 +170,7 @@ def append(
     head = yield from _head(session_id)
     if head is None:
         raise errors.UnknownSession(session_id=session_id)
-    fresh = messages
-    if any(message.is_marked for message in messages):
-        fresh = yield from _fresh(session_id, head.session_key, messages, is_first_attempt)
+    fresh = yield from _fresh(session_id, head.session_key, messages, is_first_attempt)
     added, calls = _with_closings(fresh, head.open_calls)
     if ends:
         added, calls = [*added, *map(interrupted, calls)], ()
@@ -186,10 +181,10 @@ def append(
 
 
 def _head(session_id: str) -> Work[Head | None]:
-    found = first((yield "transcript_head", {"session_id": session_id}))
-    if found is None:
+    found = yield "transcript_head", {"session_id": session_id}
+    if not found:
         return None
-    position, calls, *rest = found[:HEAD_COLUMNS]
+    position, calls, *rest = found[0]
     return Head(position, _read_calls(calls), *rest)
 
 
@@ -269,8 +264,8 @@ def _advance(
         "session_id": session_id,
         "now": to_micros(now),
         "rows": len(added),
-        "counted": sum(message.counts for message in added),
-        "model_turns": sum(message.role is Role.ASSISTANT for message in added),
+        "counted": sum([message.counts for message in added]),
+        "model_turns": sum([message.role is Role.ASSISTANT for message in added]),
         "open_calls": _write_calls(calls),
     }
     if usage is None:
@@ -311,10 +306,10 @@ def _lineage(session_id: str) -> Work[list[str]]:
     """The sessions that were compressed into this one, the oldest first, and itself."""
     chain = [session_id]
     while True:
-        found = first((yield "compressed_parent", {"session_id": chain[-1]}))
-        if found is None or found[0] in chain:
+        parent = yield from value("compressed_parent", session_id=chain[-1])
+        if parent is None or parent in chain:
             return chain[::-1]
-        chain.append(found[0])
+        chain.append(parent)
 
 
 def _with_sources(session_id: str, messages: Sequence[Message]) -> Work[list[Message]]:
@@ -367,8 +362,8 @@ def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime)
 
 
 def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
-    counted = yield "count_live", {"session_id": session_id, "counted_from": head.counted_from}
-    values = {"session_id": session_id, "message_count": counted[0][0], "open_calls": _write_calls(calls)}
+    count = yield from value("count_live", session_id=session_id, counted_from=head.counted_from)
+    values = {"session_id": session_id, "message_count": count, "open_calls": _write_calls(calls)}
     times = {"now": to_micros(now), "active_minute": to_minute(now)}
     yield "revise_transcript", {**msgspec.structs.asdict(head), **values, **times}
 

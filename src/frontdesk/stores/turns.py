@@ -44,7 +44,7 @@ from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
 from frontdesk.stores.rows import TURNS
-from frontdesk.stores.work import Noun, first, glances, reads, writes, writes_lazily
+from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
 
 STOPPED = "it was stopped while it waited to be run again"
 SUSPECT_PAUSE = timedelta(seconds=0.5)
@@ -352,8 +352,7 @@ class Turns(Noun):
     @reads
     def held_back(self) -> Work[int]:
         """How many suspects wait for others."""
-        ((number,),) = yield "count_held_back", {"why": HELD_BACK}
-        return int(number)
+        return value("count_held_back", why=HELD_BACK)
 
     @glances
     def due(self, kind: lanes.LaneKind, now: datetime, limit: int) -> Work[list[Turn | None]]:
@@ -365,8 +364,7 @@ class Turns(Noun):
 
     @glances
     def next_due(self, kind: lanes.LaneKind) -> Work[datetime | None]:
-        found = first((yield "next_due", {"kind": str(kind)}))
-        return maybe_time(found[0]) if found else None
+        return maybe_time((yield from value("next_due", kind=str(kind))))
 
 
 def _ring_for(claim: TurnClaim) -> Statement:

@@ -4,12 +4,12 @@ A noun's method is a generator that says what happens in the transaction, and th
 intentions share are generators, too, plain functions that are taken in with ``yield from``.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from frontdesk.contracts.store import Engine, Row, Work
+from frontdesk.contracts.store import Engine, Work
 
 N = TypeVar("N", bound="Noun")
 P = ParamSpec("P")
@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 Method = Callable[Concatenate[N, P], Work[T]]
 Intention = Callable[Concatenate[N, P], Coroutine[Any, Any, T]]
+Run = Callable[..., Coroutine[Any, Any, T]]
 
 
 class Noun:
@@ -26,44 +27,32 @@ class Noun:
         self._engine = engine
 
 
-def writes(work: Method[N, P, T]) -> Intention[N, P, T]:
-    """Run and commit; what it has returned is on disk."""
+class _Way:
+    """Makes an intention of a noun's generator: calling it runs the work on the noun's engine, this way."""
 
-    @wraps(work)
-    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return self._engine.write(partial(work, self, *given, **named))
+    def __init__(self, way: str, **how: bool) -> None:
+        self._way = way
+        self._how = how
 
-    return intention
+    def __call__(self, work: Method[N, P, T]) -> Intention[N, P, T]:
+        way, how = self._way, self._how
 
+        @wraps(work)
+        def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+            run: Run[T] = getattr(self._engine, way)
+            return run(partial(work, self, *given, **named), **how)
 
-def writes_lazily(work: Method[N, P, T]) -> Intention[N, P, T]:
-    """The same for what may be lost by a power cut: the commit waits for no disk."""
-
-    @wraps(work)
-    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return self._engine.write(partial(work, self, *given, **named), lazy=True)
-
-    return intention
+        return intention
 
 
-def reads(work: Method[N, P, T]) -> Intention[N, P, T]:
-    """Answer from one snapshot of what is committed."""
-
-    @wraps(work)
-    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return self._engine.read(partial(work, self, *given, **named))
-
-    return intention
-
-
-def glances(work: Method[N, P, T]) -> Intention[N, P, T]:
-    """The same for a single statement that finds a few rows by their key: at once, where it can be."""
-
-    @wraps(work)
-    def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return self._engine.glance(partial(work, self, *given, **named))
-
-    return intention
+writes = _Way("write")
+"""Run and commit; what it has returned is on disk."""
+writes_lazily = _Way("write", lazy=True)
+"""The same for what may be lost by a power cut: the commit waits for no disk."""
+reads = _Way("read")
+"""Answer from one snapshot of what is committed."""
+glances = _Way("glance")
+"""The same for a single statement that finds a few rows by their key: at once, where it can be."""
 
 
 def probe() -> Work[None]:
@@ -73,5 +62,7 @@ def probe() -> Work[None]:
     yield "unprobe", {"lane": name}
 
 
-def first(found: Sequence[Row]) -> Row | None:
-    return found[0] if found else None
+def value(query: str, /, **values: Any) -> Work[Any]:
+    """What a query tells in the first column of its first row; None when it has none."""
+    found = yield query, values
+    return found[0][0] if found else None

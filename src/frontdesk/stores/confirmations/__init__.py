@@ -15,7 +15,7 @@ from frontdesk.stores.confirmations.rules import RuleIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
 from frontdesk.stores.rows import CONFIRMATIONS
-from frontdesk.stores.work import first, glances, reads, writes, writes_lazily
+from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 
 OVERDUE = timedelta(minutes=2)
 
@@ -24,8 +24,7 @@ class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, R
     @reads
     def next_due(self) -> Work[datetime | None]:
         """When something expires or escalates next."""
-        found = first((yield "next_confirmation_due", {}))
-        return maybe_time(found[0]) if found else None
+        return maybe_time((yield from value("next_confirmation_due")))
 
     @glances
     def find(self, confirmation_id: str) -> Work[Confirmation | None]:
@@ -34,8 +33,8 @@ class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, R
     @glances
     def status(self, confirmation_id: str) -> Work[Status | None]:
         """What became of it so far, without reading the rest."""
-        found = yield "confirmation_status", {"confirmation_id": confirmation_id}
-        return next((status for status in Status if found and status == found[0][0]), None)
+        found = yield from value("confirmation_status", confirmation_id=confirmation_id)
+        return next((status for status in Status if status == found), None)
 
     @glances
     def of_turn(self, turn_id: str, digest: str) -> Work[Confirmation | None]:
@@ -53,8 +52,7 @@ class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, R
     @reads
     def count_pending(self, now: datetime) -> Work[int]:
         """How many wait; not those whose time is over."""
-        ((number,),) = yield "count_waiting", at(now)
-        return int(number)
+        return value("count_waiting", **at(now))
 
     @writes_lazily
     def claim_callbacks(self, now: datetime, until: datetime, limit: int) -> Work[Sequence[Owed]]:
@@ -93,8 +91,7 @@ class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, R
 
     @reads
     def next_callback(self) -> Work[datetime | None]:
-        found = first((yield "next_callback_due", {}))
-        return maybe_time(found[0]) if found else None
+        return maybe_time((yield from value("next_callback_due")))
 
     @reads
     def audit_rows(self, after: int, limit: int) -> Work[Sequence[AuditRow]]:

@@ -34,7 +34,7 @@ from frontdesk.stores.confirmations.rules import holding
 from frontdesk.stores.confirmations.submissions import alike, check_load
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import CONFIRMATIONS
-from frontdesk.stores.work import Noun, first, writes
+from frontdesk.stores.work import Noun, writes
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"
@@ -199,8 +199,7 @@ def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
 def _stopped(claim: TurnClaim) -> Work[str | None]:
     """A turn that was told to stop, or that somebody else has, carries nothing out."""
     yield from hold(claim.lease)
-    goes_on = first((yield "turn_goes_on", {"turn_id": claim.turn.id}))
-    return None if goes_on else STOPPED
+    return None if (yield "turn_goes_on", {"turn_id": claim.turn.id}) else STOPPED
 
 
 def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:

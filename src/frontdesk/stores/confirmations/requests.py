@@ -23,7 +23,7 @@ from frontdesk.model.spellings import skeleton
 from frontdesk.stores import deliveries
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
 from frontdesk.stores.rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value
 
 ENTRANCE = "confirmations"
 CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
@@ -135,8 +135,7 @@ def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
 
 def _owe(ended: Confirmation) -> Work[None]:
     """To whoever wants to hear of it by now: somebody may have joined while its row was waited for."""
-    found = first((yield "callbacks_of", {"confirmation_id": ended.id}))
-    for url in read_callbacks(found[0] if found else None):
+    for url in read_callbacks((yield from value("callbacks_of", confirmation_id=ended.id))):
         owed = {"confirmation_id": ended.id, "url": url}
         yield "owe_callback", {**owed, "now": maybe_micros(ended.resolved_at)}
 

@@ -47,7 +47,7 @@ from frontdesk.stores.confirmations.requests import (
 )
 from frontdesk.stores.confirmations.rules import holding
 from frontdesk.stores.rows import CONFIRMATIONS, read_callbacks, write_callbacks
-from frontdesk.stores.work import Noun, writes
+from frontdesk.stores.work import Noun, value, writes
 
 MUTE = timedelta(seconds=MUTE_SECONDS)
 
@@ -225,8 +225,7 @@ def _check_haste(submission: Submission, now: datetime) -> Work[None]:
 
 def _check_keys(waiting: Confirmation, now: datetime) -> Work[None]:
     """Who joins a request with ever new keys takes space, too."""
-    ((known,),) = yield "count_confirmation_keys", {"confirmation_id": waiting.id}
-    if known >= MOST_KEYS:
+    if (yield from value("count_confirmation_keys", confirmation_id=waiting.id)) >= MOST_KEYS:
         raise _joined_too_often(waiting, MOST_KEYS, now)
 
 

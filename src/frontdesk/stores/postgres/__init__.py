@@ -2,7 +2,7 @@
 
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.engine import PostgresEngine
-from frontdesk.stores.postgres.presence import PostgresPresence
+from frontdesk.stores.postgres.nodes import PostgresNodes
 from frontdesk.stores.store import Store
 
 
@@ -15,4 +15,4 @@ async def open_store(url: str, *, upgrade: bool = True) -> Store:
     """
     address = parse_url(url)
     engine = await PostgresEngine.open(address, upgrade=upgrade)
-    return Store(engine, PostgresPresence(address, engine), upgraded=engine.upgraded)
+    return Store(engine, PostgresNodes(address, engine), upgraded=engine.upgraded)

@@ -10,7 +10,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import keys
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
-from frontdesk.stores.work import first
+from frontdesk.stores.work import value
 
 log = get_logger(__name__)
 
@@ -72,7 +72,7 @@ def mark_keys() -> Work[None]:
 
 
 def _carry_out() -> Work[None]:
-    owners = first((yield "moved_owners", {}))
+    owners = yield "moved_owners", {}
     for step in STEPS:
         yield step, {}
     yield from _move_rules()
@@ -134,9 +134,9 @@ def _unmarked(part: str) -> str:
 def _move_rules() -> Work[None]:
     for identifier, body in (yield "ruled", {}):
         key = _ruled_key(bytes(body))
-        found = (first((yield "moved_key", {"key": key}))) if key else None
-        if found:
-            rule = msgspec.json.decode(bytes(body)) | {"session_key": found[0]}
+        moved = (yield from value("moved_key", key=key)) if key else None
+        if moved:
+            rule = msgspec.json.decode(bytes(body)) | {"session_key": moved}
             yield "move_rule", {"rule_id": identifier, "body": msgspec.json.encode(rule)}
 
 

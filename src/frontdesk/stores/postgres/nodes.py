@@ -8,17 +8,17 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
-from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Row, Work
+from frontdesk.contracts.store import Work
 from frontdesk.logs import get_logger
+from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.faults import translated
+from frontdesk.stores.work import value, writes_lazily
 
 CARRY_SECONDS = 0.01
 RECONNECT_SECONDS = 0.2
@@ -27,44 +27,42 @@ GRACE_SECONDS = 1.5
 log = get_logger(__name__)
 
 
-def _ask(query: str, **values: Any) -> Work[list[Row]]:
-    return (yield query, values)
-
-
-class PostgresPresence:
+class PostgresNodes(Nodes):
     def __init__(self, address: DatabaseAddress, engine: PostgresEngine) -> None:
+        super().__init__(engine)
         self._address = address
-        self._engine = engine
+        self._server = engine
         self._bells = engine.bells
         self._channel = f"frontdesk_{address.schema}"
         self._number: int | None = None
         self._link: ServerConnection | None = None
         self._lost = asyncio.Event()
         self._times = 0
-        self.standing: int | None = None
+        self.standing = None
         self._missed: dict[int, float] = {}
         self._rung: set[Topic] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bells.carry = self._carry
 
-    async def appear(self, number: int) -> None:
+    async def _appear(self, number: int) -> None:
         self._number = number
         await self._connect()
         self._start(self._stay())
 
-    async def is_gone(self, number: int) -> bool:
+    async def _is_gone(self, number: int) -> bool:
         """Whether nobody holds the node's lock, now and since a moment ago."""
-        ((unlocked,),) = await self._engine.write(
-            partial(_ask, "node_is_gone", scope=self._channel, number=number), lazy=True
-        )
-        if not unlocked:
+        if not await self._is_unlocked(number):
             self._missed.pop(number, None)
             return False
         since = self._missed.setdefault(number, time.monotonic())
         return time.monotonic() - since >= GRACE_SECONDS
 
-    async def relieve(self) -> None:
-        await self._engine.end_stalled()
+    @writes_lazily
+    def _is_unlocked(self, number: int) -> Work[bool]:
+        return value("node_is_gone", scope=self._channel, number=number)
+
+    async def _relieve(self) -> None:
+        await self._server.end_stalled()
 
     async def close(self) -> None:
         self._bells.carry = None
@@ -106,7 +104,8 @@ class PostgresPresence:
             await self._lost.wait()
             try:
                 await self._connect()
-                self._ring_all()
+                for topic in Topic:
+                    self._bells.ring(topic, far=False)
             except errors.StoreError as error:
                 log.warning("presence_lost", why=str(error))
                 self._lost.set()
@@ -120,11 +119,7 @@ class PostgresPresence:
     def _on_notified(self, _link: object, _pid: int, _channel: str, payload: object) -> None:
         for name in str(payload).split():
             if name in set(Topic):
-                self._bells.ring_here(Topic(name))
-
-    def _ring_all(self) -> None:
-        for topic in Topic:
-            self._bells.ring_here(topic)
+                self._bells.ring(Topic(name), far=False)
 
     def _carry(self, topic: Topic) -> None:
         """Ring for the others a little later, once for all that rings until then."""
@@ -137,9 +132,11 @@ class PostgresPresence:
         payload = " ".join(sorted(self._rung))
         self._rung.clear()
         with suppress(errors.StoreError):  # the others look by themselves, a little later
-            await self._engine.write(
-                partial(_ask, "ring_others", channel=self._channel, payload=payload), lazy=True
-            )
+            await self._ring_others(payload)
+
+    @writes_lazily
+    def _ring_others(self, payload: str) -> Work[None]:
+        yield "ring_others", {"channel": self._channel, "payload": payload}
 
     def _start(self, job: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(job)
