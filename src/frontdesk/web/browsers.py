@@ -1,6 +1,5 @@
 """What a browser on this machine may be made to do by a page from elsewhere: nothing."""
 
-from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
@@ -16,27 +15,20 @@ ELSEWHERE = "A page of another origin may not ask for this."
 NOT_OURS = "This takes a request of our own page."
 
 
-def check_origin(request: Request) -> None:
-    """403 for what a page of another origin sends, even one on another port of the same host."""
-    _check_origin_header(request)
-    if request.headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
+def check_origin(request: Request, allowed: BrowserOrigin = BrowserOrigin.OURSELVES) -> None:
+    """403 for what comes from elsewhere than is allowed: from a page of another origin, even one on another
+    port of the same host."""
+    if allowed is BrowserOrigin.ANYWHERE:
+        return
+    headers = request.headers
+    # An origin is ours when it is the very address that was asked, and the door has checked that one.
+    own = [f"{scheme}://{headers.get('host', '').lower()}" for scheme in ("http", "https")]
+    ours = all(origin.lower() in own for origin in headers.getlist("origin"))
+    near = headers.get("sec-fetch-site", "none").lower() in OWN_SITES
+    visits = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    if not ours or not (near or (visits and allowed is BrowserOrigin.LINK)):
         raise HTTPException(HTTPStatus.FORBIDDEN, ELSEWHERE)
-
-
-def check_visit(request: Request) -> None:
-    """403 unless it is the address bar or a link that leads here: nobody frames or fetches our pages."""
-    _check_origin_header(request)
-    site = request.headers.get("sec-fetch-site", "none").lower()
-    visits = request.headers.get("sec-fetch-mode") == "navigate"
-    whole = request.headers.get("sec-fetch-dest") == "document"
-    if site not in OWN_SITES and not (visits and whole):
-        raise HTTPException(HTTPStatus.FORBIDDEN, ELSEWHERE)
-
-
-def check_page(request: Request) -> None:
-    """403 unless a script of our own page sends it."""
-    check_origin(request)
-    if request.headers.get(PAGE_HEADER) != "1" or "origin" not in request.headers:
+    if allowed is BrowserOrigin.SCRIPT and (headers.get(PAGE_HEADER) != "1" or "origin" not in headers):
         raise HTTPException(HTTPStatus.FORBIDDEN, NOT_OURS)
 
 
@@ -50,19 +42,3 @@ def check_type(request: Request) -> None:
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if kind.strip().lower() != Form.JSON or charset not in ("", "charset=utf-8"):
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as {Form.JSON}.")
-
-
-def _check_origin_header(request: Request) -> None:
-    """An origin is ours when it is the very address that was asked, and the door has checked that one."""
-    host = request.headers.get("host", "").lower()
-    for origin in request.headers.getlist("origin"):
-        if origin.lower() not in (f"http://{host}", f"https://{host}"):
-            raise HTTPException(HTTPStatus.FORBIDDEN, ELSEWHERE)
-
-
-CHECKS: Mapping[BrowserOrigin, Callable[[Request], None]] = {
-    BrowserOrigin.ANYWHERE: lambda _: None,
-    BrowserOrigin.OURSELVES: check_origin,
-    BrowserOrigin.LINK: check_visit,
-    BrowserOrigin.SCRIPT: check_page,
-}

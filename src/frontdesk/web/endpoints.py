@@ -151,7 +151,7 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     """Checked in this order: where it comes from, who sends it, its form."""
     # A page of another origin learns nothing, not even whether its user has a token; a body is read last, so
     # that nobody unknown makes us read one.
-    browsers.CHECKS[operation.origin](request)
+    browsers.check_origin(request, operation.origin)
     return HttpCall(
         request=request,
         caller=served.admit(request, operation.who) if served.admit else ANYBODY,
