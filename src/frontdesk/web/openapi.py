@@ -50,29 +50,26 @@ WANTED = {
     Who.VISITOR: ("session",),
 }
 
+TEXT = {"type": "string"}
 HEADER = "#/components/headers/{name}"
 REQUEST_ID, RETRY_AFTER, AUTHENTICATE = "X-Request-Id", "Retry-After", "WWW-Authenticate"
 PREFERENCE_APPLIED = "preference-applied"
 HEADERS = {
     REQUEST_ID: {
         "description": "The request in the log; the one that was sent, if it was a short word.",
-        "schema": {"type": "string"},
+        "schema": TEXT,
     },
     RETRY_AFTER: {
         "description": "In how many seconds it is worth trying again.",
         "required": True,
         "schema": {"type": "integer", "minimum": 1},
     },
-    AUTHENTICATE: {
-        "description": "What kind of credential is wanted.",
-        "required": True,
-        "schema": {"type": "string"},
-    },
-    PREFERENCE_APPLIED: {"description": "How long we would have waited.", "schema": {"type": "string"}},
+    AUTHENTICATE: {"description": "What kind of credential is wanted.", "required": True, "schema": TEXT},
+    PREFERENCE_APPLIED: {"description": "How long we would have waited.", "schema": TEXT},
 }
 BESIDES: Mapping[int, str] = {401: AUTHENTICATE, 429: RETRY_AFTER, 503: RETRY_AFTER}
 """What comes with a problem, besides what comes with every answer."""
-NOT_HTTP = {"text/plain": {"schema": {"type": "string", "description": "For what is not HTTP at all."}}}
+NOT_HTTP = {"text/plain": {"schema": TEXT | {"description": "For what is not HTTP at all."}}}
 
 Plain = dict[str, Any]
 
@@ -150,7 +147,7 @@ def _answer(operation: Operation, status: HTTPStatus, schemas: Schemas) -> Plain
     if kinds := operation.answers[status]:
         told["content"] = {operation.form: {"schema": schemas.of(kinds)}}
     elif operation.form is not Form.JSON:
-        told["content"] = {operation.form: {"schema": {"type": "string"}}}
+        told["content"] = {operation.form: {"schema": TEXT}}
     return told
 
 

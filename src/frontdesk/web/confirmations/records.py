@@ -34,9 +34,7 @@ WAIT = f"wait=25: answer when it is decided, or after so many seconds; at most {
 
 Name = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS)]
 Text = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_TEXT_CHARACTERS)]
-Digest = Annotated[
-    str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS, description="SHA-256 of the payload, in hex.")
-]
+Digest = Annotated[Name, Meta(description="SHA-256 of the payload, in hex.")]
 Exact = Annotated[Any, Meta(extra_json_schema={"$ref": f"#/components/schemas/{EXACT_VALUE}"})]
 Seconds = Annotated[float, Meta(description="Seconds since 1970.")]
 Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -44,6 +42,17 @@ Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """As it stands in the bytes that people vote on."""
 ObjectOrNull = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
 EventKind = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, audit.AuditKind), UNREADABLE]})]
+EventNumber = Annotated[
+    int, Meta(ge=0, le=MAX_EVENT_NUMBER, description="Go on after this event; 0 is from the beginning.")
+]
+Key = Annotated[
+    str,
+    Meta(
+        pattern="^[!-~]([ -~]*[!-~])?$",
+        max_length=forms.MAX_KEY_CHARACTERS,
+        description="The same request with the same key is asked once, however often it is sent.",
+    ),
+]
 Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 
 
@@ -271,17 +280,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
-    idempotency_key: (
-        Annotated[
-            str,
-            Meta(
-                pattern="^[!-~]([ -~]*[!-~])?$",
-                max_length=forms.MAX_KEY_CHARACTERS,
-                description="The same request with the same key is asked once, however often it is sent.",
-            ),
-        ]
-        | UnsetType
-    ) = msgspec.field(default=UNSET, name="Idempotency-Key")
+    idempotency_key: Key | UnsetType = msgspec.field(default=UNSET, name="Idempotency-Key")
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,10 +288,4 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resumes(msgspec.Struct, frozen=True, kw_only=True):
-    last_event_id: (
-        Annotated[
-            int,
-            Meta(ge=0, le=MAX_EVENT_NUMBER, description="Go on after this event; 0 is from the beginning."),
-        ]
-        | UnsetType
-    ) = msgspec.field(default=UNSET, name="Last-Event-ID")
+    last_event_id: EventNumber | UnsetType = msgspec.field(default=UNSET, name="Last-Event-ID")
