@@ -27,15 +27,6 @@ from frontdesk.web.operations import Form, Table, Who
 
 RULE_ID_BYTES = 8
 
-AUTO_APPROVED = "auto_approved"
-WAITS = "It waits until somebody decides, at most {seconds} seconds."
-LOOK = " Approvers see it at {url}."
-ALLOWED = "It is allowed: redeem it within a minute to carry it out."
-REFUSED = "It is refused: a rule denies it."
-REFUSED_BEFORE = "It is refused: the same was denied a while ago."
-REFUSED_BY = "It was denied{reason}."
-FORGOTTEN = "What it was about was erased, or was not kept."
-TOO_LATE = "Nobody decided in time."
 MOST_DETAILS_BYTES = 4 * 1024 * 1024
 """So much of details is in one list; those that come later are left out."""
 NULL = msgspec.Raw(b"null")
@@ -81,19 +72,25 @@ def _taken(what: Submitted, page_url: str | None) -> Response:
     """What became of a submission; whatever is not allowed is no success."""
     asked = what.confirmation
     if asked.status is Status.PENDING:
-        look = LOOK.format(url=f"{page_url.rstrip('/')}/approvals/{asked.id}") if page_url else ""
+        waits = f"It waits until somebody decides, at most {asked.timeout_seconds} seconds."
+        look = f" Approvers see it at {page_url.rstrip('/')}/approvals/{asked.id}." if page_url else ""
         waiting = records.Waiting.of(
             asked,
-            message=WAITS.format(seconds=asked.timeout_seconds) + look,
+            message=waits + look,
             approve_url=f"/confirm/{asked.id}/approve",
             deny_url=f"/confirm/{asked.id}/deny",
             repeated=what.repeated,
         )
         return give(waiting, HTTPStatus.ACCEPTED)
     if asked.status is Status.APPROVED:
-        status = AUTO_APPROVED if what.automatic else str(asked.status)
-        facts = {"auto_approved": what.automatic, "message": ALLOWED, "repeated": what.repeated}
-        return give(records.Allowed.of(asked, status=status, **facts))
+        allowed = records.Allowed.of(
+            asked,
+            message="It is allowed: redeem it within a minute to carry it out.",
+            status="auto_approved" if what.automatic else str(asked.status),
+            auto_approved=what.automatic,
+            repeated=what.repeated,
+        )
+        return give(allowed)
     refused = HTTPStatus.CONFLICT if asked.status is Status.EXPIRED else HTTPStatus.FORBIDDEN
     return problems.respond(refused, _why_not(what), id=asked.id, confirmation_status=str(asked.status))
 
@@ -101,12 +98,12 @@ def _taken(what: Submitted, page_url: str | None) -> Response:
 def _why_not(what: Submitted) -> str:
     asked = what.confirmation
     if asked.status is Status.EXPIRED:
-        return TOO_LATE
+        return "Nobody decided in time."
     if asked.resolved_by == MUTED:
-        return REFUSED_BEFORE
-    return (
-        REFUSED if what.automatic else REFUSED_BY.format(reason=f": {asked.reason}" if asked.reason else "")
-    )
+        return "It is refused: the same was denied a while ago."
+    if what.automatic:
+        return "It is refused: a rule denies it."
+    return f"It was denied: {asked.reason}." if asked.reason else "It was denied."
 
 
 @OPERATIONS.add("GET", "/confirm", records.Listing, query=records.Selection)
@@ -192,7 +189,7 @@ async def reveal(api: ConfirmationApi, call: HttpCall) -> records.Revealed:
 def seen_payload(asked: Confirmation) -> bytes:
     """The bytes that people vote on; 410 when they were erased, or never kept."""
     if asked.payload is None:
-        raise HTTPException(HTTPStatus.GONE, FORGOTTEN)
+        raise HTTPException(HTTPStatus.GONE, "What it was about was erased, or was not kept.")
     return asked.payload
 
 

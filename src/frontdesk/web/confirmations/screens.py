@@ -15,25 +15,8 @@ from frontdesk.model.confirmations import (
 from frontdesk.web.confirmations.markup import Markup, join, tag, void
 from frontdesk.web.confirmations.sessions import PATH
 
-SESSION = f"{PATH}/session"
-SESSION_END = f"{SESSION}/end"
-EVENTS = "events"
-
 SIGN_IN = "Sign in to approvals"
-NOT_KEPT = "It was denied at once, so what it was about was not kept. Its digest is below."
-ERASED = "What it was about was erased. Its digest is below."
-WILL_BE_DONE = "What will be done"
-WAS_ABOUT = "What it was about"
-REVEAL = "Show hidden values"
-REVEAL_FIRST = "See them before you decide; the log says that you did."
-ONLY_DECIDERS = "Those who may decide can see them."
 REVEALED = "Nothing is hidden any more. The log says that you looked."
-DECIDE_BY = "Decide by the action above, not by these words."
-SIGN_IN_WITH = "It was shown when the service first started, and is in a file that only its owner can read."
-NO_SCRIPT_TO_SIGN_IN = "Signing in takes JavaScript, which does not run here."
-NO_SCRIPT = "Deciding takes JavaScript, which does not run here."
-NOTHING = "Nothing waits."
-NOTHING_MORE = "What agents ask for appears here by itself."
 OUTCOMES = {
     Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
     Status.DENIED: "Denied. It will not be carried out.",
@@ -44,8 +27,6 @@ STANDINGS = {
     Status.DENIED: "It is denied",
     Status.EXPIRED: "It has expired: nobody decided in time",
 }
-WITHDRAWN = "It was withdrawn: nobody waits for it any more"
-SO_FAR = "Your yes counts: {said} of {quorum} so far."
 
 
 def list_title(found: Sequence[Confirmation]) -> str:
@@ -60,50 +41,43 @@ def title(asked: Confirmation) -> str:
 def outcome(asked: Confirmation) -> str:
     """What a decision has led to."""
     if asked.status is Status.PENDING:
-        return SO_FAR.format(said=len(asked.approvals), quorum=asked.terms.quorum)
+        return f"Your yes counts: {_votes(asked)} so far."
     return OUTCOMES[asked.status]
 
 
 def sign_in(note: str | None = None) -> Markup:
-    return join(
+    where = "It was shown when the service first started, and is in a file that only its owner can read."
+    return _page(
         _top(),
+        tag("h1", "Sign in"),
+        tag("p", note, class_="notice") if note else Markup(),
         tag(
-            "main",
-            tag("h1", "Sign in"),
-            tag("p", note, class_="notice") if note else Markup(),
-            tag(
-                "form",
-                tag("label", "Your approver’s token", for_="token"),
-                void("input", id="token", type="password", autocomplete="current-password", required=True),
-                tag("p", SIGN_IN_WITH, class_="note"),
-                tag("button", "Sign in", class_="main"),
-                id="sign-in",
-                data_session=SESSION,
-            ),
-            _no_script(NO_SCRIPT_TO_SIGN_IN),
-            _ending(),
-            class_="narrow",
+            "form",
+            tag("label", "Your approver’s token", for_="token"),
+            void("input", id="token", type="password", autocomplete="current-password", required=True),
+            tag("p", where, class_="note"),
+            tag("button", "Sign in", class_="main"),
+            id="sign-in",
+            data_session=f"{PATH}/session",
         ),
+        _no_script("Signing in"),
+        class_="narrow",
     )
 
 
 def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Markup:
     """Everything that waits, newest first."""
-    nothing = tag("div", tag("p", NOTHING), tag("p", NOTHING_MORE, class_="note"), class_="empty")
+    more = tag("p", "What agents ask for appears here by itself.", class_="note")
+    nothing = tag("div", tag("p", "Nothing waits."), more, class_="empty")
     listed = tag("ul", *(_card(each, now) for each in found), class_="cards") if found else nothing
-    state = " ".join(f"{each.id}:{len(each.approvals)}" for each in found)
     up_to_date = tag("span", id="connection", role="status")  # which the script fills in
-    return join(
+    return _page(
         _top(caller),
-        tag(
-            "main",
-            tag("div", tag("h1", "Approvals"), up_to_date, class_="heading"),
-            tag("div", listed, id="waiting", data_live=True, aria_live="polite"),
-            _ending(),
-            data_events=f"{PATH}/{EVENTS}",
-            data_state=state,
-            data_now=now.isoformat(),
-        ),
+        tag("div", tag("h1", "Approvals"), up_to_date, class_="heading"),
+        tag("div", listed, id="waiting", data_live=True, aria_live="polite"),
+        data_events=f"{PATH}/events",
+        data_state=" ".join(f"{each.id}:{len(each.approvals)}" for each in found),
+        data_now=now.isoformat(),
     )
 
 
@@ -113,28 +87,31 @@ def request(
     """The whole action, and the two buttons where the one who looks may decide."""
     pending = asked.status is Status.PENDING
     through = f"?{links.PARAMETER}={link}" if link else ""
-    return join(
+    about = tag("h2", "What will be done" if pending else "What it was about")
+    return _page(
         _top(caller, link),
-        tag(
-            "main",
-            tag("div", _heading(asked, now), id="standing", data_live=True),
-            tag("div", tag("h2", WILL_BE_DONE if pending else WAS_ABOUT), id="about", data_live=True),
-            _action(asked, link, obstacle),
-            _words(asked),
-            tag("h2", "Who and when"),
-            tag("div", _facts(asked, now), id="facts", data_live=True),
-            tag("div", _decision(asked, link, obstacle), id="decision", data_live=True),
-            _ending(),
-            data_events=f"{PATH}/{asked.id}/{EVENTS}{through}" if pending else None,
-            data_state=f"{asked.status} {len(asked.approvals)} {obstacle}",
-            data_now=now.isoformat(),
-        ),
+        tag("div", _heading(asked, now), id="standing", data_live=True),
+        tag("div", about, id="about", data_live=True),
+        _action(asked, link, obstacle),
+        _words(asked),
+        tag("h2", "Who and when"),
+        tag("div", _facts(asked, now), id="facts", data_live=True),
+        tag("div", _decision(asked, link, obstacle), id="decision", data_live=True),
+        data_events=f"{PATH}/{asked.id}/events{through}" if pending else None,
+        data_state=f"{asked.status} {len(asked.approvals)} {obstacle}",
+        data_now=now.isoformat(),
     )
 
 
 def refusal(title: str, detail: str) -> Markup:
     back = tag("p", tag("a", "All that waits", href=PATH))
-    return join(_top(), tag("main", tag("h1", title), tag("p", detail), back, _ending(), class_="narrow"))
+    return _page(_top(), tag("h1", title), tag("p", detail), back, class_="narrow")
+
+
+def _page(top: Markup, *children: Markup, **attributes: str | None) -> Markup:
+    # Where the script says what happened; read out as soon as it does.
+    ending = tag("p", id="outcome", role="status", aria_live="polite")
+    return join(top, tag("main", *children, ending, **attributes))
 
 
 def _top(caller: Caller | None = None, link: str | None = None) -> Markup:
@@ -144,7 +121,7 @@ def _top(caller: Caller | None = None, link: str | None = None) -> Markup:
         return tag("header", place)
     if link is not None:
         return tag("header", place, tag("p", "This link is for ", tag("bdi", caller.id), "."))
-    leave = tag("button", "Sign out", type="button", id="sign-out", data_session=SESSION_END)
+    leave = tag("button", "Sign out", type="button", id="sign-out", data_session=f"{PATH}/session/end")
     return tag("header", place, tag("p", "Signed in as ", tag("bdi", caller.id)), leave)
 
 
@@ -175,9 +152,10 @@ def _standing(asked: Confirmation, now: datetime) -> Markup:
     """What was decided, by whom and why."""
     by = asked.resolved_by if asked.status is not Status.EXPIRED else None
     named = f" ({quoting.one_line(asked.resolved_as)})" if asked.resolved_as else ""
+    withdrawn = "It was withdrawn: nobody waits for it any more"
     return tag(
         "div",
-        tag("strong", WITHDRAWN if asked.is_withdrawn else STANDINGS[asked.status]),
+        tag("strong", withdrawn if asked.is_withdrawn else STANDINGS[asked.status]),
         join(" by ", tag("bdi", f"{by}{named}")) if by else Markup(),
         tag("p", "Reason: ", tag("q", quoting.one_line(asked.reason))) if asked.reason else Markup(),
         tag("p", _use(asked, now), class_="note"),
@@ -198,7 +176,9 @@ def _use(asked: Confirmation, now: datetime) -> str:
 
 def _action(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
     if asked.payload is None:
-        return tag("p", NOT_KEPT if asked.was_denied_at_once else ERASED, class_="notice")
+        at_once = "It was denied at once, so what it was about was not kept."
+        why = at_once if asked.was_denied_at_once else "What it was about was erased."
+        return tag("p", f"{why} Its digest is below.", class_="notice")
     shown = actions.render(asked.payload)
     return join(tag("pre", shown.text, id="action"), _hidden(asked, shown.note, link, obstacle))
 
@@ -208,36 +188,37 @@ def _hidden(asked: Confirmation, note: str, link: str | None, obstacle: str | No
     if not note:
         return Markup()
     path = f"{PATH}/{asked.id}/reveal"
-    button = tag("button", REVEAL, type="button", data_reveal=path, data_link=link)
-    advice = REVEAL_FIRST if asked.status is Status.PENDING else ""
-    told = tag("p", f"{note} {advice if obstacle is None else ONLY_DECIDERS}".rstrip())
-    return tag("div", told, button if obstacle is None else Markup(), id="hidden", class_="notice hidden")
+    button = tag("button", "Show hidden values", type="button", data_reveal=path, data_link=link)
+    if obstacle is not None:
+        note, button = f"{note} Those who may decide can see them.", Markup()
+    elif asked.status is Status.PENDING:
+        note = f"{note} See them before you decide; the log says that you did."
+    return tag("div", tag("p", note), button, id="hidden", class_="notice hidden")
 
 
 def _words(asked: Confirmation) -> Markup:
     """What the agent says; nothing where that was not kept, or erased."""
     if not asked.description:
         return Markup()
-    advice = tag("p", DECIDE_BY, class_="note") if asked.status is Status.PENDING else Markup()
+    told = tag("p", "Decide by the action above, not by these words.", class_="note")
+    advice = told if asked.status is Status.PENDING else Markup()
     words = tag("blockquote", actions.prose(asked.description))
     return join(tag("h2", "Why"), words, tag("div", advice, id="advice", data_live=True))
 
 
 def _facts(asked: Confirmation, now: datetime) -> Markup:
-    facts: list[tuple[str, str]] = [("Asked by", quoting.one_line(asked.requester))]
-    if asked.on_behalf_of:
-        facts.append(("On behalf of", quoting.one_line(asked.on_behalf_of)))
-    if asked.session_key:
-        facts.append(("In", quoting.one_line(asked.session_key)))
-    facts.append(("Asked", _moment(asked.created_at, now)))
-    if asked.resolved_at is None:
-        facts.append(("Ends", _moment(asked.expires_at, now)))
-    else:
-        facts.append(("Decided", _moment(asked.resolved_at, now)))
-    if asked.terms.quorum > 1:
-        facts.append(("Approved by", _votes(asked)))
-    facts += [("Request", tag("code", asked.id)), ("Digest", tag("code", asked.digest))]
-    return tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in facts))
+    ended = asked.resolved_at
+    facts = {
+        "Asked by": quoting.one_line(asked.requester),
+        "On behalf of": quoting.one_line(asked.on_behalf_of or ""),
+        "In": quoting.one_line(asked.session_key or ""),
+        "Asked": _moment(asked.created_at, now),
+        "Decided" if ended else "Ends": _moment(ended or asked.expires_at, now),
+        "Approved by": _votes(asked) if asked.terms.quorum > 1 else "",
+        "Request": tag("code", asked.id),
+        "Digest": tag("code", asked.digest),
+    }
+    return tag("dl", *(join(tag("dt", name), tag("dd", each)) for name, each in facts.items() if each))
 
 
 def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
@@ -256,7 +237,7 @@ def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Ma
             tag("button", "Deny", type="button", data_approves="false"),
             class_="choice",
         ),
-        _no_script(NO_SCRIPT),
+        _no_script("Deciding"),
         aria_label="Decide",
         data_decision=f"{PATH}/{asked.id}/decision",
         data_digest=asked.digest,
@@ -272,14 +253,9 @@ def _votes(asked: Confirmation) -> str:
     return f"{len(asked.approvals)} of {asked.terms.quorum}"
 
 
-def _no_script(text: str) -> Markup:
+def _no_script(what: str) -> Markup:
     """Shown unless the script runs."""
-    return tag("p", text, class_="notice no-script")
-
-
-def _ending() -> Markup:
-    """Where the script says what happened; read out as soon as it does."""
-    return tag("p", id="outcome", role="status", aria_live="polite")
+    return tag("p", f"{what} takes JavaScript, which does not run here.", class_="notice no-script")
 
 
 def _moment(moment: datetime, now: datetime) -> Markup:
