@@ -1,29 +1,32 @@
 """The owner's socket: where it is, who may have it, that nobody else gets through it, and its client."""
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import socket
 import stat
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from frontdesk import errors
 
+if TYPE_CHECKING:
+    import httpx
+
 FOLDER, NAME, LOCK = "run", "gateway.sock", "gateway.lock"
 MAX_ADDRESS_BYTES = 100
 MAX_HOLDER_BYTES = 100
 BACKLOG = 64
-CONNECT_SECONDS = 5.0
+OWN_URL = "http://localhost"
+"""What whoever answers on a socket is called."""
+TIMEOUTS = (5.0, None, None, None)
+"""For a connection; an answer may take long."""
 CALL_SECONDS = 60.0
-MAX_LINE_BYTES = 16 * 1024 * 1024
-OK = range(200, 300)
 CREDENTIALS = struct.Struct("3i")
 """Process, user and group of the other side, as the kernel gives them."""
 
@@ -45,7 +48,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
     GatewayRunning when a living one has it.
     """
     _prepare(path.parent)
-    with _owned(path), contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as opened:
+    with _owned(path), closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as opened:
         # Only now: whoever holds the lock is alive, so a file that is here was left by somebody dead. Without
         # the lock two gateways that start at once could each remove the other's socket.
         path.unlink(missing_ok=True)
@@ -118,6 +121,17 @@ def is_own(sock: socket.socket) -> bool:
     return bool(user == os.geteuid())
 
 
+@asynccontextmanager
+async def connected(path: Path, **opening: Any) -> AsyncIterator["httpx.AsyncClient"]:
+    """A client of whoever listens there."""
+    import httpx  # noqa: PLC0415 - takes long to load, and is of use only where somebody listens
+
+    with address_of(path) as address:
+        transport = httpx.AsyncHTTPTransport(uds=address, verify=False)
+        async with httpx.AsyncClient(**opening, transport=transport) as client:
+            yield client
+
+
 class SocketClient:
     """Requests to a process of our own over its socket, each on a connection of its own."""
 
@@ -125,12 +139,13 @@ class SocketClient:
         self.path = path
 
     async def call(self, method: str, target: str, arguments: Any = None) -> Any:
-        """The answer, read whole; the errors of the other side are raised here."""
-        body = b"" if arguments is None else msgspec.json.encode(arguments)
-        status, answer = await self.send(method, target, body)
-        if status not in OK:
-            raise self._error(status, answer)
-        return self.read(answer)
+        """The answer, read whole."""
+        told = self.stream(method, target, arguments)
+        try:
+            async with asyncio.timeout(CALL_SECONDS), aclosing(told) as pieces:
+                return self.read(b"".join([piece async for piece in pieces]))
+        except TimeoutError:
+            raise errors.GatewayGone(path=self.path, why=f"no answer in {CALL_SECONDS:.0f} s") from None
 
     def read(self, answer: bytes) -> Any:
         try:
@@ -139,68 +154,43 @@ class SocketClient:
             why = f"its answer is no JSON ({error})"
             raise errors.GatewayUnreachable(path=self.path, why=why) from error
 
-    async def send(
-        self,
-        method: str,
-        target: str,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        seconds: float = CALL_SECONDS,
-    ) -> tuple[int, bytes]:
-        """The status and the body of the answer, whatever they are."""
-        try:
-            async with asyncio.timeout(seconds), self.open(method, target, body, headers) as (status, pieces):
-                return status, b"".join([piece async for piece in pieces])
-        except TimeoutError:
-            raise errors.GatewayGone(path=self.path, why=f"no answer in {seconds:.0f} s") from None
-
     async def stream(self, method: str, target: str, arguments: Any = None) -> AsyncGenerator[bytes, None]:
-        """The answer as it comes."""
+        """The answer as it comes; the errors of the other side are raised here."""
         body = b"" if arguments is None else msgspec.json.encode(arguments)
-        async with self.open(method, target, body) as (status, pieces):
-            if status not in OK:
-                raise self._error(status, b"".join([piece async for piece in pieces]))
-            async for piece in pieces:
-                yield piece
+        headers = {"content-type": "application/json"}
+        with self._translated():
+            async with (
+                connected(self.path, base_url=OWN_URL, timeout=TIMEOUTS) as client,
+                client.stream(method, target, content=body, headers=headers) as answer,
+            ):
+                if not answer.is_success:
+                    raise self._error(answer.status_code, await answer.aread())
+                async for piece in answer.aiter_raw():
+                    yield piece
 
-    @asynccontextmanager
-    async def open(
-        self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[tuple[int, AsyncGenerator[bytes, None]]]:
-        """The status of the answer, and its body as it comes, for as long as the block lasts."""
-        reader, writer = await self._connect()
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
         try:
-            writer.write(_head(method, target, body, headers or {}) + body)
-            with self._watched():
-                status, told = await _read_head(reader)
-                yield status, _read_body(reader, told)
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                with address_of(self.path) as address:
-                    return await asyncio.open_unix_connection(address, limit=MAX_LINE_BYTES)
-        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
-            raise errors.NoGateway(path=self.path) from error
-        except TimeoutError:
-            raise errors.GatewayGone(path=self.path, why="it takes no connection") from None
+            self.path.stat()
         except OSError as error:
-            raise errors.GatewayUnreachable(path=self.path, why=error.strerror or str(error)) from error
+            raise self._unreachable(error) from error
+        import httpx  # noqa: PLC0415 - the same
 
-    @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, EOFError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except httpx.ConnectTimeout as error:
+            raise errors.GatewayGone(path=self.path, why="it takes no connection") from error
+        except httpx.ConnectError as error:
+            # What the system said is the argument of the error behind this one.
+            raise self._unreachable(getattr(error.__cause__, "args", (error,))[0]) from error
+        except httpx.TransportError as error:
             raise errors.GatewayGone(path=self.path, why="it closed the connection") from error
-        except ValueError as error:
-            if isinstance(error, errors.FrontdeskError):
-                raise
-            raise errors.GatewayUnreachable(path=self.path, why="its answer is no HTTP") from error
+
+    def _unreachable(self, error: Exception) -> errors.GatewayUnreachable:
+        """What the system says of the socket."""
+        if isinstance(error, FileNotFoundError | ConnectionRefusedError | NotADirectoryError):
+            return errors.NoGateway(path=self.path)
+        return errors.GatewayUnreachable(path=self.path, why=getattr(error, "strerror", None) or str(error))
 
     def _error(self, status: int, body: bytes) -> errors.FrontdeskError:
         """The error that the other side met, as it would have been raised here."""
@@ -210,7 +200,7 @@ class SocketClient:
             return errors.GatewayUnreachable(path=self.path, why=f"it answered {status}")
         kind = getattr(errors, told.error, None)
         if isinstance(kind, type) and issubclass(kind, errors.FrontdeskError):
-            with contextlib.suppress(KeyError):
+            with suppress(KeyError):
                 return kind(**told.fields)
         return errors.GatewayUnreachable(path=self.path, why=told.detail or f"it answered {status}")
 
@@ -221,30 +211,3 @@ class ToldError(msgspec.Struct, frozen=True):
     detail: str = ""
     error: str = ""
     fields: dict[str, Any] = {}
-
-
-def _head(method: str, target: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    lines = [
-        f"{method} {target} HTTP/1.1",
-        "host: localhost",
-        "connection: close",
-        "content-type: application/json",
-        f"content-length: {len(body)}",
-        *(f"{name}: {value}" for name, value in headers.items()),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
-
-
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    fields = (line.partition(":") for line in lines[1:] if line)
-    return int(lines[0].split()[1]), {name.lower(): value.strip() for name, _, value in fields}
-
-
-async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncGenerator[bytes, None]:
-    if headers.get("transfer-encoding") != "chunked":
-        yield await reader.readexactly(int(headers.get("content-length", "0")))
-        return
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        yield await reader.readexactly(size)
-        await reader.readexactly(2)

@@ -6,7 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from http import HTTPStatus
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from urllib.parse import urlsplit
@@ -138,6 +138,9 @@ def _request(call: ServiceCall) -> dict[str, Any]:
 class Client(_Service):
     """Asks the confirmation service, for code that awaits. One serves a whole program: nothing stays open."""
 
+    def _open(self) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        return httpx.AsyncClient(**self._opening)
+
     async def follow(self, after: int) -> AsyncGenerator[Row, None]:
         """The rows of the audit log after that one, as they come; for approvers. When the service ends it,
         go on after the last row."""
@@ -167,7 +170,7 @@ class Client(_Service):
 
     async def _send(self, call: ServiceCall) -> ServiceReply:
         try:
-            async with httpx.AsyncClient(**self._opening) as opened:
+            async with self._open() as opened:
                 return self._reply(await opened.request(**_request(call)))
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
@@ -175,10 +178,7 @@ class Client(_Service):
     async def _pieces(self, call: ServiceCall) -> AsyncGenerator[bytes, None]:
         """The answer as it comes; what the service refuses is raised."""
         try:
-            async with (
-                httpx.AsyncClient(**self._opening) as opened,
-                opened.stream(**_request(call)) as told,
-            ):
+            async with self._open() as opened, opened.stream(**_request(call)) as told:
                 if told.status_code != HTTPStatus.OK:
                     await told.aread()
                     raise answers.refusal(self._reply(told))

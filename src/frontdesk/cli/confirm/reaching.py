@@ -1,13 +1,13 @@
 """Reaching the confirmation service: where it is, and with which token."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
-from http import HTTPStatus
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import click
+import httpx
 
 from frontdesk import config, errors
 from frontdesk.app import sockets
@@ -15,10 +15,8 @@ from frontdesk.app.confirmations import read_token
 from frontdesk.app.sockets import SocketClient
 from frontdesk.cli import output
 from frontdesk.config import Config
-from frontdesk.confirm import answers
-from frontdesk.confirm.answers import ServiceReply
 from frontdesk.confirm.client import Client, SyncClient
-from frontdesk.confirm.steps import ServiceCall, Steps
+from frontdesk.confirm.steps import Steps
 from frontdesk.formats.http import url_of
 
 T = TypeVar("T")
@@ -28,8 +26,6 @@ URL = click.option("--url", metavar="URL", help="Ask the service at this address
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
-OWN_URL = "http://localhost"
-"""What whoever answers on the socket is called."""
 START = "Start it with: frontdesk run, or frontdesk confirm serve"
 
 
@@ -51,36 +47,12 @@ def given_token(loaded: Config) -> str | None:
 class OwnService(Client):
     """The service of this home, asked through the owner's socket instead of at an address."""
 
-    def __init__(self, client: SocketClient, token: str) -> None:
-        super().__init__(OWN_URL, token, patience_seconds=0)
-        self.url = str(client.path)
-        self._client = client
-        self._headers = {"authorization": f"Bearer {token}"}
+    def __init__(self, path: Path, token: str) -> None:
+        super().__init__(sockets.OWN_URL, token, patience_seconds=0)
+        self.url, self._path = str(path), path
 
-    async def _send(self, call: ServiceCall) -> ServiceReply:
-        headers = self._headers | dict(call.headers)
-        body = call.body or b""
-        with self._translated():
-            status, answer = await self._client.send(call.method, call.path, body, headers, call.seconds)
-        return ServiceReply(url=self.url, status=status, body=answer)
-
-    async def _pieces(self, call: ServiceCall) -> AsyncGenerator[bytes, None]:
-        headers = self._headers | dict(call.headers)
-        with self._translated():
-            async with self._client.open(call.method, call.path, b"", headers) as (status, pieces):
-                if status != HTTPStatus.OK:
-                    body = b"".join([piece async for piece in pieces])
-                    raise answers.refusal(ServiceReply(url=self.url, status=status, body=body))
-                while piece := await asyncio.wait_for(anext(pieces, b""), call.seconds):
-                    yield piece
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (errors.GatewayUnreachable, TimeoutError) as error:
-            why = str(error) or type(error).__name__
-            raise errors.ServiceUnreachable(url=self.url, why=why) from error
+    def _open(self) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        return sockets.connected(self._path, **self._opening)
 
 
 async def find_own(home: Path) -> SocketClient | None:
@@ -111,7 +83,7 @@ async def reach_service(loaded: Config, url: str | None) -> Client:
     own = await find_own(loaded.home)
     if own is None:
         raise errors.ServiceUnreachable(url=address(loaded, url), why="no service of yours runs")
-    return OwnService(own, read_token(loaded.home))
+    return OwnService(own.path, read_token(loaded.home))
 
 
 @contextmanager
@@ -134,4 +106,5 @@ def ask(config_file: Path | None, url: str | None, conversation: Steps[T]) -> T:
 
     with advising():
         told = _told_address(loaded, url)
+        # Whoever waits is told by the system itself why nobody answers there.
         return SyncClient(*told).talk(conversation) if told else asyncio.run(talk())
