@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from frontdesk.app.opening import without_creating
 from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.cli import one_line, output
+from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.snapshots import Snapshots
@@ -24,14 +25,27 @@ from frontdesk.web import owner
 T = TypeVar("T")
 
 
-def ask(config_file: Path | None, question: Callable[[Office], Awaitable[T]]) -> T:
+def ask(
+    config_file: Path | None, question: Callable[[Office], Awaitable[T]], store_url: str | None = None
+) -> T:
     """The answer to a question; errors are as the office raises them."""
 
     async def answer(loaded: Config) -> T:
-        async with reach_office(loaded) as office:
+        async with reach_office(loaded, store_url) as office:
             return await question(office)
 
     return asyncio.run(answer(config.load(config_file)))
+
+
+def answering(question: Callable[..., Awaitable[Report]]) -> Callable[..., None]:
+    """A command that asks the office, and whose report is JSON where that is wanted."""
+
+    @output.answering
+    @wraps(question)
+    def command(config_file: Path | None, /, **given: Any) -> Report:
+        return ask(config_file, lambda office: question(office, **given))
+
+    return command
 
 
 @asynccontextmanager

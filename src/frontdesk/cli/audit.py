@@ -15,6 +15,7 @@ from frontdesk import config, errors
 from frontdesk.cli import anchors, output
 from frontdesk.cli.auditing import AuditLog, ask_log
 from frontdesk.cli.confirm import reaching
+from frontdesk.cli.output import Report
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Verified
 from frontdesk.model.audit import Row
@@ -22,6 +23,7 @@ from frontdesk.model.audit import Row
 TOLD_ROWS = 100_000
 """So often the progress is told."""
 DEFAULT_TAIL = 20
+EMPTY = "The log is empty."
 
 T = TypeVar("T")
 
@@ -67,7 +69,8 @@ def _ask(
     help="Verify what audit export wrote.",
 )
 @DB_PATH
-@reaching.answering_at
+@reaching.URL
+@output.answering
 def verify(
     config_file: Path | None,
     anchor: str | None,
@@ -75,8 +78,7 @@ def verify(
     exported: Path | None,
     db_path: str | None,
     url: str | None,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Check that every row follows the one before it. The exit code is 1 when one does not, which is named.
 
     Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
@@ -94,23 +96,15 @@ def verify(
         verified = _ask(config_file, db_path, url, lambda log: audits.verify(_counted(log.pages()), known))
     if anchor and verified.whole:
         anchors.keep(anchor, verified.anchor, known)
-    _tell(verified, as_json)
-    if not verified.whole:
-        sys.exit(1)
+    return Report(verified, _told(verified), good=verified.whole)
 
 
-def _tell(verified: Verified, as_json: bool) -> None:
-    if as_json:
-        output.show_json(msgspec.to_builtins(verified))
-    elif verified.fault:
-        fault = verified.fault
-        output.show(
-            f"Row {fault.number} is {fault.change}: {fault.why}. {verified.rows} rows before it hold."
-        )
-    elif verified.anchor:
-        output.show(f"{verified.rows} rows hold. The newest: {verified.anchor.line}")
-    else:
-        output.show("The log is empty.")
+def _told(verified: Verified) -> str:
+    if fault := verified.fault:
+        return f"Row {fault.number} is {fault.change}: {fault.why}. {verified.rows} rows before it hold."
+    if verified.anchor:
+        return f"{verified.rows} rows hold. The newest: {verified.anchor.line}"
+    return EMPTY
 
 
 async def _counted(batches: AsyncIterator[Sequence[Row]]) -> AsyncIterator[Sequence[Row]]:
@@ -195,7 +189,9 @@ def _line(row: Row) -> bytes:
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
 @DB_PATH
-@reaching.answering_at
+@reaching.URL
+@output.JSON
+@click.pass_obj
 def tail(
     config_file: Path | None, rows: int, follow: bool, db_path: str | None, url: str | None, as_json: bool
 ) -> None:
@@ -206,7 +202,7 @@ def tail(
 async def _tail(log: AuditLog, rows: int, follow: bool, as_json: bool) -> None:
     newest = await log.newest()
     if newest == 0 and not follow:
-        output.show("The log is empty.")
+        output.show(EMPTY)
     after = max(0, newest - rows)
     if after == newest and not follow:
         return

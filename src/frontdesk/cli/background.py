@@ -1,14 +1,11 @@
 """``frontdesk background``: work that goes on for a conversation when no turn runs."""
 
-import sys
-from pathlib import Path
-from typing import Any
-
 import click
 
-from frontdesk.app.office import LIST_LIMIT
+from frontdesk.app.office import LIST_LIMIT, Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import ask, limit_option
+from frontdesk.cli.asking import answering, limit_option
+from frontdesk.cli.output import Report
 from frontdesk.model.background import DEFAULT_NAME, DEFAULT_SECONDS, MAX_SECONDS
 
 MINUTE = 60
@@ -30,36 +27,36 @@ def command() -> None:
     show_default=True,
     help="For how long at most; begin it again when it takes longer.",
 )
-@output.answering
-def begin(config_file: Path | None, conversation: str, name: str, minutes: float, as_json: bool) -> None:
+@answering
+async def begin(office: Office, conversation: str, name: str, minutes: float) -> Report:
     """Work runs for a CONVERSATION, which is a session's id or key."""
-    work = ask(config_file, lambda office: office.begin_background(conversation, name, minutes * MINUTE))
-    until = output.local_time(work["until"])
-    output.show_answer(work, as_json, f"{work['name']} runs until {until} at the latest.")
+    work = await office.begin_background(conversation, name, minutes * MINUTE)
+    return Report(work, f"{work['name']} runs until {output.local_time(work['until'])} at the latest.")
 
 
 @command.command()
 @click.argument("conversation")
 @NAME
-@output.answering
-def end(config_file: Path | None, conversation: str, name: str, as_json: bool) -> None:
+@answering
+async def end(office: Office, conversation: str, name: str) -> Report:
     """Work of a CONVERSATION has ended. The exit code is 1 when none of that name ran."""
-    ended = ask(config_file, lambda office: office.end_background(conversation, name))
+    ended = await office.end_background(conversation, name)
     text = f"{name} has ended." if ended else f"There was no {name}."
-    output.show_answer({"name": name, "ended": ended}, as_json, text)
-    sys.exit(0 if ended else 1)
+    return Report({"name": name, "ended": ended}, text, good=ended)
 
 
 @command.command("list")
 @limit_option(LIST_LIMIT)
-@output.answering
-def list_work(config_file: Path | None, limit: int, as_json: bool) -> None:
+@answering
+async def list_work(office: Office, limit: int) -> Report:
     """List what runs, the latest first."""
-    found = ask(config_file, lambda office: office.list_background(limit))
-    headings = ("NAME", "BEGUN", "UNTIL", "CONVERSATION")
-    output.show_list(found, as_json, headings, _row, "Nothing runs in the background.")
+    return output.listed(await office.list_background(limit), _row, "Nothing runs in the background.")
 
 
-def _row(work: dict[str, Any]) -> tuple[object, ...]:
-    times = (output.local_time(work["begun_at"]), output.local_time(work["until"]))
-    return (output.short(work["name"], 40), *times, work["session_key"])
+def _row(work: Plain) -> Plain:
+    return {
+        "NAME": output.short(work["name"], 40),
+        "BEGUN": output.local_time(work["begun_at"]),
+        "UNTIL": output.local_time(work["until"]),
+        "CONVERSATION": work["session_key"],
+    }

@@ -2,13 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from frontdesk.app.office import Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import ask
+from frontdesk.cli.asking import answering, ask
+from frontdesk.cli.output import Report
 from frontdesk.model.checkpoints import ChangeKind, FileChange, changes_within
 
 COLUMN = 12
@@ -22,9 +23,6 @@ UNDOING = {
 }
 """What a restore does about each change."""
 
-T = TypeVar("T")
-Plain = dict[str, Any]
-
 
 @click.group()
 def command() -> None:
@@ -32,33 +30,32 @@ def command() -> None:
 
 
 @command.command("list")
-@output.answering
-def list_checkpoints(config_file: Path | None, as_json: bool) -> None:
+@answering
+async def list_checkpoints(office: Office) -> Report:
     """List the checkpoints, the newest first."""
-    found = ask(config_file, lambda office: office.list_checkpoints())
-    headings = ("NUMBER", "ID", "MADE", "FILES", "SESSION", "LABEL")
     nothing = "There are no checkpoints yet: rotations make them, and /checkpoint."
-    output.show_list(found, as_json, headings, _row, nothing)
+    return output.listed(await office.list_checkpoints(), _row, nothing)
 
 
-def _row(kept: Plain) -> tuple[object, ...]:
-    made = output.local_time(kept["created_at"])
-    label = output.short(kept["label"], LABEL_CHARACTERS)
-    return kept["number"], kept["id"], made, kept["files"], kept["session_id"] or "-", label
+def _row(kept: Plain) -> Plain:
+    return {
+        "NUMBER": kept["number"],
+        "ID": kept["id"],
+        "MADE": output.local_time(kept["created_at"]),
+        "FILES": kept["files"],
+        "SESSION": kept["session_id"] or "-",
+        "LABEL": output.short(kept["label"], LABEL_CHARACTERS),
+    }
 
 
 @command.command()
 @click.argument("checkpoint")
-@output.answering
-def show(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
+@answering
+async def show(office: Office, checkpoint: str) -> Report:
     """Show a checkpoint, by its number or id, and what it leaves out."""
-    found = ask(config_file, lambda office: office.show_checkpoint(checkpoint))
-    if as_json:
-        output.show_json(found)
-        return
-    output.show_facts(_facts(found), COLUMN)
-    for skip in found["skipped"]:
-        output.show(f"  left out  {skip['path']} ({skip['reason']})")
+    found = await office.show_checkpoint(checkpoint)
+    skipped = [f"  left out  {skip['path']} ({skip['reason']})" for skip in found["skipped"]]
+    return Report(found, "\n".join([output.in_lines(_facts(found), COLUMN), *skipped]))
 
 
 def _facts(kept: Plain) -> dict[str, str]:
@@ -76,29 +73,24 @@ def _facts(kept: Plain) -> dict[str, str]:
 
 @command.command()
 @click.argument("checkpoint")
-@output.answering
-def diff(config_file: Path | None, checkpoint: str, as_json: bool) -> None:
+@answering
+async def diff(office: Office, checkpoint: str) -> Report:
     """Show what has changed since a checkpoint. The exit code is 1 when something has."""
-    found = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
-    if as_json:
-        output.show_json(found)
-    else:
-        for change in found["changes"]:
-            output.show(f"{change['kind']:<{COLUMN}}{change['path']}")
-        if found["text"]:
-            output.show(f"\n{found['text']}")
-        if found["truncated"]:
-            output.note("There is more than is shown.")
-        if not found["changes"]:
-            output.show(f"Nothing has changed since checkpoint {found['checkpoint']['number']}.")
-    sys.exit(1 if found["changes"] else 0)
+    found = await office.diff_checkpoint(checkpoint)
+    lines = [f"{change['kind']:<{COLUMN}}{change['path']}" for change in found["changes"]]
+    lines += [f"\n{found['text']}"] if found["text"] else []
+    if not found["changes"]:
+        lines.append(f"Nothing has changed since checkpoint {found['checkpoint']['number']}.")
+    doubts = ["Note: There is more than is shown."] if found["truncated"] else []
+    return Report(found, "\n".join(lines), good=not found["changes"], doubts=doubts)
 
 
 @command.command()
 @click.argument("checkpoint")
 @click.argument("path", required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@output.answering
+@output.JSON
+@click.pass_obj
 def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bool, as_json: bool) -> None:
     """Make the working directory, or PATH in it, what it was at a checkpoint.
 
@@ -123,12 +115,12 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
         f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"
         f" frontdesk checkpoints restore {done['safety']['number']}"
     )
-    output.show_answer(done, as_json, text)
+    output.show_report(Report(done, text), as_json)
 
 
 @command.command()
-@output.answering
-def prune(config_file: Path | None, as_json: bool) -> None:
+@answering
+async def prune(office: Office) -> Report:
     """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
-    dropped = ask(config_file, lambda office: office.prune_checkpoints())
-    output.show_answer({"dropped": dropped}, as_json, f"Checkpoints dropped: {dropped}.")
+    dropped = await office.prune_checkpoints()
+    return Report({"dropped": dropped}, f"Checkpoints dropped: {dropped}.")

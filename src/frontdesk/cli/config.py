@@ -11,6 +11,7 @@ import msgspec
 from frontdesk import config, errors, plugins
 from frontdesk.app import build
 from frontdesk.cli import one_line, output
+from frontdesk.cli.output import Report
 from frontdesk.config import reference, settings
 from frontdesk.config.settings import Value
 from frontdesk.config.table import SETTINGS
@@ -25,20 +26,15 @@ def command() -> None:
 
 @command.command()
 @output.answering
-def show(config_file: Path | None, as_json: bool) -> None:
+def show(config_file: Path | None) -> Report:
     """Print every effective value and where it came from.
 
     The output is itself a valid frontdesk.toml, except that passwords are hidden.
     """
     loaded = config.load(config_file)
     values = list(_expanded([*loaded.values, *_unset_options(loaded)]))
-    if as_json:
-        output.show_json(_as_dict(loaded, values))
-        return
-    output.show(f"# {_about_file(loaded.file)}")
-    for value in values:
-        output.show(_line(value))
-    _warn(loaded)
+    lines = [f"# {_about_file(loaded.file)}", *map(_line, values)]
+    return Report(_as_dict(loaded, values), "\n".join(lines), doubts=_warnings(loaded))
 
 
 @command.command()
@@ -49,7 +45,8 @@ def check(config_file: Path | None, path: Path | None) -> None:
     loaded = config.load(path or config_file)
     plugins.load_store(loaded.store_url)
     asyncio.run(build.check(loaded))
-    _warn(loaded)
+    for warning in _warnings(loaded):
+        output.tell(warning)
     output.show(f"{_about_file(loaded.file)}: no errors")
 
 
@@ -101,9 +98,9 @@ def _as_dict(loaded: config.Config, values: Sequence[Value]) -> dict[str, object
     }
 
 
-def _warn(loaded: config.Config) -> None:
+def _warnings(loaded: config.Config) -> Iterator[str]:
     known = [settings.variable_name(path) for setting in SETTINGS for path in setting.paths()]
     for variable in loaded.unknown_variables:
         near = difflib.get_close_matches(variable, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        click.echo(output.printable(f"Warning: the variable {variable} sets nothing.{hint}"), err=True)
+        yield f"Warning: the variable {variable} sets nothing.{hint}"

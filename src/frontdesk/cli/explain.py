@@ -1,6 +1,5 @@
 """``frontdesk explain``: which conversation a message belongs to, and why."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from frontdesk import config, errors
+from frontdesk import errors
 from frontdesk.cli import output
-from frontdesk.cli.asking import reach_office
+from frontdesk.cli.asking import ask
+from frontdesk.cli.output import Report
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -30,7 +30,7 @@ COLUMN = 9
 @click.option("--profile", help="The agent profile the message is routed to.")
 @click.option("--store", "store_url", metavar="URL", help="Another store than the configured one.")
 @output.answering
-def command(config_file: Path | None, /, store_url: str | None, as_json: bool, **fields: str | None) -> None:
+def command(config_file: Path | None, /, store_url: str | None, **fields: str | None) -> Report:
     """Show key, rule, policy and session for a message from there, and whether its sender is let in. Changes
     nothing.
 
@@ -38,15 +38,10 @@ def command(config_file: Path | None, /, store_url: str | None, as_json: bool, *
 
     echo '{"platform": "slack", "chat_type": "group", "chat_id": "C1"}' | frontdesk explain
     """
-    loaded = config.load(config_file)
     source = SessionSource.from_dict(_given(fields))
-    explanation = asyncio.run(_explain(loaded, store_url, source))
-    if as_json:
-        output.show_json({"source": source.to_dict(), **explanation})
-    else:
-        output.show("\n".join([f"{'source':<{COLUMN}}{source.description}", *describe(explanation)]))
-    if explanation["refused"]:
-        sys.exit(1)
+    told = ask(config_file, lambda office: office.explain(source.to_dict()), store_url)
+    text = output.in_lines({"source": source.description} | _facts(told), COLUMN)
+    return Report({"source": source.to_dict(), **told}, text, good=not told["refused"])
 
 
 def _given(fields: dict[str, str | None]) -> dict[str, Any]:
@@ -65,16 +60,9 @@ def _decoded(text: bytes) -> dict[str, Any]:
         raise errors.InvalidSource(why=f"the input is not a JSON object ({error})") from error
 
 
-async def _explain(loaded: config.Config, store_url: str | None, source: SessionSource) -> dict[str, Any]:
-    """The gateway's word where one runs; another store than its own is opened here."""
-    async with reach_office(loaded, store_url) as office:
-        return await office.explain(source.to_dict())
-
-
-def describe(explanation: dict[str, Any]) -> list[str]:
-    """The explanation for people."""
+def _facts(explanation: dict[str, Any]) -> dict[str, str]:
     found = explanation["session"]
-    facts = {
+    return {
         "key": explanation["session_key"],
         "rule": explanation["rule"],
         "sender": _sender(explanation["access"]),
@@ -83,7 +71,6 @@ def describe(explanation: dict[str, Any]) -> list[str]:
         "session": f"{found['session_id']}, {found['message_count']} messages" if found else "none yet",
         "next": _next(explanation),
     }
-    return [f"{name:<{COLUMN}}{fact}" for name, fact in facts.items()]
 
 
 def _policy(policy: dict[str, Any]) -> str:

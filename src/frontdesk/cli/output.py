@@ -2,13 +2,16 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -19,7 +22,12 @@ def show(text: str) -> None:
 
 def note(text: str) -> None:
     """Something beside what was asked for: scripts do not read it."""
-    click.echo(f"Note: {printable(text)}", err=True)
+    tell(f"Note: {text}")
+
+
+def tell(text: str) -> None:
+    """A line for people alone: the standard output is for what was asked for."""
+    click.echo(printable(text), err=True)
 
 
 def show_secret(what: str, secret: Callable[[], str], file: Path) -> None:
@@ -48,48 +56,58 @@ def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
 
 
-def answering(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that is given the configuration file, and may write JSON."""
-    json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-    return json(click.pass_obj(command))
+class Report(NamedTuple):
+    """What a command has to say."""
+
+    data: Any
+    """All of it, for a program; or how to get that."""
+    text: str
+    """For people."""
+    good: bool = True
+    """Whether the exit code is 0; else it is 1."""
+    doubts: Iterable[str] = ()
+    """What people are told beside it, on standard error."""
 
 
-def show_answer(answer: Any, as_json: bool, text: str) -> None:
-    """What was done: all of it for a program, or a sentence for people."""
+def answering(command: Callable[..., Report]) -> Callable[..., None]:
+    """A command that is given the configuration file, and whose report is JSON where that is wanted."""
+
+    @JSON
+    @click.pass_obj
+    @wraps(command)
+    def answer(config_file: Path | None, /, as_json: bool, **given: Any) -> None:
+        show_report(command(config_file, **given), as_json)
+
+    return answer
+
+
+def show_report(report: Report, as_json: bool) -> None:
     if as_json:
-        show_json(answer)
-    else:
-        show(text)
+        show_json(report.data() if callable(report.data) else report.data)
+    elif report.text:
+        show(report.text)
+    for doubt in report.doubts:
+        tell(doubt)
+    if not report.good:
+        sys.exit(1)
 
 
-def show_list(
-    found: Sequence[Any],
-    as_json: bool,
-    headings: Sequence[str],
-    row: Callable[[Any], Sequence[object]],
-    nothing: str,
-) -> None:
-    """What was found: all of it for a program, a table for people, or that there is nothing."""
-    if as_json:
-        show_json(found)
-    elif found:
-        show_table(headings, list(map(row, found)))
-    else:
-        show(nothing)
+def listed(found: Sequence[Any], row: Callable[[Any], Mapping[str, object]], nothing: str) -> Report:
+    """What was found: a table with these cells under their headings, or that there is nothing."""
+    return Report(found, "\n".join(_table(list(map(row, found)))) if found else nothing)
 
 
-def show_facts(facts: Mapping[str, object], column: int) -> None:
-    for name, fact in facts.items():
-        show(f"{name:<{column}}{fact}")
+def in_lines(facts: Mapping[str, object], column: int) -> str:
+    """Facts behind their names."""
+    return "\n".join(f"{name:<{column}}{fact}" for name, fact in facts.items())
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def _table(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """The rows in columns, each in one line."""
-    lines = [tuple(headings), *(tuple(map(_cell, row)) for row in rows)]
+    lines = [tuple(rows[0]), *(tuple(map(_cell, row.values())) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        show("  ".join(cells).rstrip())
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _cell(value: object) -> str:

@@ -1,13 +1,11 @@
 """``frontdesk people``: who may talk to the agent."""
 
-import sys
-from pathlib import Path
-from typing import Any
-
 import click
 
+from frontdesk.app.office import Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import ask
+from frontdesk.cli.asking import answering
+from frontdesk.cli.output import Report
 from frontdesk.model.access import Role
 
 
@@ -17,48 +15,50 @@ def command() -> None:
 
 
 @command.command("list")
-@output.answering
-def list_people(config_file: Path | None, as_json: bool) -> None:
+@answering
+async def list_people(office: Office) -> Report:
     """List everybody who was let in with a code or by an administrator; the settings may let in others."""
-    found = ask(config_file, lambda office: office.list_people())
-    headings = ("WHO", "ROLE", "SINCE", "BY", "NAME")
-    output.show_list(found, as_json, headings, _granted, "Nobody was let in yet.")
+    return output.listed(await office.list_people(), _granted, "Nobody was let in yet.")
 
 
-def _granted(grant: dict[str, Any]) -> tuple[object, ...]:
-    since = output.local_time(grant["granted_at"])
-    return grant["principal"], grant["role"], since, grant["granted_by"], grant["name"]
+def _granted(grant: Plain) -> Plain:
+    return {
+        "WHO": grant["principal"],
+        "ROLE": grant["role"],
+        "SINCE": output.local_time(grant["granted_at"]),
+        "BY": grant["granted_by"],
+        "NAME": grant["name"],
+    }
 
 
 @command.command()
-@output.answering
-def pending(config_file: Path | None, as_json: bool) -> None:
+@answering
+async def pending(office: Office) -> Report:
     """List who waits to be let in. Their codes are known to them alone."""
-    found = ask(config_file, lambda office: office.pending_people())
-    output.show_list(found, as_json, ("WHO", "UNTIL", "NAME"), _waiting, "Nobody waits.")
+    return output.listed(await office.pending_people(), _waiting, "Nobody waits.")
 
 
-def _waiting(person: dict[str, Any]) -> tuple[object, ...]:
-    return person["principal"], output.local_time(person["expires_at"]), person["name"]
+def _waiting(person: Plain) -> Plain:
+    until = output.local_time(person["expires_at"])
+    return {"WHO": person["principal"], "UNTIL": until, "NAME": person["name"]}
 
 
 @command.command()
 @click.argument("code")
 @click.option("--role", type=click.Choice([str(each) for each in Role]), default="user", show_default=True)
-@output.answering
-def approve(config_file: Path | None, code: str, role: str, as_json: bool) -> None:
+@answering
+async def approve(office: Office, code: str, role: str) -> Report:
     """Let in whom CODE was shown to."""
-    grant = ask(config_file, lambda office: office.approve_person(code, role))
-    output.show_answer(grant, as_json, f"{grant['principal']} is let in as {grant['role']}.")
+    grant = await office.approve_person(code, role)
+    return Report(grant, f"{grant['principal']} is let in as {grant['role']}.")
 
 
 @command.command()
 @click.argument("principal")
-@click.pass_obj
-def revoke(config_file: Path | None, principal: str) -> None:
+@answering
+async def revoke(office: Office, principal: str) -> Report:
     """Take back what somebody was granted. The exit code is 1 when there was nothing."""
-    if ask(config_file, lambda office: office.revoke_person(principal)):
-        output.show(f"{principal} is a stranger again.")
-    else:
-        output.show(f"{principal} was not let in by anybody. `frontdesk people list` shows who was.")
-        sys.exit(1)
+    revoked = await office.revoke_person(principal)
+    nobody = f"{principal} was not let in by anybody. `frontdesk people list` shows who was."
+    text = f"{principal} is a stranger again." if revoked else nobody
+    return Report({"principal": principal, "revoked": revoked}, text, good=revoked)

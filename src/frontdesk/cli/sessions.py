@@ -1,17 +1,17 @@
 """``frontdesk sessions``: conversations, found and read."""
 
 import asyncio
-import sys
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from frontdesk import config
-from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT
+from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import ask, limit_option, reach_office
+from frontdesk.cli.asking import answering, limit_option, reach_office
+from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.formats.exports import Format
 from frontdesk.model import calls, messages
@@ -20,8 +20,6 @@ COLUMN = 10
 TITLE_CHARACTERS = 40
 PLACE_CHARACTERS = 50
 FORMATS = [str(form) for form in Format]
-
-Plain = dict[str, Any]
 
 
 @click.group()
@@ -33,25 +31,22 @@ def command() -> None:
 @limit_option(LIST_LIMIT)
 @click.option("--active", "minutes", type=click.FloatRange(0), help="Only those active in so many minutes.")
 @click.option("--all", "ended", is_flag=True, help="Ended sessions, too.")
-@output.answering
-def list_sessions(
-    config_file: Path | None, limit: int, minutes: float | None, ended: bool, as_json: bool
-) -> None:
+@answering
+async def list_sessions(office: Office, limit: int, minutes: float | None, ended: bool) -> Report:
     """List the current session of each conversation, the latest activity first."""
-    found = ask(config_file, lambda office: office.list_sessions(limit, minutes, ended))
-    headings = ("ID", "ACTIVE", "MESSAGES", "STATE", "WHERE", "TITLE")
-    output.show_list(found, as_json, headings, _row, "There are no sessions.")
+    found = await office.list_sessions(limit, minutes, ended)
+    return output.listed(found, _row, "There are no sessions.")
 
 
-def _row(session: Plain) -> tuple[object, ...]:
-    return (
-        session["id"],
-        output.local_time(session["updated_at"]),
-        session["messages"],
-        _state(session),
-        output.short(_place(session), PLACE_CHARACTERS),
-        output.short(session["title"] or "", TITLE_CHARACTERS),
-    )
+def _row(session: Plain) -> Plain:
+    return {
+        "ID": session["id"],
+        "ACTIVE": output.local_time(session["updated_at"]),
+        "MESSAGES": session["messages"],
+        "STATE": _state(session),
+        "WHERE": output.short(_place(session), PLACE_CHARACTERS),
+        "TITLE": output.short(session["title"] or "", TITLE_CHARACTERS),
+    }
 
 
 def _place(session: Plain) -> str:
@@ -67,16 +62,12 @@ def _state(session: Plain) -> str:
 
 @command.command()
 @click.argument("session_id")
-@output.answering
-def show(config_file: Path | None, session_id: str, as_json: bool) -> None:
+@answering
+async def show(office: Office, session_id: str) -> Report:
     """Show a session and what was said in it."""
-    session = ask(config_file, lambda office: office.show_session(session_id))
-    if as_json:
-        output.show_json(session)
-        return
-    output.show_facts(_facts(session), COLUMN)
-    for message in session["transcript"]:
-        output.show(f"\n{_said(message)}")
+    session = await office.show_session(session_id)
+    parts = [output.in_lines(_facts(session), COLUMN), *map(_said, session["transcript"])]
+    return Report(session, "\n\n".join(parts))
 
 
 def _facts(session: Plain) -> dict[str, str]:
@@ -104,18 +95,18 @@ def _said(message: Plain) -> str:
 @command.command()
 @click.argument("query")
 @limit_option(SEARCH_LIMIT)
-@output.answering
-def search(config_file: Path | None, query: str, limit: int, as_json: bool) -> None:
+@answering
+async def search(office: Office, query: str, limit: int) -> Report:
     """Find messages with these words, "phrases" and begin*. The exit code is 1 when there are none."""
-    hits = ask(config_file, lambda office: office.search(query, limit))
-    if as_json:
-        output.show_json(hits)
-    for hit in () if as_json else hits:
-        output.show(f"{hit['session_id']}  {output.local_time(hit['created_at'])}  {hit['role']}")
-        output.show(f"  {hit['snippet']}")
+    hits = await office.search(query, limit)
     if not hits:
         click.echo("Nothing found.", err=True)
-        sys.exit(1)
+    return Report(hits, "\n".join(map(_hit, hits)), good=bool(hits))
+
+
+def _hit(hit: Plain) -> str:
+    when = output.local_time(hit["created_at"])
+    return f"{hit['session_id']}  {when}  {hit['role']}\n  {hit['snippet']}"
 
 
 @command.command()

@@ -1,33 +1,29 @@
 """``frontdesk status``: whether a gateway runs, and how much waits."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
+from frontdesk.app.office import Office
 from frontdesk.cli import output
-from frontdesk.cli.asking import ask
+from frontdesk.cli.asking import answering
+from frontdesk.cli.output import Report
 from frontdesk.model.turns import HELD_BACK
 
 COLUMN = 12
 
 
 @click.command()
-@output.answering
-def command(config_file: Path | None, as_json: bool) -> None:
+@answering
+async def command(office: Office) -> Report:
     """Show whether a gateway runs, and how much waits.
 
     The exit code is 0 when a gateway runs and is ready, else 1.
     """
-    status = ask(config_file, lambda office: office.status())
-    if as_json:
-        output.show_json(status)
-    else:
-        for name, fact in _facts(status):
-            output.show(f"{name:<{COLUMN}}{fact}")
-    sys.exit(0 if status["ready"] else 1)
+    status = await office.status()
+    text = "\n".join(f"{name:<{COLUMN}}{fact}" for name, fact in _facts(status))
+    return Report(status, text, good=status["ready"])
 
 
 def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:

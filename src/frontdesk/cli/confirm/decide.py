@@ -2,7 +2,7 @@
 
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
@@ -11,6 +11,8 @@ from frontdesk import errors
 from frontdesk.cli import output
 from frontdesk.cli.asking import limit_option
 from frontdesk.cli.confirm import reaching
+from frontdesk.cli.confirm.reaching import ServiceDesk
+from frontdesk.cli.output import Report
 from frontdesk.confirm import steps
 from frontdesk.formats import actions, canonical, quoting
 from frontdesk.model.confirmations import Status
@@ -42,26 +44,24 @@ Plain = dict[str, Any]
     help="Only requests in this state.",
 )
 @limit_option(LIST_LIMIT)
-@reaching.answering_at
-def list_command(config_file: Path | None, status: str, limit: int, url: str | None, as_json: bool) -> None:
+@reaching.answering
+def list_command(service: ServiceDesk, status: str, limit: int) -> Report:
     """List requests, newest first: those that wait for a decision, unless told otherwise."""
     chosen = "" if status == ALL else f"&status={status}"
-    told = reaching.ask(config_file, url, steps.say("GET", f"/confirm?limit={limit}{chosen}"))
-    found = told["confirmations"]
+    found = service.say("GET", f"/confirm?limit={limit}{chosen}")["confirmations"]
     nothing = {str(Status.PENDING): NOTHING_WAITS, ALL: "There are no requests yet."}
-    headings = ("ID", "STATUS", "ASKED", "UNTIL", "WHO", "ACTION")
-    output.show_list(found, as_json, headings, _row, nothing.get(status, f"No request is {status}."))
+    return output.listed(found, _row, nothing.get(status, f"No request is {status}."))
 
 
-def _row(asked: Plain) -> tuple[object, ...]:
-    return (
-        asked["id"],
-        asked["status"],
-        _time(asked["created_at"]),
-        _time(asked["expires_at"]),
-        output.short(_line(asked["requester"]), 30),
-        output.short(_line(asked["action"]), 40),
-    )
+def _row(asked: Plain) -> Plain:
+    return {
+        "ID": asked["id"],
+        "STATUS": asked["status"],
+        "ASKED": _time(asked["created_at"]),
+        "UNTIL": _time(asked["expires_at"]),
+        "WHO": output.short(_line(asked["requester"]), 30),
+        "ACTION": output.short(_line(asked["action"]), 40),
+    }
 
 
 def _line(text: str) -> str:
@@ -81,41 +81,32 @@ def _time(seconds: float | None) -> str:
 )
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--reveal", is_flag=True, help="Show hidden values, too; the audit log says that you did.")
-@reaching.answering_at
-def show_command(
-    config_file: Path | None, confirmation_id: str, reveal: bool, url: str | None, as_json: bool
-) -> None:
+@reaching.answering
+def show_command(service: ServiceDesk, confirmation_id: str, reveal: bool) -> Report:
     """Show a request: the exact action, all of it, and what became of it.
 
     Passwords, keys and tokens are hidden, and counted. With --reveal they are shown to whoever may decide.
     """
-    asked = _find(config_file, url, confirmation_id)
+    asked = _say(service, "GET", confirmation_id)
     if reveal:
-        path = f"{steps.path_of(confirmation_id)}/reveal"
-        told = reaching.ask(config_file, url, steps.say("POST", path, about=confirmation_id))
+        told = _say(service, "POST", confirmation_id, "/reveal")
         asked |= {"details": told["payload"]["details"]}
-    if as_json:
-        output.show_json(asked)
-    else:
-        _show(asked, url, reveal=reveal)
+    return Report(asked, _told(asked, service.url, reveal=reveal))
 
 
-def _find(config_file: Path | None, url: str | None, confirmation_id: str) -> Plain:
-    question = steps.say("GET", steps.path_of(confirmation_id), about=confirmation_id)
-    asked: Plain = reaching.ask(config_file, url, question)
-    return asked
+def _say(service: ServiceDesk, method: str, confirmation_id: str, verb: str = "", said: Any = None) -> Plain:
+    """What the service answers about a request."""
+    path = f"{steps.path_of(confirmation_id)}{verb}"
+    told: Plain = service.say(method, path, said, about=confirmation_id)
+    return told
 
 
-def _show(asked: Plain, url: str | None, *, reveal: bool = False) -> None:
-    for name, fact in _facts(asked).items():
-        output.show(f"{name:<{COLUMN}}{_line(str(fact))}")
-    output.show("")
-    output.show(_action(asked, url, reveal=reveal))
-    output.show("")
-    output.show(actions.prose(asked["description"]))
+def _told(asked: Plain, url: str | None, *, reveal: bool = False) -> str:
+    action = _action(asked, url, reveal=reveal)
+    return "\n\n".join([output.in_lines(_facts(asked), COLUMN), action, actions.prose(asked["description"])])
 
 
-def _facts(asked: Plain) -> dict[str, object]:
+def _facts(asked: Plain) -> dict[str, str]:
     facts = {
         "id": asked["id"],
         "status": asked["status"],
@@ -131,7 +122,7 @@ def _facts(asked: Plain) -> dict[str, object]:
         "asks again": asked["renewal_of"],
         "digest": asked["digest"],
     }
-    return {name: fact for name, fact in facts.items() if fact is not None}
+    return {name: _line(str(fact)) for name, fact in facts.items() if fact is not None}
 
 
 def _missing(asked: Plain) -> str:
@@ -167,24 +158,21 @@ def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
     "--digest", metavar="HEX", help="Approve only the action with this digest, without being asked."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reaching.answering_at
-def approve_command(
-    config_file: Path | None, /, confirmation_id: str, yes: bool, url: str | None, as_json: bool, **said: Any
-) -> None:
+@reaching.answering
+def approve_command(service: ServiceDesk, /, confirmation_id: str, yes: bool, **said: Any) -> Report:
     """Allow an action: it is shown, and you are asked.
 
     It may be carried out once then, within a minute, exactly as it is shown. In a script nobody can be asked:
     say --yes there, or --digest with the digest of what you have seen.
     """
-    asked = _find(config_file, url, confirmation_id)
+    asked = _say(service, "GET", confirmation_id)
     if not yes and said["digest"] is None and asked["status"] == Status.PENDING:
         if not sys.stdin.isatty():
             raise click.UsageError(TAKES_A_YES)
-        _show(asked, url)
-        output.show("")
+        output.show(f"{_told(asked, service.url)}\n")
         click.confirm("Approve exactly this?", abort=True)
     said["digest"] = said["digest"] or asked["digest"]
-    _decide(config_file, url, confirmation_id, "approve", said, as_json)
+    return _decide(service, confirmation_id, "/approve", said)
 
 
 @click.command(
@@ -193,35 +181,26 @@ def approve_command(
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--name", "denier", help="What you want to be called, beside who you are.")
 @click.option("--reason", help="Why; the agent is told.")
-@reaching.answering_at
-def deny_command(
-    config_file: Path | None, /, confirmation_id: str, url: str | None, as_json: bool, **said: Any
-) -> None:
+@reaching.answering
+def deny_command(service: ServiceDesk, /, confirmation_id: str, **said: Any) -> Report:
     """Refuse an action. The same one of the same agent is refused at once for ten minutes."""
-    _decide(config_file, url, confirmation_id, "deny", said, as_json)
+    return _decide(service, confirmation_id, "/deny", said)
 
 
-def _decide(
-    config_file: Path | None, url: str | None, confirmation_id: str, verb: str, said: Plain, as_json: bool
-) -> None:
+def _decide(service: ServiceDesk, confirmation_id: str, verb: str, said: Plain) -> Report:
     given = {name: value for name, value in said.items() if value is not None}
-    path = f"{steps.path_of(confirmation_id)}/{verb}"
-    decided = reaching.ask(config_file, url, steps.say("POST", path, given, about=confirmation_id))
-    if as_json:
-        output.show_json(_find(config_file, url, confirmation_id))
-    elif decided["status"] == Status.PENDING:
-        output.show(f"{decided['id']} ({_line(decided['action'])}) still waits{_missing(decided)}.")
-    else:
-        output.show(f"{decided['id']} ({_line(decided['action'])}) is {decided['status']}.")
+    decided = _say(service, "POST", confirmation_id, verb, given)
+    waits = decided["status"] == Status.PENDING
+    state = f"still waits{_missing(decided)}" if waits else f"is {decided['status']}"
+    text = f"{decided['id']} ({_line(decided['action'])}) {state}."
+    return Report(partial(_say, service, "GET", confirmation_id), text)
 
 
 @click.command("erase", epilog=output.examples("frontdesk confirm erase c_19345b7a590bd322"))
 @click.argument("confirmation_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reaching.answering_at
-def erase_command(
-    config_file: Path | None, confirmation_id: str, yes: bool, url: str | None, as_json: bool
-) -> None:
+@reaching.answering
+def erase_command(service: ServiceDesk, confirmation_id: str, yes: bool) -> Report:
     """Forget the arguments, description and reasons of a decided request.
 
     The audit log stays whole: it has digests only.
@@ -230,7 +209,5 @@ def erase_command(
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody is at a terminal to be asked. Say --yes.")
         click.confirm(f"Forget what {confirmation_id} was about? It cannot be had back", abort=True)
-    question = steps.say("POST", f"{steps.path_of(confirmation_id)}/erase", about=confirmation_id)
-    erased = reaching.ask(config_file, url, question)
-    text = f"{erased['id']} is erased; its digest {erased['digest']} stays."
-    output.show_answer(erased, as_json, text)
+    erased = _say(service, "POST", confirmation_id, "/erase")
+    return Report(erased, f"{erased['id']} is erased; its digest {erased['digest']} stays.")

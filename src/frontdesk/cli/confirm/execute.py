@@ -121,19 +121,19 @@ class ApprovedCommand:
             refusal.add_note(f"The service at {self._patient.url} says so.")
             raise
         except KeyboardInterrupt:
-            _tell(f"Stopped. Nothing was run. {self._left(ticket) if ticket else ''}".rstrip())
+            output.tell(f"Stopped. Nothing was run. {self._left(ticket) if ticket else ''}".rstrip())
             sys.exit(INTERRUPTED)
 
     def _collect(self, ticket: Ticket) -> Redeemed:
         url = self._patient.url
         if ticket.automatic:
-            _tell(f"The service at {url} allows it by a rule ({ticket.id}).")
+            output.tell(f"The service at {url} allows it by a rule ({ticket.id}).")
         else:
-            _tell(f"Waiting for somebody to decide about {ticket.id}. {ticket.message}")
-            _tell(f"The service at {url} was asked, and is believed.")
+            output.tell(f"Waiting for somebody to decide about {ticket.id}. {ticket.message}")
+            output.tell(f"The service at {url} was asked, and is believed.")
             decision = self._patient.wait(ticket)
             decision.check()
-            _tell(f"Approved by {decision.resolved_by}, says the service at {url}.")
+            output.tell(f"Approved by {decision.resolved_by}, says the service at {url}.")
         return self._patient.collect(ticket)
 
     def _left(self, ticket: Ticket) -> str:
@@ -165,10 +165,5 @@ def _told() -> Iterator[None]:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    _tell(f"Error: {text}")
+    output.tell(f"Error: {text}")
     sys.exit(code)
-
-
-def _tell(text: str) -> None:
-    """The standard output is the command's alone."""
-    click.echo(output.printable(text), err=True)

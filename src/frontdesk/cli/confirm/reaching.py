@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import httpx
@@ -14,7 +15,9 @@ from frontdesk.app import sockets
 from frontdesk.app.confirmations import read_token
 from frontdesk.app.sockets import SocketClient
 from frontdesk.cli import output
+from frontdesk.cli.output import Report
 from frontdesk.config import Config
+from frontdesk.confirm import steps
 from frontdesk.confirm.client import Client, SyncClient
 from frontdesk.confirm.steps import Steps
 from frontdesk.formats.http import url_of
@@ -27,11 +30,6 @@ URL = click.option("--url", metavar="URL", help="Ask the service at this address
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A service that listens on every address is reached at these."""
 START = "Start it with: frontdesk run, or frontdesk confirm serve"
-
-
-def answering_at(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that asks a service, is given the configuration file, and may write JSON."""
-    return URL(output.answering(command))
 
 
 def address(loaded: Config, url: str | None) -> str:
@@ -97,14 +95,32 @@ def advising() -> Iterator[None]:
         raise
 
 
-def ask(config_file: Path | None, url: str | None, conversation: Steps[T]) -> T:
-    """What the service answers to an approver."""
-    loaded = config.load(config_file)
+class ServiceDesk:
+    """What an approver asks the service."""
 
-    async def talk() -> T:
-        return await (await reach_service(loaded, url)).talk(conversation)
+    def __init__(self, loaded: Config, url: str | None) -> None:
+        self.loaded = loaded
+        self.url = url
 
-    with advising():
-        told = _told_address(loaded, url)
-        # Whoever waits is told by the system itself why nobody answers there.
-        return SyncClient(*told).talk(conversation) if told else asyncio.run(talk())
+    def say(self, method: str, path: str, data: Any = None, *, about: str = "") -> Any:
+        """What the service answers."""
+        conversation = steps.say(method, path, data, about=about)
+        with advising():
+            told = _told_address(self.loaded, self.url)
+            # Whoever waits is told by the system itself why nobody answers there.
+            return SyncClient(*told).talk(conversation) if told else asyncio.run(self._talk(conversation))
+
+    async def _talk(self, conversation: Steps[T]) -> T:
+        return await (await reach_service(self.loaded, self.url)).talk(conversation)
+
+
+def answering(command: Callable[..., Report]) -> Callable[..., None]:
+    """A command that asks a service, and whose report is JSON where that is wanted."""
+
+    @URL
+    @output.answering
+    @wraps(command)
+    def answer(config_file: Path | None, /, url: str | None, **given: Any) -> Report:
+        return command(ServiceDesk(config.load(config_file), url), **given)
+
+    return answer

@@ -3,18 +3,18 @@
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 import click
 
-from frontdesk import config, errors
+from frontdesk import errors
 from frontdesk.cli import output
 from frontdesk.cli.confirm import reaching
+from frontdesk.cli.confirm.reaching import ServiceDesk
+from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TERMINAL
-from frontdesk.confirm import steps
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import DIGEST, MAX_TIMEOUT_SECONDS, TOKEN
 from frontdesk.model.rules import MAX_QUORUM, Comparison, Effect
@@ -46,24 +46,23 @@ def rules_command() -> None:
 
 
 @rules_command.command("list", epilog=output.examples("frontdesk confirm rules list --json"))
-@reaching.answering_at
-def list_rules(config_file: Path | None, url: str | None, as_json: bool) -> None:
+@reaching.answering
+def list_rules(service: ServiceDesk) -> Report:
     """Show the rules that hold, oldest first."""
-    found = reaching.ask(config_file, url, steps.say("GET", "/rules"))["rules"]
-    headings = ("ID", "EFFECT", "ACTION", "WHERE", "TERMS", "UNTIL", "BY")
-    output.show_list(found, as_json, headings, _row, "There are no rules: everything is asked.")
+    found = service.say("GET", "/rules")["rules"]
+    return output.listed(found, _row, "There are no rules: everything is asked.")
 
 
-def _row(rule: Plain) -> tuple[object, ...]:
-    return (
-        rule["id"],
-        rule["effect"],
-        rule["action"] or ("exactly one" if rule["digest"] else "any"),
-        ", ".join(_where(rule)) or "-",
-        ", ".join(_terms(rule)) or "-",
-        output.local_time(rule["expires_at"]) if rule["expires_at"] else "-",
-        rule["created_by"],
-    )
+def _row(rule: Plain) -> Plain:
+    return {
+        "ID": rule["id"],
+        "EFFECT": rule["effect"],
+        "ACTION": rule["action"] or ("exactly one" if rule["digest"] else "any"),
+        "WHERE": ", ".join(_where(rule)) or "-",
+        "TERMS": ", ".join(_terms(rule)) or "-",
+        "UNTIL": output.local_time(rule["expires_at"]) if rule["expires_at"] else "-",
+        "BY": rule["created_by"],
+    }
 
 
 def _where(rule: Plain) -> list[str]:
@@ -133,20 +132,19 @@ def _terms(rule: Plain) -> list[str]:
     metavar="SPAN",
     help="30m, 12h, 7d: how long it holds. What allows needs it.",
 )
-@reaching.answering_at
-def add_rule(config_file: Path | None, /, url: str | None, as_json: bool, **said: Any) -> None:
+@reaching.answering
+def add_rule(service: ServiceDesk, /, **said: Any) -> Report:
     """Add a rule that denies, asks or allows.
 
     It counts where all of --action, --digest, --where and --session fit. One that asks can want more of
     people: --quorum and the options after it. One that allows names an action or a digest, and has an end;
     the ten most dangerous actions are asked all the same.
     """
-    wanted = _wanted(said)
-    rule = reaching.ask(config_file, url, steps.say("POST", "/rules", wanted))
+    rule = service.say("POST", "/rules", _wanted(said))
     end = output.local_time(rule["expires_at"]) if rule["expires_at"] else "it is revoked"
-    output.show_answer(rule, as_json, f"Rule {rule['id']} holds until {end}.")
-    for doubt in (*_doubts(rule), *(() if url else _doubts_about_people(rule, config.load(config_file)))):
-        output.note(doubt)
+    doubts = [*_doubts(rule), *([] if service.url else _doubts_about_people(rule, service.loaded))]
+    text = f"Rule {rule['id']} holds until {end}."
+    return Report(rule, text, doubts=[f"Note: {doubt}" for doubt in doubts])
 
 
 def _wanted(said: Plain) -> Plain:
@@ -280,10 +278,10 @@ def _person(name: str, loaded: Config) -> frozenset[str]:
 
 @rules_command.command("revoke", epilog=output.examples("frontdesk confirm rules revoke r_1dbc56296a0a3c8e"))
 @click.argument("rule_id", metavar="ID")
-@reaching.answering_at
-def revoke_rule(config_file: Path | None, rule_id: str, url: str | None, as_json: bool) -> None:
+@reaching.answering
+def revoke_rule(service: ServiceDesk, rule_id: str) -> Report:
     """Revoke a rule; what it allowed or denied before stays so."""
     if not rule_id:
         raise errors.InvalidInput(what="The id of the rule", why="it is empty")
-    reaching.ask(config_file, url, steps.say("DELETE", f"/rules/{quote(rule_id, safe='')}"))
-    output.show_answer({"id": rule_id, "revoked": True}, as_json, f"Rule {rule_id} is revoked.")
+    service.say("DELETE", f"/rules/{quote(rule_id, safe='')}")
+    return Report({"id": rule_id, "revoked": True}, f"Rule {rule_id} is revoked.")

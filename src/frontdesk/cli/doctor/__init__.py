@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, opening
@@ -18,6 +17,7 @@ from frontdesk.cli import one_line, output
 from frontdesk.cli.asking import look_at_channels, reach_gateway
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
+from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.web import owner, ports
 
@@ -34,19 +34,15 @@ OLDEST_PYTHON = (3, 11)
     "--anchor", metavar="FILE|URL", help="Compare the audit log with the last anchor that is kept there."
 )
 @output.answering
-def command(config_file: Path | None, anchor: str | None, as_json: bool) -> None:
+def command(config_file: Path | None, anchor: str | None) -> Report:
     """Check whether everything is there that frontdesk needs.
 
     Changes nothing, except that a missing database is created. The exit code is 1 when something failed.
     """
     findings = list(_examine(config_file, anchor))
-    if as_json:
-        output.show_json([msgspec.to_builtins(finding) for finding in findings])
-    else:
-        for finding in findings:
-            output.show(f"{finding.verdict:8} {finding.check:14} {finding.text}")
-    if any(finding.verdict is Severity.FAILED for finding in findings):
-        sys.exit(1)
+    lines = [f"{finding.verdict:8} {finding.check:14} {finding.text}" for finding in findings]
+    good = not any(finding.verdict is Severity.FAILED for finding in findings)
+    return Report(findings, "\n".join(lines), good=good)
 
 
 def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
