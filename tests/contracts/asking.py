@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from frontdesk import Platform, SessionSource
@@ -12,6 +12,7 @@ from frontdesk.model import audit, lanes
 from frontdesk.model.confirmations import Confirmation, Settings, Submission, Submitted, Terms, Vote
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.rules import Effect, Rule, Ruling
+from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 
@@ -39,6 +40,14 @@ def on_terms(**terms: Any) -> Ruling:
 
 def anybody(_: Confirmation) -> None:
     """Whoever comes may decide."""
+
+
+async def pages(kept: Confirmations, size: int = 100) -> AsyncIterator[Sequence[audit.Row]]:
+    """The whole audit log, some rows at a time."""
+    after = 0
+    while rows := await kept.audit_rows(after, size):
+        yield rows
+        after = rows[-1].number
 
 
 class Asker:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.cli.auditing import FarLog
+from frontdesk.cli.auditing import AuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified
@@ -22,7 +22,7 @@ from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import counts, schemas
-from tests.contracts.asking import AGENT, ANN, BOB, Asker, anybody, on_terms, request, ruling
+from tests.contracts.asking import AGENT, ANN, BOB, Asker, anybody, on_terms, pages, request, ruling
 from tests.integration.confirming import ANN as APPROVER
 from tests.integration.confirming import TOKENS
 from tests.integration.confirming import opened as served
@@ -73,7 +73,7 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
 
 
 async def verified(asker: Asker, anchor: Anchor | None = None) -> Verified:
-    return await audits.verify(audits.pages(asker.kept, size=7), anchor)
+    return await audits.verify(pages(asker.kept, size=7), anchor)
 
 
 # what is written
@@ -367,7 +367,7 @@ async def test_running_service_names_a_row_that_cannot_be_read(
         await database.put(replace(broken, body=body))
     async with served(store_url, clock=clock) as desk:
         told = (await desk.http.get("/audit?view=events&limit=500", headers=APPROVER)).json()
-        far = FarLog(Client(str(desk.http.base_url), TOKENS["ann"]))
+        far = AuditLog(Client(str(desk.http.base_url), TOKENS["ann"]))
         found = await audits.verify(far.pages())
     assert [each["number"] for each in told["entries"] if each["kind"] == "unreadable"] == [broken.number]
     assert told["count"] == len(rows)

@@ -11,7 +11,7 @@ from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_KEYS, Settings
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
-from tests.contracts.asking import AGENT, Asker, request
+from tests.contracts.asking import AGENT, Asker, pages, request
 
 OTHER = "0" * 64
 
@@ -89,7 +89,7 @@ async def test_what_was_left_out_is_summed_up_when_nothing_more_comes(
     _, summed = await refusals(asker)
     assert (summed.confirmation_id, summed.actor) == (asked.id, AGENT)
     assert summed.facts == {"why": "digest", "left_out": 2}
-    assert (await audits.verify(audits.pages(asker.kept))).whole
+    assert (await audits.verify(pages(asker.kept))).whole
 
 
 async def test_lapsed_grant_is_asked_again_although_its_refusal_is_not_written(

@@ -19,7 +19,7 @@ from frontdesk.model.rules import Effect
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
-from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, request, ruling
+from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, pages, request, ruling
 from tests.contracts.conftest import stored
 from tests.contracts.olden import at_version
 
@@ -91,7 +91,7 @@ async def send_all(asker: Asker) -> list[Delivery]:
 
 
 async def is_whole(asker: Asker) -> bool:
-    return (await audits.verify(audits.pages(asker.kept))).whole
+    return (await audits.verify(pages(asker.kept))).whole
 
 
 # erasing

@@ -29,7 +29,7 @@ from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import counts
-from tests.contracts.asking import ANN, BOB, Asker, on_terms, request, ruling
+from tests.contracts.asking import ANN, BOB, Asker, on_terms, pages, request, ruling
 from tests.integration.engines import opened
 from tests.integration.proxy import Cut, proxied
 
@@ -78,7 +78,7 @@ async def race(jobs: Sequence[Awaitable[T]]) -> tuple[list[T], list[errors.Front
 
 async def check_log(nodes: Sequence[Asker]) -> Counter[str]:
     """The log is whole and the same everywhere; how often each kind was written."""
-    found = [await audits.verify(audits.pages(node.kept)) for node in nodes]
+    found = [await audits.verify(pages(node.kept)) for node in nodes]
     assert all(each.whole for each in found), found
     assert len({each.rows for each in found}) == 1
     return Counter(await nodes[0].kinds())

@@ -3,10 +3,10 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, nullcontext
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import click
 import msgspec
@@ -25,9 +25,11 @@ TOLD_ROWS = 100_000
 DEFAULT_TAIL = 20
 EMPTY = "The log is empty."
 
-T = TypeVar("T")
 
-DB_PATH = click.option("--db-path", metavar="FILE", help="The file that confirm serve --db-path has.")
+def located(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that is told where the log is: ``db_path``, ``url``."""
+    db_path = click.option("--db-path", metavar="FILE", help="The file that confirm serve --db-path has.")
+    return db_path(reaching.URL(command))
 
 
 @click.group()
@@ -36,15 +38,6 @@ def command() -> None:
 
     It is read from the store; where a gateway or the service has that open, they are asked as an approver.
     """
-
-
-def _ask(
-    config_file: Path | None,
-    db_path: str | None,
-    url: str | None,
-    question: Callable[[AuditLog], Awaitable[T]],
-) -> T:
-    return ask_log(config.load(config_file), db_path, url, question)
 
 
 @command.command()
@@ -68,24 +61,18 @@ def _ask(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Verify what audit export wrote.",
 )
-@DB_PATH
-@reaching.URL
+@located
 @output.answering
 def verify(
-    config_file: Path | None,
-    anchor: str | None,
-    begins: bool,
-    exported: Path | None,
-    db_path: str | None,
-    url: str | None,
+    config_file: Path | None, anchor: str | None, begins: bool, exported: Path | None, **where: str | None
 ) -> Report:
     """Check that every row follows the one before it. The exit code is 1 when one does not, which is named.
 
     Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
     whole log was written anew.
     """
-    if db_path and not Path(db_path).is_file():
-        raise click.ClickException(f"There is no file {db_path}: nothing was verified.")
+    if (file := where["db_path"]) and not Path(file).is_file():
+        raise click.ClickException(f"There is no file {file}: nothing was verified.")
     if begins and not anchor:
         raise click.UsageError("--new-anchor needs --anchor: where should it be?")
     look = anchors.find if begins else anchors.read
@@ -93,7 +80,8 @@ def verify(
     if exported:
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:
-        verified = _ask(config_file, db_path, url, lambda log: audits.verify(_counted(log.pages()), known))
+        loaded = config.load(config_file)
+        verified = ask_log(loaded, lambda log: audits.verify(_counted(log.pages()), known), **where)
     if anchor and verified.whole:
         anchors.keep(anchor, verified.anchor, known)
     return Report(verified, _told(verified), good=verified.whole)
@@ -149,19 +137,19 @@ def _read_line(line: bytes) -> Row:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write here.",
 )
-@DB_PATH
-@reaching.URL
+@located
 @click.pass_obj
-def export(config_file: Path | None, file: Path | None, db_path: str | None, url: str | None) -> None:
+def export(config_file: Path | None, /, file: Path | None, **where: str | None) -> None:
     """Write the log as lines of JSON, which audit verify --from can check anywhere."""
-    if file is None:
-        _ask(config_file, db_path, url, lambda log: _write(_counted(log.pages()), sys.stdout.buffer))
-        return
-    with os.fdopen(
-        os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
-    ) as opened:
-        written = _ask(config_file, db_path, url, lambda log: _write(_counted(log.pages()), opened))
-    click.echo(f"{written} rows are in {file}.", err=True)
+    loaded = config.load(config_file)
+    with open(file, "wb", opener=_for_owner) if file else nullcontext(sys.stdout.buffer) as opened:
+        written = ask_log(loaded, lambda log: _write(_counted(log.pages()), opened), **where)
+    if file:
+        click.echo(f"{written} rows are in {file}.", err=True)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 async def _write(batches: AsyncIterable[Sequence[Row]], file: BinaryIO) -> int:
@@ -188,15 +176,12 @@ def _line(row: Row) -> bytes:
     "-n", "--rows", default=DEFAULT_TAIL, show_default=True, type=click.IntRange(0), help="How many."
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
-@DB_PATH
-@reaching.URL
+@located
 @output.JSON
 @click.pass_obj
-def tail(
-    config_file: Path | None, rows: int, follow: bool, db_path: str | None, url: str | None, as_json: bool
-) -> None:
+def tail(config_file: Path | None, /, rows: int, follow: bool, as_json: bool, **where: str | None) -> None:
     """Show the newest rows, and with -f those to come."""
-    _ask(config_file, db_path, url, lambda log: _tail(log, rows, follow, as_json))
+    ask_log(config.load(config_file), lambda log: _tail(log, rows, follow, as_json), **where)
 
 
 async def _tail(log: AuditLog, rows: int, follow: bool, as_json: bool) -> None:
@@ -204,34 +189,20 @@ async def _tail(log: AuditLog, rows: int, follow: bool, as_json: bool) -> None:
     if newest == 0 and not follow:
         output.show(EMPTY)
     after = max(0, newest - rows)
-    if after == newest and not follow:
-        return
-    async with aclosing(log.follow(after)) as coming:
-        async for row in coming:
+    async with aclosing(log.rows(after, None if follow else newest)) as rows_to_show:
+        async for row in rows_to_show:
             _show(row, as_json)
-            if row.number >= newest and not follow:
-                return
 
 
 def _show(row: Row, as_json: bool) -> None:
+    """A row that cannot be read was changed by somebody; audit verify says more."""
     entry = row.readable
-    if entry is None:
-        _show_unreadable(row, as_json)
-        return
     if as_json:
-        output.show_json_line({"number": row.number, "hash": row.hash} | msgspec.to_builtins(entry))
-        return
-    facts = " ".join(f"{name}={value}" for name, value in entry.facts.items())
-    about = entry.confirmation_id or ""
-    moment = output.local_time(entry.at.isoformat())
-    output.show(
-        " ".join(f"{row.number:>6} {moment} {entry.kind:<14} {about} {entry.actor} {facts}".split("\n"))
-    )
-
-
-def _show_unreadable(row: Row, as_json: bool) -> None:
-    """A row that somebody has changed; audit verify says more."""
-    if as_json:
-        output.show_json_line({"number": row.number, "hash": row.hash, "kind": "unreadable"})
-        return
-    output.show(f"{row.number:>6} unreadable: audit verify tells whether it was changed")
+        known = msgspec.to_builtins(entry) if entry else {"kind": "unreadable"}
+        output.show_json_line({"number": row.number, "hash": row.hash} | known)
+    elif entry:
+        facts = " ".join(f"{name}={value}" for name, value in entry.facts.items())
+        about = f"{entry.kind:<14} {entry.confirmation_id or ''} {entry.actor} {facts}".replace("\n", " ")
+        output.show(f"{row.number:>6} {output.local_time(entry.at.isoformat())} {about}")
+    else:
+        output.show(f"{row.number:>6} unreadable: audit verify tells whether it was changed")

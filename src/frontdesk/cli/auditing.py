@@ -1,7 +1,7 @@
 """Reaching the audit log: in the store, or through whoever has the store open."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TypeVar
@@ -17,67 +17,48 @@ from frontdesk.flow.audits import Anchor, Fault
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.audit import Row
 from frontdesk.model.confirmations import Settings
-from frontdesk.stores.store import Store
 
 T = TypeVar("T")
 
 
-class NearLog:
-    """The log in a store that we have opened."""
+class AuditLog:
+    """The log in a store that we have opened, or of a service that runs: only approvers see that one."""
 
-    def __init__(self, store: Store) -> None:
-        self._kept = store.confirmations
-        self._service = ConfirmationService(store, Settings())
-
-    def pages(self) -> AsyncIterator[Sequence[Row]]:
-        return audits.pages(self._kept)
-
-    async def newest(self) -> int:
-        found = await self._kept.audit_newest(1)
-        return found[0].number if found else 0
-
-    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
-        async with aclosing(self._service.follow(after)) as rows:
-            async for row in rows:
-                yield row
-
-
-class FarLog:
-    """The log of a service that runs; only approvers see it."""
-
-    def __init__(self, service: Client) -> None:
+    def __init__(self, service: ConfirmationService | Client) -> None:
         self._service = service
 
-    async def pages(self) -> AsyncIterator[Sequence[Row]]:
-        last = await self.newest()
-        batch: list[Row] = []
-        reached = 0
-        async with aclosing(self._service.follow(0)) as rows:
-            while reached < last:
-                row = await anext(rows, None)
-                if row is None:
-                    why = f"it told rows up to {reached} of {last}"
-                    raise errors.ServiceUnreachable(url=self._service.url, why=why)
-                batch.append(row)
-                reached = row.number
-                if len(batch) == audits.ROWS_AT_ONCE or reached >= last:
-                    yield batch
-                    batch = []
-
     async def newest(self) -> int:
+        """The number of the newest row; 0 when there is none."""
+        if isinstance(self._service, ConfirmationService):
+            return max((row.number for row in await self._service.audit_newest(1)), default=0)
         told = await self._service.talk(say("GET", "/audit?view=events&limit=1"))
-        number: int = told["entries"][0]["number"] if told["entries"] else 0
-        return number
+        return max((entry["number"] for entry in told["entries"]), default=0)
 
-    async def follow(self, after: int) -> AsyncGenerator[Row, None]:
-        while True:
-            async with aclosing(self._service.follow(after)) as rows:
-                async for row in rows:
+    async def rows(self, after: int, last: int | None = None) -> AsyncGenerator[Row, None]:
+        """The rows after that one, up to the last; without one, also those to come. A service ends what it
+        tells now and then, and is asked again."""
+        while last is None or after < last:
+            before = after
+            async with aclosing(self._service.follow(after)) as following:
+                async for row in following:
                     after = row.number
                     yield row
+                    if last is not None and after >= last:
+                        return
+            if after == before and last is not None and isinstance(self._service, Client):
+                why = f"it told rows up to {after} of {last}"
+                raise errors.ServiceUnreachable(url=self._service.url, why=why)
 
-
-AuditLog = NearLog | FarLog
+    async def pages(self) -> AsyncGenerator[Sequence[Row], None]:
+        """The whole log, some rows at a time."""
+        batch: list[Row] = []
+        last = await self.newest()
+        async with aclosing(self.rows(0, last)) as rows:
+            async for row in rows:
+                batch.append(row)
+                if len(batch) == audits.ROWS_AT_ONCE or row.number >= last:
+                    yield batch
+                    batch = []
 
 
 async def glance(log: AuditLog, anchor: Anchor | None) -> tuple[int, Fault | None]:
@@ -94,23 +75,16 @@ async def glance(log: AuditLog, anchor: Anchor | None) -> tuple[int, Fault | Non
 
 
 async def _read(log: AuditLog, after: int, last: int) -> list[Row]:
-    """The rows from there on, up to one that is there."""
-    found: list[Row] = []
-    if last == 0:
-        return found
-    async with aclosing(log.follow(after)) as rows:
-        async for row in rows:
-            found.append(row)
-            if row.number >= last:
-                break
-    return found
+    async with aclosing(log.rows(after, last)) as rows:
+        return [row async for row in rows]
 
 
 def ask_log(
     loaded: Config,
-    db_path: str | None,
-    url: str | None,
     question: Callable[[AuditLog], Awaitable[T]],
+    *,
+    db_path: str | None = None,
+    url: str | None = None,
 ) -> T:
     """What the log in the store answers; told by the service when another process has the store open."""
 
@@ -121,16 +95,16 @@ def ask_log(
         except errors.StoreLocked as held:
             return await question(await _far_log(loaded, url, held))
         try:
-            return await question(NearLog(opened))
+            return await question(AuditLog(ConfirmationService(opened, Settings())))
         finally:
             await opened.close()
 
     return asyncio.run(ask())
 
 
-async def _far_log(loaded: Config, url: str | None, held: errors.StoreLocked) -> FarLog:
+async def _far_log(loaded: Config, url: str | None, held: errors.StoreLocked) -> AuditLog:
     try:
-        log = FarLog(await reach_service(loaded, url))
+        log = AuditLog(await reach_service(loaded, url))
         await log.newest()
     except (errors.ServiceUnreachable, errors.MissingSecret) as error:
         held.add_note(f"The service could not be asked instead: {error}")

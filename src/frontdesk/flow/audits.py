@@ -1,7 +1,7 @@
 """Verifying the audit log: whether every row follows the one before it, and one that was kept elsewhere."""
 
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -10,7 +10,6 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.model.audit import GENESIS, Row, chain_hash
-from frontdesk.stores.confirmations import Confirmations
 
 ROWS_AT_ONCE = 2_000
 LINE = re.compile(r"(?P<number>0|[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)
@@ -79,14 +78,6 @@ def anchor_of(rows: Sequence[Row]) -> Anchor | None:
         return Anchor(number=newest.number, hash=newest.hash, at=newest.entry.at)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-async def pages(log: Confirmations, size: int = ROWS_AT_ONCE) -> AsyncIterator[Sequence[Row]]:
-    """The whole log, some rows at a time."""
-    after = 0
-    while rows := await log.audit_rows(after, size):
-        yield rows
-        after = rows[-1].number
 
 
 async def verify(batches: AsyncIterable[Sequence[Row]], anchor: Anchor | None = None) -> Verified:

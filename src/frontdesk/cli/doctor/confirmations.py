@@ -132,7 +132,7 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
     """The end of the log, quickly: audit verify looks at all of it."""
     try:
         known = anchors.read(anchor) if anchor else None
-        newest, fault = auditing.ask_log(loaded, None, None, lambda log: auditing.glance(log, known))
+        newest, fault = auditing.ask_log(loaded, lambda log: auditing.glance(log, known))
     except OSError as error:
         return failed(one_line(error))
     if fault:
