@@ -130,7 +130,8 @@ def test_platform_is_its_folder_its_name_and_its_entry_point(copy: Path) -> None
     (folder / "__init__.py").touch()
     (folder / "facts.py").write_text(FACTS)
     (folder / "channel.py").write_text(CHANNEL)
-    insert(copy / "frontdesk" / "model" / "platforms.py", '    "web",\n', '    "pager",\n')
+    platforms = copy / "frontdesk" / "model" / "platforms.py"
+    insert(platforms, '    WEB: ClassVar["Platform"]\n', '    PAGER: ClassVar["Platform"]\n')
     install(copy, channels={"pager": "frontdesk.channels.pager.channel:Channel"})
     told = run(copy, SCRIPT, str(copy / "frontdesk.toml"))
     assert told.startswith("True\n")

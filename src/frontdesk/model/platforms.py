@@ -108,25 +108,9 @@ class Platform(str):
         return str(self)
 
 
-_BUILT_IN = (
-    "local",
-    "telegram",
-    "discord",
-    "slack",
-    "whatsapp",
-    "signal",
-    "matrix",
-    "email",
-    "webhook",
-    "api_server",
-    "bluebubbles",
-    "feishu",
-    "weixin",
-    "yuanbao",
-    "web",
-)
-for _name in _BUILT_IN:
-    setattr(Platform, _name.upper(), Platform.register(_name))
+for _name in Platform.__annotations__:
+    if _name.isupper():
+        setattr(Platform, _name, Platform.register(_name.lower()))
 TERMINAL = Platform.LOCAL
 """Where the owner of this machine talks."""
 READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))
