@@ -145,48 +145,33 @@ class Party(msgspec.Struct, frozen=True, kw_only=True):
         after = self.escalate_after_seconds
         return after is not None and waited.total_seconds() >= after
 
+    @property
+    def party(self) -> "Party":
+        """Whom it lets decide, and nothing else of it."""
+        return Party(**{name: getattr(self, name) for name in Party.__struct_fields__})
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+
+class Terms(Party, frozen=True, kw_only=True):
     """What it takes to decide."""
 
     quorum: int = 1
     """How many different people must approve; one is enough to deny."""
-    approvers: tuple[str, ...] = ()
-    """Who may decide; empty for every approver."""
     needs_reason: bool = False
-    escalate_after_seconds: int | None = None
-    escalate_to: tuple[str, ...] = ()
-    """Who may decide, too, once that time is over."""
     rule: str | None = None
     """The rule that says so."""
     parties: tuple[Party, ...] = ()
-    """Of several rules, whom each lets decide; the fields above sum them up then."""
-
-    @property
-    def party(self) -> Party:
-        """Whom the fields let decide, without the parties."""
-        return Party(
-            approvers=self.approvers,
-            escalate_after_seconds=self.escalate_after_seconds,
-            escalate_to=self.escalate_to,
-        )
+    """Of several rules, whom each lets decide; the other fields sum them up then."""
 
     def may_decide(self, caller: Caller, waited: timedelta) -> bool:
         """Whether every rule lets the caller decide; with a quorum, that holds for each who votes."""
-        return all(party.admits(caller, waited) for party in self.parties or (self.party,))
-
-    def is_escalated(self, waited: timedelta) -> bool:
-        """Whether it has waited so long that others may decide, too."""
-        return self.party.is_escalated(waited)
+        return all(party.admits(caller, waited) for party in self.parties or (self,))
 
 
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """An action as somebody asks for it. The payload is the action itself, in its one canonical form."""
+class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that somebody asks for. Its payload is the action itself, in its one canonical form."""
 
     action: str
     description: str
-    payload: bytes
-    """Canonical JSON of ``{"action", "details"}``: people vote on these bytes, and these are executed."""
     digest: str
     """SHA-256 of the payload, in hex."""
     requester: str
@@ -196,30 +181,29 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """The person whose message led to it."""
     turn_id: str | None = None
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+
+
+class Submission(AskedAction, frozen=True, kw_only=True):
+    """An action as it is asked for."""
+
+    payload: bytes
+    """Canonical JSON of ``{"action", "details"}``: people vote on these bytes, and these are executed."""
     callback_url: str | None = None
     idempotency_key: str | None = None
 
 
-class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+class Confirmation(AskedAction, frozen=True, kw_only=True):
     """A request and what became of it."""
 
     id: str
-    action: str
-    description: str
-    digest: str
     payload: bytes | None
     """None once it was erased, when it was denied at once, and where it is left out; the digest stays."""
     left_out: bool = False
     """It is too long for the list that it is in: look at the confirmation itself."""
-    requester: str
-    session_key: str | None = None
-    on_behalf_of: str | None = None
-    turn_id: str | None = None
     callbacks: tuple[str, ...] = ()
     """Where the decision is sent: for whoever asked, and for those who joined."""
     status: Status = Status.PENDING
     terms: Terms = Terms()
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
     created_at: datetime
     expires_at: datetime
     resolved_at: datetime | None = None

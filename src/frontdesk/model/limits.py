@@ -19,14 +19,7 @@ def limit_info(message_count: int, max_messages: int) -> dict[str, Any]:
     }
 
 
-UNKNOWN = {
-    "message_count": 0,
-    "max_messages": 0,
-    "remaining": 0,
-    "near_limit": False,
-    "at_limit": False,
-    "threshold": 0.0,
-}
+UNKNOWN = limit_info(0, 0) | {"remaining": 0}
 """The answer for a key that has no session."""
 
 

@@ -14,9 +14,9 @@ from frontdesk.model import spellings
 from frontdesk.model.confirmations import (
     HIGH_RISK_ACTIONS,
     MAX_TIMEOUT_SECONDS,
+    AskedAction,
     Mode,
     Party,
-    Submission,
     Terms,
     is_high_risk,
 )
@@ -57,7 +57,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     value: Any = None
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rule(Party, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every part that is set must fit. A remembered decision is a rule that allows, and has an end."""
 
     id: str
@@ -72,41 +72,32 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     session_key: str | None = None
     """Only what is asked in this conversation."""
     quorum: int = 1
-    approvers: tuple[str, ...] = ()
     needs_reason: bool = False
-    escalate_after_seconds: int | None = None
-    escalate_to: tuple[str, ...] = ()
     created_by: str = ""
     created_at: datetime | None = None
     expires_at: datetime | None = None
 
     @property
     def terms(self) -> Terms:
-        return Terms(
-            quorum=max(self.quorum, 1),
-            approvers=self.approvers,
-            needs_reason=self.needs_reason,
-            escalate_after_seconds=self.escalate_after_seconds,
-            escalate_to=self.escalate_to,
-            rule=self.id,
-        )
+        who = msgspec.structs.asdict(self.party)
+        return Terms(**who, quorum=max(self.quorum, 1), needs_reason=self.needs_reason, rule=self.id)
 
-    def _is_here(self, submission: Submission) -> bool:
+    def _is_here(self, asked: AskedAction) -> bool:
         """Whether it is asked in the rule's conversation. To allow something it takes the gateway's word for
         that: whoever else asks can name any conversation."""
         if self.session_key is None:
             return True
-        told = submission.turn_id is not None or self.effect is not Effect.ALLOW
-        return told and self.session_key == submission.session_key
+        told = asked.turn_id is not None or self.effect is not Effect.ALLOW
+        return told and self.session_key == asked.session_key
 
-    def fits(self, submission: Submission, details: Mapping[str, Any], now: datetime) -> bool:
+    def fits(self, asked: AskedAction, details: Mapping[str, Any], now: datetime) -> bool:
         if self.expires_at is not None and self.expires_at <= now:
             return False
-        if not self._is_here(submission):
+        if not self._is_here(asked):
             return False
-        if self.digest is not None and self.digest != submission.digest:
+        if self.digest is not None and self.digest != asked.digest:
             return False
-        if not self._names(submission.action):
+        if not self._names(asked.action):
             return False
         holds = _certainly_holds if self.effect is Effect.ALLOW else _holds
         return all(holds(condition, details) for condition in self.conditions)
@@ -128,7 +119,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def _check_quorum(self) -> None:
         if not 1 <= self.quorum <= MAX_QUORUM:
             raise errors.InvalidInput(what="The rule", why=f"its quorum is not from 1 to {MAX_QUORUM}")
-        named = self.terms.party.named(timedelta.max)
+        named = self.named(timedelta.max)
         if self.effect is Effect.ASK and self.approvers and len(named) < self.quorum:
             raise errors.InvalidInput(
                 what="The rule", why=f"it names {len(named)} who may decide, and wants {self.quorum}"
@@ -260,24 +251,24 @@ def _readings(name: str, holder: object, dotted: bool = False) -> Iterator[_Read
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules say to a submission."""
+    """What the rules say to a asked."""
 
     effect: Effect
     terms: Terms = Terms()
 
 
 def decide(
-    rules: Iterable[Rule], submission: Submission, details: Mapping[str, Any], mode: Mode, now: datetime
+    rules: Iterable[Rule], asked: AskedAction, details: Mapping[str, Any], mode: Mode, now: datetime
 ) -> Ruling:
     """Deny first; then the ten are asked; then what needs several people, or others; then what is remembered;
     then it is asked. A rule that cannot be evaluated asks, on its terms where it has some."""
-    fitting = [(rule, _fits(rule, submission, details, now)) for rule in rules]
+    fitting = [(rule, _fits(rule, asked, details, now)) for rule in rules]
     found = [rule for rule, fits in fitting if fits]
     if any(rule.effect is Effect.DENY for rule in found):
         denying = next(rule for rule in found if rule.effect is Effect.DENY)
         return Ruling(effect=Effect.DENY, terms=denying.terms)
     asking = [rule.terms for rule, fits in fitting if rule.effect is Effect.ASK and fits is not False]
-    high = is_high_risk(submission.action)
+    high = is_high_risk(asked.action)
     terms = _together(asking, STRICT_QUORUM if high and mode is Mode.STRICT else 1)
     doubtful = any(fits is None for _, fits in fitting)
     allowing = [rule for rule in found if rule.effect is Effect.ALLOW and (rule.action or rule.digest)]
@@ -286,10 +277,10 @@ def decide(
     return Ruling(effect=Effect.ALLOW, terms=allowing[0].terms)
 
 
-def _fits(rule: Rule, submission: Submission, details: Mapping[str, Any], now: datetime) -> bool | None:
+def _fits(rule: Rule, asked: AskedAction, details: Mapping[str, Any], now: datetime) -> bool | None:
     """None when that cannot be said."""
     try:
-        return rule.fits(submission, details, now)
+        return rule.fits(asked, details, now)
     except UNCLEAR as error:
         log.warning("rule_failed", rule=rule.id, why=str(error))
         return None

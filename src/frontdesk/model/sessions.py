@@ -127,14 +127,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TIMES = ("created_at", "updated_at", "last_resume_marked_at")
-COUNTERS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "last_prompt_tokens",
-    "message_count",
-)
+COUNTERS = (*USAGE_COUNTERS, "last_prompt_tokens", "message_count")
 FLAGS = ("was_auto_reset", "reset_had_activity", "is_fresh_reset", "suspended", "resume_pending")
 
 

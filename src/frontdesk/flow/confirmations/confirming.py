@@ -21,6 +21,7 @@ from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
+    AskedAction,
     Caller,
     CallerKind,
     Confirmation,
@@ -127,24 +128,14 @@ class ConfirmationService:
         return submitted
 
     def _rule(
-        self, submission: Submission, details: Mapping[str, Any], now: datetime, known: Sequence[Rule]
+        self, asked: AskedAction, details: Mapping[str, Any], now: datetime, known: Sequence[Rule]
     ) -> rules.Ruling:
-        return rules.decide(known, submission, details, self.settings.mode, now)
+        return rules.decide(known, asked, details, self.settings.mode, now)
 
     def _rule_again(self, asked: Confirmation, known: Sequence[Rule]) -> rules.Ruling:
         """What the rules of today say to what was asked for before."""
-        payload = asked.payload or b""
-        submission = Submission(
-            action=asked.action,
-            description=asked.description,
-            payload=payload,
-            digest=asked.digest,
-            requester=asked.requester,
-            session_key=asked.session_key,
-            turn_id=asked.turn_id,
-        )
-        details = canonical.read_strict(payload)["details"]
-        return self._rule(submission, details, self._clock.now(), known)
+        details = canonical.read_strict(asked.payload or b"")["details"]
+        return self._rule(asked, details, self._clock.now(), known)
 
     def _told_or_warned(self, asked: Confirmation, also: Tell = no_one) -> Sequence[Delivery]:
         """Nobody reachable is said loudly, at once."""

@@ -18,7 +18,14 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Tell
 from frontdesk.contracts.store import Work, ring
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import CLOCK_SLACK_SECONDS, Confirmation, Status, Submission, Terms
+from frontdesk.model.confirmations import (
+    CLOCK_SLACK_SECONDS,
+    AskedAction,
+    Confirmation,
+    Status,
+    Submission,
+    Terms,
+)
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import deliveries
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
@@ -42,19 +49,13 @@ def hash_key(key: str) -> bytes:
 
 def new_confirmation(submission: Submission, terms: Terms, new_id: str, now: datetime) -> Confirmation:
     """A request as it waits from now on."""
+    asked = {name: getattr(submission, name) for name in AskedAction.__struct_fields__}
     return Confirmation(
+        **asked | {"description": clean(submission.description) or ""},
         id=new_id,
-        action=submission.action,
-        description=clean(submission.description) or "",
-        digest=submission.digest,
         payload=submission.payload,
-        requester=submission.requester,
-        session_key=submission.session_key,
-        on_behalf_of=submission.on_behalf_of,
-        turn_id=submission.turn_id,
         callbacks=read_callbacks(clean(submission.callback_url)),
         terms=terms,
-        timeout_seconds=submission.timeout_seconds,
         created_at=now,
         expires_at=now + timedelta(seconds=submission.timeout_seconds),
     )

@@ -23,6 +23,7 @@ from frontdesk.model.confirmations import (
     MUTE_SECONDS,
     MUTED,
     RULE,
+    AskedAction,
     Confirmation,
     Settings,
     Status,
@@ -111,7 +112,7 @@ def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Wo
         yield "put_confirmation_key", {**used, "confirmation_id": confirmation_id, "now": to_micros(now)}
 
 
-def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Confirmation]]:
+def alike(wanted: AskedAction, now: datetime) -> Work[Sequence[Confirmation]]:
     """The same request, as far as it waits or mutes. A clock that was set back mutes nothing for long."""
     return (
         yield from CONFIRMATIONS.many(
