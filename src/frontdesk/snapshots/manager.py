@@ -4,8 +4,8 @@ import asyncio
 import os
 import secrets
 import weakref
-from collections.abc import AsyncIterator, Collection, Container, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Container, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from frontdesk.snapshots.captures import Capture, Walk
 from frontdesk.snapshots.folders import Folder, in_thread
 from frontdesk.snapshots.plans import RestoreSituation
 from frontdesk.snapshots.restores import ChangedMeanwhile, Restorer
-from frontdesk.snapshots.stores import CheckpointPlace, CheckpointStore
+from frontdesk.snapshots.stores import CheckpointStore
 from frontdesk.snapshots.trees import Kind
 
 log = get_logger(__name__)
@@ -63,38 +63,39 @@ class CheckpointManager:
     ) -> Checkpoint | None:
         """Keep the present state; None when it is the state of the last checkpoint."""
         facts = _facts(label, session_id, turn_id)
-        async with self._opened(self._existing(directory)) as (store, folder):
+        store = self._existing(directory)
+        async with self._opened(store):
             held = await store.checkpoints()
-            capture = await self._capture(store, folder)
-            made = await self._keep(store, capture, held, facts)
+            with Folder(store.directory) as folder:
+                capture = await self._capture(store, folder)
+                made = await self._keep(store, capture, held, facts)
             if made:
                 await self._drop_oldest(store, [*held, made])
             return made
 
     async def list_checkpoints(self, directory: Directory) -> list[Checkpoint]:
         """The kept ones, the newest first."""
-        place = CheckpointPlace(self._root, self._resolved(directory))
-        if not place.is_ready:
+        store = self._store(directory)
+        if not store.is_ready:
             return []
-        async with self._store(place) as store:
+        async with self._opened(store):
             return list(reversed(await store.checkpoints()))
 
     async def find(self, directory: Directory, checkpoint_id: str) -> Checkpoint | None:
         """The checkpoint of this directory with this id, or None."""
-        if not model.is_checkpoint_id(checkpoint_id):
-            return None
         held = await self.list_checkpoints(directory)
         return next((each for each in held if each.id == checkpoint_id), None)
 
     async def diff(self, directory: Directory, checkpoint_id: str) -> Diff:
         """What has changed since the checkpoint, as changes and as text, both up to the limits."""
-        path = self._existing(directory)
-        await self._check_held(path, checkpoint_id)
-        async with self._opened(path) as (store, folder):
+        store = self._existing(directory)
+        await self._check_held(store, checkpoint_id)
+        async with self._opened(store):
             checkpoint = await self._pick(store, checkpoint_id)
             before, _ = await store.read(checkpoint)
-            capture = await self._capture(store, folder, keep=before)
-            root, _ = await store.hold(capture)
+            with Folder(store.directory) as folder:
+                capture = await self._capture(store, folder, keep=before)
+                root, _ = await store.hold(capture)
             changes = tuple(trees.compare(before, capture.entries))
             text, more = await store.diff_text(checkpoint, root, self._limits.max_diff_bytes)
             return Diff(
@@ -116,19 +117,21 @@ class CheckpointManager:
         """Make the directory, or one path in it, what it was, after a checkpoint of what it is."""
         facts = _facts(f"before restoring {checkpoint_id}", session_id, turn_id, checkpoint_id)
         within = None if path is None else _checked_path(path)
-        resolved = self._resolved(directory)
-        await self._check_held(resolved, checkpoint_id)
-        await in_thread(_make_again, resolved)
-        async with self._opened(resolved) as (store, folder):
+        store = self._store(directory)
+        await self._check_held(store, checkpoint_id)
+        async with self._opened(store):
             checkpoint = await self._pick(store, checkpoint_id)
-            return await self._restore(store, folder, checkpoint, within, facts)
+            # The directory itself may have been deleted since.
+            await in_thread(store.directory.mkdir, exist_ok=True)
+            with Folder(store.directory) as folder:
+                return await self._restore(store, folder, checkpoint, within, facts)
 
     async def prune(self, directory: Directory) -> int:
         """Drop the oldest past the maximum and free the room of all dropped ones; how many were dropped."""
-        place = CheckpointPlace(self._root, self._resolved(directory))
-        if not place.is_ready:
+        store = self._store(directory)
+        if not store.is_ready:
             return 0
-        async with self._store(place) as store:
+        async with self._opened(store):
             held = await store.checkpoints()
             dropped = held[: -self._max]
             await store.drop(dropped)
@@ -137,7 +140,7 @@ class CheckpointManager:
 
     # Finding the way
 
-    def _resolved(self, directory: Directory) -> Path:
+    def _store(self, directory: Directory) -> CheckpointStore:
         try:
             path = Path(directory).resolve()
         except (OSError, RuntimeError, TypeError, ValueError) as error:
@@ -146,58 +149,49 @@ class CheckpointManager:
             raise errors.UnusableDirectory(directory=path, why="it is the root of all directories")
         if path in self._private or path.is_relative_to(self._root):
             raise errors.UnusableDirectory(directory=path, why="frontdesk keeps its own files there")
-        return path
+        return CheckpointStore(self._root, path)
 
-    def _existing(self, directory: Directory) -> Path:
-        path = self._resolved(directory)
+    def _existing(self, directory: Directory) -> CheckpointStore:
+        store = self._store(directory)
+        path = store.directory
         if not path.is_dir():
             why = "it is not a folder" if path.exists() else "there is no such folder"
             raise errors.UnusableDirectory(directory=path, why=why)
-        return path
+        return store
 
     @asynccontextmanager
-    async def _store(self, place: CheckpointPlace) -> AsyncIterator[CheckpointStore]:
-        # Callers of this process queue up, in their order; the lock on the file is for other processes.
-        queue = self._queues.setdefault(place.folder, asyncio.Lock())
-        async with _queued(queue, place, self._limits.lock_seconds):
-            with _translated(place.directory):
-                async with stores.opened(place, self._git, self._limits) as store:
-                    yield store
+    async def _opened(self, store: CheckpointStore) -> AsyncIterator[None]:
+        """For one caller at a time."""
+        queue = self._queues.setdefault(store.folder, asyncio.Lock())
+        try:
+            async with store.opened(queue, self._git, self._limits):
+                yield
+        except OSError as error:
+            file = f" ({error.filename})" if error.filename else ""
+            why = f"{error.strerror or error}{file}"
+            raise errors.UnusableDirectory(directory=store.directory, why=why) from error
 
-    @asynccontextmanager
-    async def _opened(self, directory: Path) -> AsyncIterator[tuple[CheckpointStore, Folder]]:
-        """A directory's store and the directory, for one caller at a time."""
-        async with self._store(CheckpointPlace(self._root, directory)) as store:
-            with Folder(directory) as folder:
-                yield store, folder
-
-    async def _check_held(self, directory: Path, checkpoint_id: str) -> None:
+    async def _check_held(self, store: CheckpointStore, checkpoint_id: str) -> None:
         """Refuse an id that is none, unknown or of another directory, before anything is made."""
-        shown = trees.readable(str(directory))
-        if not model.is_checkpoint_id(checkpoint_id):
-            raise errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=shown)
-        if CheckpointPlace(self._root, directory).has(checkpoint_id):
-            return
-        owner = await in_thread(stores.find_owner, self._root, checkpoint_id)
-        if owner is None:
-            raise errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=shown)
-        raise errors.ForeignCheckpoint(checkpoint_id=checkpoint_id, owner=owner, directory=shown)
+        owner = None
+        if model.is_checkpoint_id(checkpoint_id):
+            if store.has(checkpoint_id):
+                return
+            owner = await in_thread(stores.find_owner, self._root, checkpoint_id)
+        raise _not_held(store, checkpoint_id, owner)
 
     async def _pick(self, store: CheckpointStore, checkpoint_id: str) -> Checkpoint:
-        shown = store.place.shown
         for each in await store.checkpoints():
             if each.id == checkpoint_id:
-                if each.directory != shown:
-                    raise errors.ForeignCheckpoint(
-                        checkpoint_id=checkpoint_id, owner=each.directory, directory=shown
-                    )
+                if each.directory != store.shown:
+                    raise _not_held(store, checkpoint_id, each.directory)
                 return each
-        raise errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=shown)
+        raise _not_held(store, checkpoint_id)
 
     # Taking in
 
     async def _capture(self, store: CheckpointStore, folder: Folder, keep: Container[str] = ()) -> Capture:
-        walk = Walk(store.place.directory, self._limits, self._private, keep)
+        walk = Walk(store.directory, self._limits, self._private, keep)
         await in_thread(walk.run, folder)
         capture = Capture(folder, walk, await in_thread(store.read_cache))
         await in_thread(capture.look)
@@ -218,7 +212,7 @@ class CheckpointManager:
         checkpoint = Checkpoint(
             id=secrets.token_hex(6),
             number=held[-1].number + 1 if held else 1,
-            directory=store.place.shown,
+            directory=store.shown,
             created_at=self._clock.now(),
             files=len(kept),
             bytes=sum(entry.size for entry in kept),
@@ -243,7 +237,7 @@ class CheckpointManager:
         try:
             await store.free_room()
         except errors.CheckpointError as error:
-            log.warning("checkpoint_store_not_tidied", directory=store.place.shown, error=str(error))
+            log.warning("checkpoint_store_not_tidied", directory=store.shown, error=str(error))
 
     # Going back
 
@@ -280,26 +274,12 @@ class CheckpointManager:
         )
 
 
-@asynccontextmanager
-async def _queued(queue: asyncio.Lock, place: CheckpointPlace, seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            await queue.acquire()
-    except TimeoutError:
-        raise errors.CheckpointsBusy(directory=place.shown, seconds=f"{seconds:g}") from None
-    try:
-        yield
-    finally:
-        queue.release()
-
-
-@contextmanager
-def _translated(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = f"{error.strerror or error} ({error.filename})" if error.filename else error.strerror or error
-        raise errors.UnusableDirectory(directory=directory, why=why) from error
+def _not_held(
+    store: CheckpointStore, checkpoint_id: str, owner: str | None = None
+) -> errors.UnknownCheckpoint:
+    if owner is None:
+        return errors.UnknownCheckpoint(checkpoint_id=checkpoint_id, directory=store.shown)
+    return errors.ForeignCheckpoint(checkpoint_id=checkpoint_id, owner=owner, directory=store.shown)
 
 
 def _facts(
@@ -332,9 +312,3 @@ def _default_root() -> Path:
         return DEFAULT_ROOT.expanduser().resolve()
     except RuntimeError as error:
         raise errors.InvalidInput(what="root = None", why=f"{error} Name a folder.") from error
-
-
-def _make_again(directory: Path) -> None:
-    """The directory itself may have been deleted since."""
-    with _translated(directory):
-        directory.mkdir(exist_ok=True)

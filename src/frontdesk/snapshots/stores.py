@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -27,6 +27,8 @@ LISTING = "%(objectname)%00%(contents)%00"
 NO_OBJECT = "0" * 40
 LOCK_POLL_SECONDS = 0.02
 FILES_TREE = "files"
+OWNER = "directory"
+"""The file that says whose checkpoints they are."""
 CUT = "\n… cut here\n"
 MAX_PACKS = 32
 STALE = ("*.lock", "refs/checkpoints/*.lock", "fast_import_crash_*", "objects/pack/tmp_*")
@@ -35,101 +37,62 @@ STALE = ("*.lock", "refs/checkpoints/*.lock", "fast_import_crash_*", "objects/pa
 _DECODER = msgspec.json.Decoder(Checkpoint)
 
 
-class CheckpointPlace:
-    """Where the checkpoints of a directory are, by the directory's real path."""
+class CheckpointStore:
+    """The checkpoints of a directory, by its real path. One reference per checkpoint, to a commit without
+    parents: each stands alone."""
+
+    git: Git
+    """While the store is opened."""
 
     def __init__(self, root: Path, directory: Path) -> None:
         self.directory = directory
-        name = hashlib.sha256(os.fsencode(directory)).hexdigest()
-        self.folder = root / name
-        self.git = self.folder / "git"
-        self.cache = self.folder / "cache"
-        self.owner = self.folder / "directory"
-        self._lock = self.folder / "lock"
+        self.shown = trees.readable(str(directory))
+        self.folder = root / hashlib.sha256(os.fsencode(directory)).hexdigest()
+        self._git_folder = self.folder / "git"
+        self._cache = self.folder / "cache"
         self._ready = self.folder / "ready"
-
-    @property
-    def shown(self) -> str:
-        return trees.readable(str(self.directory))
 
     @property
     def is_ready(self) -> bool:
         return self._ready.exists()
 
-    def prepare(self) -> None:
-        """Make the folders, for their owner alone."""
+    def has(self, checkpoint_id: str) -> bool:
+        return (self._git_folder / REFS / checkpoint_id).exists()
+
+    @asynccontextmanager
+    async def opened(self, queue: asyncio.Lock, program: str, limits: Limits) -> AsyncIterator[None]:
+        """For one caller among all processes."""
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(limits.lock_seconds):
+                    # Callers of this process queue in their order; the lock is for other processes.
+                    await held.enter_async_context(queue)
+                    await in_thread(self._make_folders)
+                    lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    held.callback(os.close, lock)
+                    while not _try_lock(lock):  # noqa: ASYNC110 - nobody tells us
+                        await asyncio.sleep(LOCK_POLL_SECONDS)
+            except TimeoutError:
+                seconds = f"{limits.lock_seconds:g}"
+                raise errors.CheckpointsBusy(directory=self.shown, seconds=seconds) from None
+            self.git = Git(program, self._git_folder, limits.git_seconds, lock)
+            await in_thread(self._sweep)
+            if not self.is_ready:
+                await self.git.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1")
+                (self.folder / OWNER).write_text(self.shown + "\n", encoding="utf-8")
+                self._ready.touch(mode=0o600)
+            yield
+
+    def _make_folders(self) -> None:
+        """For their owner alone."""
         self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.git.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._git_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
 
-    def mark_ready(self) -> None:
-        """Say that the store is complete, and whose it is."""
-        self.owner.write_text(self.shown + "\n", encoding="utf-8")
-        self._ready.touch(mode=0o600)
-
-    def open_lock(self) -> int:
-        return os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def sweep(self) -> None:
+    def _sweep(self) -> None:
         for pattern in STALE:
-            for left in self.git.glob(pattern):
+            for left in self._git_folder.glob(pattern):
                 left.unlink(missing_ok=True)
-
-    def has(self, checkpoint_id: str) -> bool:
-        return (self.git / REFS / checkpoint_id).exists()
-
-
-def find_owner(root: Path, checkpoint_id: str) -> str | None:
-    """The directory that a checkpoint is of, among all stores."""
-    for ref in root.glob(f"*/git/{REFS}{checkpoint_id}"):
-        with suppress(OSError):
-            return (ref.parents[3] / "directory").read_text(encoding="utf-8").rstrip("\n")
-    return None
-
-
-@asynccontextmanager
-async def opened(place: CheckpointPlace, program: str, limits: Limits) -> AsyncIterator["CheckpointStore"]:
-    """The store, for one caller among all processes."""
-    await in_thread(place.prepare)
-    lock = place.open_lock()
-    try:
-        await _take(lock, place, limits.lock_seconds)
-        store = CheckpointStore(place, Git(program, place.git, limits.git_seconds, lock))
-        await store.prepare()
-        yield store
-    finally:
-        os.close(lock)
-
-
-async def _take(lock: int, place: CheckpointPlace, seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while not _try_lock(lock):
-        if loop.time() > deadline:
-            raise errors.CheckpointsBusy(directory=place.shown, seconds=f"{seconds:g}")
-        await asyncio.sleep(LOCK_POLL_SECONDS)
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-class CheckpointStore:
-    """An opened store. One reference per checkpoint, to a commit without parents: each stands alone."""
-
-    def __init__(self, place: CheckpointPlace, git: Git) -> None:
-        self.place = place
-        self.git = git
-
-    async def prepare(self) -> None:
-        await in_thread(self.place.sweep)
-        if not self.place.is_ready:
-            await self.git.run("init", "--quiet", "--bare", "--template=", "--object-format=sha1")
-            self.place.mark_ready()
 
     async def checkpoints(self) -> list[Checkpoint]:
         """All, the oldest first."""
@@ -167,13 +130,13 @@ class CheckpointStore:
         except errors.GitFailed:
             if not await in_thread(capture.look_again):
                 raise
-        log.warning("checkpoint_store_incomplete", directory=self.place.shown)
-        self.drop_cache()
+        log.warning("checkpoint_store_incomplete", directory=self.shown)
+        self._cache.unlink(missing_ok=True)
         return await self._try_to_hold(capture)
 
     async def _try_to_hold(self, capture: Capture) -> tuple[str, str]:
         await self.git.import_blobs(capture.pieces())
-        await in_thread(capture.cache().write, self.place.cache)
+        await in_thread(capture.cache().write, self._cache)
         # Git checks that all of it is there.
         orders, root, state = await in_thread(capture.trees)
         await self.git.run("mktree", "-z", "--batch", data=orders)
@@ -194,26 +157,39 @@ class CheckpointStore:
             raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=f"the store lacks {missing}")
 
     def read_cache(self) -> Cache:
-        return caches.read_cache(self.place.cache)
-
-    def drop_cache(self) -> None:
-        self.place.cache.unlink(missing_ok=True)
+        return caches.read_cache(self._cache)
 
     @property
     def is_crowded(self) -> bool:
-        packs = (self.place.git / "objects" / "pack").glob("*.pack")
+        packs = (self._git_folder / "objects" / "pack").glob("*.pack")
         return sum(1 for _ in packs) >= MAX_PACKS
 
     async def free_room(self) -> None:
         """Drop what no checkpoint holds. What is known of files shrinks to what is still there."""
         cache = await in_thread(self.read_cache)
-        self.drop_cache()
+        self._cache.unlink(missing_ok=True)
         await self.git.run("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
         await self.git.run("prune", "--expire=now")
         held = await self.checkpoints()
         if held:
             entries, _ = await self.read(held[-1])
-            await in_thread(cache.of({entry.oid for entry in entries.values()}).write, self.place.cache)
+            await in_thread(cache.of({entry.oid for entry in entries.values()}).write, self._cache)
+
+
+def find_owner(root: Path, checkpoint_id: str) -> str | None:
+    """The directory that a checkpoint is of, among all stores."""
+    for ref in root.glob(f"*/git/{REFS}{checkpoint_id}"):
+        with suppress(OSError):
+            return (ref.parents[3] / OWNER).read_text(encoding="utf-8").rstrip("\n")
+    return None
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _pairs(printed: bytes) -> Iterator[tuple[str, bytes]]:
