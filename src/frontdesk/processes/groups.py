@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, cast
 
 from frontdesk.processes import keeping
@@ -31,9 +32,10 @@ class Group:
         cls,
         command: Sequence[str],
         *,
-        cwd: str | None = None,
+        cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         stderr: int = subprocess.PIPE,
+        pass_fds: Collection[int] = (),
     ) -> "Group":
         """Start it in a session of its own, so that a ^C in the terminal does not reach it.
 
@@ -48,6 +50,7 @@ class Group:
             stderr=stderr,
             cwd=cwd,
             env=keeping.marked(env),
+            pass_fds=pass_fds,
             start_new_session=True,
         )
         keeping.add(child.pid)

@@ -1,15 +1,16 @@
 """Running git: its own store, no configuration of anybody, no hooks, a bound on everything."""
 
 import asyncio
-import contextlib
 import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from frontdesk import errors
+from frontdesk.processes import Group, Pipes
 from frontdesk.snapshots.folders import in_thread
 
 BATCH_BYTES = 1024 * 1024
@@ -62,83 +63,90 @@ class Git:
     async def run(self, *args: str, data: bytes = b"") -> bytes:
         """What the command prints, when it succeeds."""
         async with self._started(args) as process:
-            return await _talk(args, process, iter([data]))
+            return await process.talk(iter([data]))
 
     async def read_up_to(self, limit: int, *args: str) -> tuple[bytes, bool]:
         """The beginning of what the command prints, and whether there is more."""
         async with self._started(args) as process:
-            assert process.stdin
-            assert process.stdout
-            assert process.stderr
-            process.stdin.close()
-            printed = bytearray()
-            while len(printed) <= limit and (chunk := await process.stdout.read(BATCH_BYTES)):
-                printed += chunk
-            if len(printed) > limit:
-                return bytes(printed[:limit]), True
-            complaint = await process.stderr.read()
-            await process.wait()
-            _check(args, process, complaint)
-        return bytes(printed), False
+            process.pipes.stdin.close()
+            try:
+                printed = await process.pipes.stdout.readexactly(limit + 1)
+            except asyncio.IncompleteReadError as error:
+                await process.check(await process.pipes.stderr.read())
+                return error.partial, False
+            return printed[:limit], True
 
     async def import_blobs(self, pieces: Generator[bytes, None, None]) -> None:
         """Store blobs, which are made in a thread while git packs the ones before."""
         args = ("fast-import", "--quiet", "--done", "--date-format=raw")
         async with self._started(args) as process:
-            with contextlib.closing(pieces):
-                await _talk(args, process, pieces)
+            with closing(pieces):
+                await process.talk(pieces)
 
     @asynccontextmanager
     async def objects(self) -> AsyncIterator["Objects"]:
         """A way to read objects one after the other."""
         async with self._started(("cat-file", "--batch")) as process:
-            yield Objects(process)
+            yield Objects(process.pipes)
 
     @asynccontextmanager
-    async def _started(self, args: tuple[str, ...]) -> AsyncIterator[asyncio.subprocess.Process]:
-        process = await self._start(args)
-        try:
-            async with asyncio.timeout(self._seconds):
-                yield process
-        except TimeoutError:
-            why = f"it took more than {self._seconds:g} seconds"
-            raise errors.GitFailed(command=args[0], why=why) from None
-        finally:
-            if process.returncode is None:  # with all that it started
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
-    async def _start(self, args: tuple[str, ...]) -> asyncio.subprocess.Process:
+    async def _started(self, args: tuple[str, ...]) -> AsyncIterator["GitCommand"]:
         program = shutil.which(self._program)
         if program is None:
             raise errors.GitMissing(program=self._program)
         settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        env = ENVIRONMENT | NOBODY | {"GIT_DIR": str(self._folder), "HOME": str(self._folder)}
         try:
-            return await asyncio.create_subprocess_exec(
-                program,
-                *settings,
-                *args,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self._folder,
-                env=ENVIRONMENT | NOBODY | {"GIT_DIR": str(self._folder), "HOME": str(self._folder)},
-                pass_fds=(self._lock,),
-                start_new_session=True,
+            group = Group.start(
+                (program, *settings, *args), cwd=self._folder, env=env, pass_fds=(self._lock,)
             )
         except OSError as error:
             raise errors.GitFailed(command=args[0], why=error.strerror or error) from error
+        pipes = await Pipes.open(group)
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield GitCommand(args[0], group, pipes)
+        except TimeoutError:
+            why = f"it took more than {self._seconds:g} seconds"
+            raise errors.GitFailed(command=args[0], why=why) from None
+        finally:
+            group.signal(signal.SIGKILL)
+            await group.exited.wait()
+            pipes.close()
+
+
+class GitCommand(NamedTuple):
+    """A running git."""
+
+    name: str
+    group: Group
+    pipes: Pipes
+
+    async def talk(self, pieces: Iterator[bytes]) -> bytes:
+        """Tell it everything and take its answer, when it succeeds."""
+        said = asyncio.gather(self.pipes.stdout.read(), self.pipes.stderr.read())
+        try:
+            await _feed(self.pipes.stdin, pieces)
+            printed, complaint = await said
+        finally:
+            said.cancel()
+        await self.check(complaint)
+        return printed
+
+    async def check(self, complaint: bytes) -> None:
+        """Wait for its end; GitFailed when it did not succeed."""
+        await self.group.exited.wait()
+        if self.group.code:
+            said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
+            raise errors.GitFailed(command=self.name, why=said or f"it ended with {self.group.code}")
 
 
 class Objects:
     """Objects of the store, read from one running git."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin
-        assert process.stdout
-        self._ask = process.stdin
-        self._answer = process.stdout
+    def __init__(self, pipes: Pipes) -> None:
+        self._ask = pipes.stdin
+        self._answer = pipes.stdout
 
     async def chunks(self, name: str) -> AsyncIterator[bytes]:
         """The contents of an object, which must be read to their end."""
@@ -180,22 +188,6 @@ def _take_batch(pieces: Iterator[bytes]) -> bytes:
     return bytes(batch)
 
 
-async def _talk(args: tuple[str, ...], process: asyncio.subprocess.Process, pieces: Iterator[bytes]) -> bytes:
-    """Tell the command everything and take its answer, when it succeeds."""
-    assert process.stdin
-    assert process.stdout
-    assert process.stderr
-    said = asyncio.gather(process.stdout.read(), process.stderr.read())
-    try:
-        await _feed(process.stdin, pieces)
-        printed, complaint = await said
-    finally:
-        said.cancel()
-    await process.wait()
-    _check(args, process, complaint)
-    return printed
-
-
 async def _feed(stdin: asyncio.StreamWriter, pieces: Iterator[bytes]) -> None:
     """Hand it all over, unless the command goes away before: then its exit tells why."""
     with suppress(BrokenPipeError, ConnectionResetError):
@@ -205,9 +197,3 @@ async def _feed(stdin: asyncio.StreamWriter, pieces: Iterator[bytes]) -> None:
             stdin.write(batch)
             await stdin.drain()
     stdin.close()
-
-
-def _check(args: tuple[str, ...], process: asyncio.subprocess.Process, complaint: bytes) -> None:
-    if process.returncode:
-        said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
-        raise errors.GitFailed(command=args[0], why=said or f"it ended with {process.returncode}")
