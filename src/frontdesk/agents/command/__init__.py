@@ -5,16 +5,13 @@ import errno
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
-from frontdesk.agents.bounds import Limits, Patience, Tally
-from frontdesk.agents.command import options, protocol
-from frontdesk.agents.command.options import Options
-from frontdesk.agents.programs import Process, Resting
+from frontdesk.agents.bounds import Count, Limits, Patience, Seconds, Tally
+from frontdesk.agents.command import protocol
+from frontdesk.agents.programs import Process, ProgramOptions, Resting
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
-
-__all__ = ["Driver", "Options"]
 
 log = get_logger(__name__)
 
@@ -24,10 +21,34 @@ STOPPED = "stopped"
 ENDED = "the agent ended before it was done"
 
 
-class Driver:
-    Options = options.Options
+class CommandOptions(ProgramOptions, frozen=True, kw_only=True):
+    steers: bool = False
+    """The agent heeds `steer` and answers with `steered`. Otherwise a message waits for its own turn."""
+    models: bool = False
+    """The agent heeds the `model` of a turn. Otherwise nobody can choose one with /model."""
+    keep: bool = False
+    """Keep the process of a session from turn to turn. Otherwise each turn has a process of its own."""
+    keep_seconds: Seconds = 900.0
+    """How long a kept process may rest."""
+    max_kept: Count = 50
+    """How many may rest; beyond that the one that rested longest is ended."""
+    start_seconds: Seconds = 60.0
+    """Until its first line."""
+    idle_seconds: Seconds = 600.0
+    """Between two lines. While a person decides nothing is expected."""
+    max_text_characters: Count = 1_000_000
+    """Of one turn."""
+    max_events: Count = 100_000
+    """Of one turn."""
 
-    def __init__(self, options: options.Options) -> None:
+
+Options = CommandOptions
+
+
+class Driver:
+    Options = CommandOptions
+
+    def __init__(self, options: CommandOptions) -> None:
         self._options = options
         self._running: set[Process] = set()
         self._resting = Resting[Process](
@@ -121,7 +142,9 @@ async def _stays_silent(process: Process, seconds: float) -> bool:
 
 
 class Exchange:
-    def __init__(self, process: Process, turn: events.Assignment, line: Line, options: Options) -> None:
+    def __init__(
+        self, process: Process, turn: events.Assignment, line: Line, options: CommandOptions
+    ) -> None:
         self._process = process
         self._turn = turn
         self._options = options

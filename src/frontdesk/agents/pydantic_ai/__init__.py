@@ -13,14 +13,11 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
 from frontdesk import errors
-from frontdesk.agents.pydantic_ai import options
-from frontdesk.agents.pydantic_ai.options import Options
 from frontdesk.agents.pydantic_ai.runs import AnyAgent, Relay, Run
 from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
 from frontdesk.model import events
-
-__all__ = ["Driver", "Options"]
 
 log = get_logger(__name__)
 
@@ -38,13 +35,48 @@ RETRYABLE = (
 FOREIGN = (exceptions.AgentRunError, exceptions.UserError)
 
 
+class PydanticOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent of one's own (`target`), or one made of a model and instructions."""
+
+    target: str | None = None
+    """``package.module:name`` of a pydantic_ai.Agent, or of a function without arguments that makes one."""
+    model: str | None = None
+    """``provider:model``, as pydantic-ai names it; stands before the target's own model."""
+    instructions: str = ""
+    settings: dict[str, Any] = {}
+    """Model settings: temperature, max_tokens, thinking and the like."""
+    base_url: str | None = None
+    api_key: Secret | None = None
+    """The key for `model`; without it pydantic-ai looks in the provider's environment variable."""
+    stream: bool = True
+    """Whether the answer is asked for in pieces. Some models cannot do that."""
+    request_seconds: float = 300.0
+    max_requests: int = 50
+    """The most requests to the model in a turn."""
+    max_tokens: int | None = None
+    """The most tokens in a turn, in and out."""
+
+    def checked(self) -> "PydanticOptions":
+        """Itself, when an agent can be made of it."""
+        if self.target is None and self.model is None:
+            raise errors.InvalidInput(what="A pydantic_ai agent without target and model", why="name one")
+        if self.target is not None and not all(self.target.partition(":")):
+            raise errors.InvalidInput(what=f"target {self.target!r}", why="write package.module:name")
+        if self.max_requests < 1 or self.request_seconds <= 0:
+            raise errors.InvalidInput(what="max_requests or request_seconds", why="use more than 0")
+        return self
+
+
+Options = PydanticOptions
+
+
 class Driver:
     """Runs each turn from its transcript; nothing is kept from one turn to the next."""
 
-    Options = options.Options
+    Options = PydanticOptions
     abilities = Abilities(steers=True, models=True, counts=True)
 
-    def __init__(self, options: options.Options) -> None:
+    def __init__(self, options: PydanticOptions) -> None:
         self._options = options.checked()
         self._agent = find_agent(options)
         self._models = Models(options)
@@ -105,7 +137,7 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
 class Models:
     """Makes models and keeps the latest, since each has connections of its own."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PydanticOptions) -> None:
         self._options = options
         self._made: dict[ModelChoice, models.Model] = {}
 
@@ -121,7 +153,7 @@ class Models:
         return model
 
 
-def choose(options: Options, override: Mapping[str, str]) -> ModelChoice | None:
+def choose(options: PydanticOptions, override: Mapping[str, str]) -> ModelChoice | None:
     """What to run with. The configured key goes to the configured provider and address alone."""
     configured, _, _ = (options.model or "").rpartition(":")
     wanted = override.get("model") or options.model
@@ -137,7 +169,7 @@ def choose(options: Options, override: Mapping[str, str]) -> ModelChoice | None:
     )
 
 
-def _key(options: Options, as_configured: bool, base_url: str | None) -> str | None:
+def _key(options: PydanticOptions, as_configured: bool, base_url: str | None) -> str | None:
     if as_configured:
         return options.api_key() if options.api_key else None
     return NO_KEY if base_url else None
@@ -159,7 +191,7 @@ def _factory(known: dict[str, Any]) -> Callable[[str], providers.Provider[Any]]:
     return provider
 
 
-def find_agent(options: Options) -> AnyAgent:
+def find_agent(options: PydanticOptions) -> AnyAgent:
     """The target, imported or made; without one an agent of instructions alone."""
     if options.target is None:
         return Agent(instructions=options.instructions or None)

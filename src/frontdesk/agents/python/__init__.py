@@ -7,22 +7,23 @@ stop, and also once nobody waits for the answer any more.
 """
 
 import asyncio
+import contextvars
 import importlib
 import inspect
-from collections.abc import AsyncGenerator, Callable
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import aclosing
 from functools import reduce
 from typing import Any
 
+import msgspec
+
 from frontdesk import errors
-from frontdesk.agents.python import options
-from frontdesk.agents.python.options import Options
-from frontdesk.agents.python.threads import Threads
+from frontdesk.agents.bounds import Count
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.logs import get_logger
 from frontdesk.model import events
-
-__all__ = ["Driver", "Options"]
 
 log = get_logger(__name__)
 
@@ -32,10 +33,67 @@ Function = Callable[..., Any]
 Pieces = Callable[[events.Assignment, Line], AsyncGenerator[object, None]]
 
 
-class Driver:
-    Options = options.Options
+class PythonOptions(msgspec.Struct, frozen=True, kw_only=True):
+    target: str
+    """`package.module:name`."""
+    steers: bool = False
+    """The function takes Steer signals from the line."""
+    stops: bool = False
+    """The function ends by itself when it is to stop. Otherwise it is cancelled where it waits."""
+    models: bool = False
+    """The function heeds the `model` of its turn. Otherwise nobody can choose one with /model."""
+    max_threads: Count = 32
+    """How many plain functions may run at once; one that was given up counts until it returns."""
 
-    def __init__(self, options: options.Options) -> None:
+
+Options = PythonOptions
+
+
+class Threads:
+    """Plain functions, each in a thread of its own that holds nobody up, not even the end of the program."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._free = threading.BoundedSemaphore(most)
+
+    def calling(self, function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        """The function as an async one. Cancelled, it runs on unheard."""
+
+        async def call(*arguments: Any) -> Any:
+            if not self._free.acquire(blocking=False):
+                raise errors.AgentFailed(why=f"{self._most} threads are at work already")
+            future: Future[Any] = Future()
+            future.set_running_or_notify_cancel()
+            context = contextvars.copy_context()
+            work = (context, future, function, arguments)
+            threading.Thread(target=self._work, args=work, name="agent", daemon=True).start()
+            return await asyncio.wrap_future(future)
+
+        return call
+
+    def _work(
+        self,
+        context: contextvars.Context,
+        future: Future[Any],
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        try:
+            result = context.run(function, *arguments)
+        except StopIteration:
+            future.set_exception(RuntimeError("the function raised StopIteration"))
+        except BaseException as error:  # noqa: BLE001  # whoever waits for the function gets it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        finally:
+            self._free.release()
+
+
+class Driver:
+    Options = PythonOptions
+
+    def __init__(self, options: PythonOptions) -> None:
         """Import the function; AgentFailed when that cannot be done."""
         self._options = options
         self._pieces = pieces_of(load(options.target), Threads(options.max_threads))

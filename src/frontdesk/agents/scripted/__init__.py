@@ -36,14 +36,10 @@ from collections.abc import AsyncGenerator, Sequence
 import msgspec
 
 from frontdesk import errors
-from frontdesk.agents.scripted import options
-from frontdesk.agents.scripted.options import Options
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.model import events, messages
 from frontdesk.model.background import DEFAULT_SECONDS
 from frontdesk.model.sessions import Usage
-
-__all__ = ["Driver", "Options"]
 
 PART = re.compile(r'(?:"(?:\\.|[^"\\])*"|[^;])+', re.DOTALL)
 DIRECTIVE = re.compile(r"!([a-z]+)(?:\s+(.*))?", re.DOTALL)
@@ -53,10 +49,22 @@ STOPPED = events.Done(finish_reason="stopped")
 FOREVER = float("inf")
 
 
-class Driver:
-    Options = options.Options
+class ScriptedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    script: tuple[str, ...] = ()
+    """Steps that answer a message without directives: directives, or texts that are said."""
+    stops: bool = True
+    """It ends after a stop. Otherwise it is deaf to it."""
+    steers: bool = False
+    """It takes steering messages: those nobody waited for are said at the end."""
 
-    def __init__(self, options: options.Options) -> None:
+
+Options = ScriptedOptions
+
+
+class Driver:
+    Options = ScriptedOptions
+
+    def __init__(self, options: ScriptedOptions) -> None:
         self._options = options
 
     @property
@@ -108,7 +116,7 @@ def parse_step(part: str, otherwise: str) -> Step:
 class Performance:
     """Each directive is a method ``do_…`` that gives its events; approving has two, asking and waiting."""
 
-    def __init__(self, turn: events.Assignment, line: Line, options: Options) -> None:
+    def __init__(self, turn: events.Assignment, line: Line, options: ScriptedOptions) -> None:
         self._turn = turn
         self._line = line
         self._options = options
