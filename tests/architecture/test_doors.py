@@ -11,11 +11,11 @@ DOORS = {
     "agents/bounds.py": 2,
     "agents/openai/tools.py": 1,
     "agents/pydantic_ai/__init__.py": 1,
-    "agents/python/__init__.py": 1,
+    "agents/python/__init__.py": 2,
     "app/gateway.py": 2,
     "flow/delivery.py": 1,
     "flow/service.py": 1,
-    "hooks/chain.py": 1,
+    "hooks/__init__.py": 1,
     # Loops that go on with the next item.
     "flow/confirmations/rounds.py": 1,
     "flow/crew.py": 2,
@@ -27,7 +27,6 @@ DOORS = {
     "flow/rotation.py": 1,
     "flow/runner.py": 1,
     # Work on another thread, whose error goes back to whoever waits for it.
-    "agents/python/threads.py": 1,
     "stores/sqlite/readers.py": 1,
     "stores/sqlite/writer.py": 3,
     # Whoever calls is told.

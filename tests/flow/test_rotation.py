@@ -10,7 +10,7 @@ import pytest
 from frontdesk import CheckpointManager, EndReason, GatewayConfig, ResetMode, SessionResetPolicy
 from frontdesk.agents import scripted
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
-from frontdesk.hooks.chain import Chain, Guarded
+from frontdesk.hooks import Chain, Guarded
 from frontdesk.model.access import Access
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry

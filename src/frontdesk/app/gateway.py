@@ -24,7 +24,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.refusals import Refusals
 from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.flow.worker import Worker
-from frontdesk.hooks.chain import Chain, Guarded
+from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.running import Running

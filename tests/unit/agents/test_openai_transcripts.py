@@ -42,10 +42,9 @@ def made_call(call_id: str, name: str, arguments: str) -> Plain:
 
 
 @given(rows=exchanges(), notes=NOTES)
-def test_wire_form_and_back_loses_nothing_that_it_can_hold(rows: list[Plain], notes: Plain) -> None:
+def test_wire_form_loses_nothing_that_it_can_hold(rows: list[Plain], notes: Plain) -> None:
     noted = [{**notes, **row} for row in rows]
-    wire = json.loads(json.dumps(transcripts.to_wire(noted, "", ALLOWED)))
-    assert [transcripts.from_wire(message, ALLOWED) for message in wire] == rows
+    assert json.loads(json.dumps(transcripts.to_wire(noted, "", ALLOWED))) == rows
 
 
 @given(rows=exchanges())

@@ -28,12 +28,6 @@ def to_wire(
     return head + [message for message in wired if message is not None]
 
 
-def from_wire(message: Mapping[str, Any], reasoning_fields: Iterable[str] = ()) -> Plain:
-    """A message of the wire as it is stored: what is empty there is left out."""
-    kept = _kept(message, tuple(reasoning_fields))
-    return {name: value for name, value in kept.items() if value is not None or name == "content"}
-
-
 def assistant(answer: completions.AnswerBuilder, calls: Sequence[events.Call]) -> Plain:
     """The assistant's message that was streamed, as it is stored."""
     message: Plain = {"role": "assistant", "content": answer.text if answer.text or not calls else None}
