@@ -63,3 +63,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Unless this says that it is not worth it, given what follows the command."""
     takes_in: Busy | None = None
     """What follows is a message for the agent, and becomes this while a turn runs."""
+
+
+class CommandTable(list[Command]):
+    """Commands in the order in which they are explained, each as a row above the function that obeys."""
+
+    def add(self, form: str, help_text: str, **facts: Any) -> Callable[[Handler], Handler]:
+        """``form`` is what people type."""
+        name, _, usage = form.removeprefix("/").partition(" ")
+
+        def keep(handle: Handler) -> Handler:
+            self.append(Command(name=name, usage=usage, help=help_text, handle=handle, **facts))
+            return handle
+
+        return keep

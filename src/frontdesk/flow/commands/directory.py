@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.commands import Command, CommandRequest, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model import checkpoints
 from frontdesk.model.checkpoints import Checkpoint
@@ -22,6 +22,8 @@ OF_ANOTHER_CHAT = "made elsewhere"
 NONE_YET = "There are no checkpoints yet. /checkpoint makes one."
 UNKNOWN = "There is no checkpoint {name}. /rollback lists them."
 
+COMMANDS = CommandTable()
+
 
 def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | None:
     """The checkpoints and their directory. Everybody's turns share it, so it is the administrators'."""
@@ -32,6 +34,10 @@ def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | Non
     return parts.snapshots, directory
 
 
+@COMMANDS.add(
+    "/checkpoint [label, or diff and a number]",
+    "Keep the state of the working directory, or show what has changed since (administrators).",
+)
 async def checkpoint(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
@@ -80,6 +86,7 @@ def _shortened(text: str) -> list[str]:
     return [FENCE, *kept, FENCE] if kept else []
 
 
+@COMMANDS.add("/rollback [number or id] [path]", "List the checkpoints, or go back to one (administrators).")
 async def rollback(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
@@ -137,19 +144,3 @@ async def _restore(
         f"{what} is as it was at checkpoint {target.number} ({changed} changed)."
         f" To undo this: /rollback {restored.safety.number}"
     )
-
-
-COMMANDS = (
-    Command(
-        name="checkpoint",
-        usage="[label, or diff and a number]",
-        handle=checkpoint,
-        help="Keep the state of the working directory, or show what has changed since (administrators).",
-    ),
-    Command(
-        name="rollback",
-        usage="[number or id] [path]",
-        handle=rollback,
-        help="List the checkpoints, or go back to one (administrators).",
-    ),
-)

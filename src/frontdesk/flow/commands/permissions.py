@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.service import aliases_of
 from frontdesk.model import people
@@ -26,11 +26,15 @@ NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
 STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
 DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
 
+COMMANDS = CommandTable()
 
+
+@COMMANDS.add("/approve id [reason]", "Allow an action that an agent asked for.", kind=TurnKind.CONTROL)
 async def approve(parts: Parts, request: CommandRequest) -> str:
     return await _decide(parts, request, "approve")
 
 
+@COMMANDS.add("/deny id [reason]", "Refuse an action that an agent asked for.", kind=TurnKind.CONTROL)
 async def deny(parts: Parts, request: CommandRequest) -> str:
     return await _decide(parts, request, "deny")
 
@@ -66,6 +70,7 @@ async def verdict_of(parts: Parts, request: CommandRequest) -> AccessVerdict:
     return replace(verdict, role=Role(request.turn.role) if request.turn.role else None)
 
 
+@COMMANDS.add("/pair [code]", "Let in somebody who was shown a code (administrators).")
 async def pair(parts: Parts, request: CommandRequest) -> str:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
@@ -87,6 +92,7 @@ def _pending(waiting: list[Pairing]) -> str:
     return "\n".join(("These wait to be let in:", *lines, "With the code that one was shown: /pair CODE"))
 
 
+@COMMANDS.add("/link [code]", "Link your accounts on several platforms.")
 async def link(parts: Parts, request: CommandRequest) -> str:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
@@ -98,32 +104,7 @@ async def link(parts: Parts, request: CommandRequest) -> str:
     return f"Linked: {accounts} of yours see each other's conversations now. To undo this: /unlink"
 
 
+@COMMANDS.add("/unlink", "Take this account out of a link.")
 async def unlink(parts: Parts, request: CommandRequest) -> str:
     unlinked = await parts.authorization.unlink(await verdict_of(parts, request))
     return "This account stands alone again." if unlinked else "This account is not linked. See /link"
-
-
-COMMANDS = (
-    Command(
-        name="approve",
-        usage="id [reason]",
-        handle=approve,
-        kind=TurnKind.CONTROL,
-        help="Allow an action that an agent asked for.",
-    ),
-    Command(
-        name="deny",
-        usage="id [reason]",
-        handle=deny,
-        kind=TurnKind.CONTROL,
-        help="Refuse an action that an agent asked for.",
-    ),
-    Command(
-        name="pair",
-        usage="[code]",
-        handle=pair,
-        help="Let in somebody who was shown a code (administrators).",
-    ),
-    Command(name="link", usage="[code]", handle=link, help="Link your accounts on several platforms."),
-    Command(name="unlink", handle=unlink, help="Take this account out of a link."),
-)

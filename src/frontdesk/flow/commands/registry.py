@@ -6,6 +6,7 @@ import re
 from frontdesk.flow.commands import (
     Command,
     CommandRequest,
+    CommandTable,
     directory,
     permissions,
     running,
@@ -20,9 +21,13 @@ HEAD = "Just write to me. These commands are for me, not for the agent:"
 NEAR = 0.75
 """How alike a name and a command's must be, from 0 to 1, to be taken for a slip."""
 TO_THE_AGENT = "If it is for the agent, write something before it."
+COMMANDS = CommandTable(
+    each for of in (switching, transcript, running, permissions, directory) for each in of.COMMANDS
+)
 _CALLED = re.compile(r"/([a-z]+)(?:@\S+)?(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
 
 
+@COMMANDS.add("/help [command]", "List the commands, or explain one.", kind=TurnKind.CONTROL)
 async def explain(_: Parts, request: CommandRequest) -> str:
     wanted = views.argument_of(request).removeprefix("/").lower()
     if not wanted:
@@ -45,20 +50,6 @@ def _form(command: Command) -> str:
     return f"/{command.name} {command.usage}".strip()
 
 
-COMMANDS: tuple[Command, ...] = (
-    *switching.COMMANDS,
-    *transcript.COMMANDS,
-    *running.COMMANDS,
-    *permissions.COMMANDS,
-    *directory.COMMANDS,
-    Command(
-        name="help",
-        usage="[command]",
-        handle=explain,
-        kind=TurnKind.CONTROL,
-        help="List the commands, or explain one.",
-    ),
-)
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
 
 

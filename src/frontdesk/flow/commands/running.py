@@ -5,7 +5,7 @@ from functools import partial
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import notices
-from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.hearing import CLEANUP_SECONDS
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -34,7 +34,19 @@ WAITS = f"Now: your message waits: {HELD_BACK}."
 
 log = get_logger(__name__)
 
+COMMANDS = CommandTable()
 
+
+@COMMANDS.add(
+    "/steer text", "Say something to the agent in the middle of what it does now.", takes_in=Busy.STEER
+)
+@COMMANDS.add("/queue text", "Say something to the agent after what it does now.", takes_in=Busy.QUEUE)
+async def ask_for_text(_: Parts, request: CommandRequest) -> str:
+    name = request.turn.text.split()[0]
+    return Refusal(f"Say what for the agent: {name} and the text of a message.")
+
+
+@COMMANDS.add("/stop", "Stop what is running.", kind=TurnKind.CONTROL)
 async def stop(parts: Parts, request: CommandRequest) -> str:
     turn = await parts.store.turns.request_stop(request.key, parts.clock.now(), partial(_tell, parts))
     if turn is None:
@@ -98,6 +110,7 @@ def _queued(turns: list[Turn]) -> int:
     )
 
 
+@COMMANDS.add("/status", "Show where this conversation stands.", kind=TurnKind.CONTROL)
 async def status(parts: Parts, request: CommandRequest) -> str:
     turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
     session = await views.own_session(parts, request)
@@ -173,6 +186,8 @@ def _now(parts: Parts, turn: Turn | None) -> str:
     return f"Now: {doing}, begun {begun}{again}{stopping}. /stop ends it."
 
 
+@COMMANDS.add("/usage", "Show what this conversation has used of its limits.")
+@views.with_session
 async def usage(parts: Parts, request: CommandRequest, session: Session) -> str:
     entry = session.entry
     policy = parts.conversations.policy_for(entry, request.turn.source)
@@ -184,33 +199,3 @@ async def usage(parts: Parts, request: CommandRequest, session: Session) -> str:
         *map(str, found),
     ]
     return "\n".join((f"Used in conversation {session.id}:", *lines))
-
-
-async def ask_for_text(_: Parts, request: CommandRequest) -> str:
-    name = request.turn.text.split()[0]
-    return Refusal(f"Say what for the agent: {name} and the text of a message.")
-
-
-COMMANDS = (
-    Command(
-        name="queue",
-        usage="text",
-        handle=ask_for_text,
-        takes_in=Busy.QUEUE,
-        help="Say something to the agent after what it does now.",
-    ),
-    Command(
-        name="steer",
-        usage="text",
-        handle=ask_for_text,
-        takes_in=Busy.STEER,
-        help="Say something to the agent in the middle of what it does now.",
-    ),
-    Command(name="stop", handle=stop, kind=TurnKind.CONTROL, help="Stop what is running."),
-    Command(name="status", handle=status, kind=TurnKind.CONTROL, help="Show where this conversation stands."),
-    Command(
-        name="usage",
-        handle=views.with_session(usage),
-        help="Show what this conversation has used of its limits.",
-    ),
-)

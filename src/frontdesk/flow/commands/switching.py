@@ -6,7 +6,7 @@ from contextlib import suppress
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import endings, occasions
-from frontdesk.flow.commands import Command, CommandRequest, Refusal, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
@@ -49,7 +49,10 @@ FORGOT = (
     " Its text stays in the database until whoever runs me erases it."
 )
 
+COMMANDS = CommandTable()
 
+
+@COMMANDS.add("/new", "Start a new conversation.", aliases=("reset",), stops_turn=True)
 async def new(parts: Parts, request: CommandRequest) -> str:
     conversations = parts.conversations
     current = await views.own_session(parts, request)
@@ -72,6 +75,23 @@ def _begun(fresh: SessionEntry, before: Session | None) -> str:
     return f"{text} The one before is kept; to get back to it: {resume_with(before)}"
 
 
+async def names_another(parts: Parts, turn: Turn, argument: str) -> bool:
+    """Whether somebody wants to go on with another conversation than the one here, and can: what runs is not
+    stopped for a slip, or for what would be refused. That it begins to work elsewhere after this look, while
+    what runs here is being stopped, is found out by the command itself."""
+    if not argument or len(argument) > views.MAX_ARGUMENT_CHARACTERS:
+        return False
+    viewer = await parts.conversations.shown_in(turn.source)
+    target = await parts.store.sessions.meant(turn.session_key, _meaning(argument), viewer)
+    return target is not None and target.id != await parts.conversations.peek_session_id(turn.session_key)
+
+
+@COMMANDS.add(
+    "/resume [number, title or id]",
+    "List your conversations with a title, or go on with one.",
+    stops_turn=True,
+    stops_when=names_another,
+)
 async def resume(parts: Parts, request: CommandRequest) -> str:
     wanted = views.argument_of(request)
     if not wanted:
@@ -108,17 +128,6 @@ def _meaning(text: str) -> Wanted:
     return Wanted(number=views.number_in(text), session_id=session_id, titles=tuple(meant))
 
 
-async def names_another(parts: Parts, turn: Turn, argument: str) -> bool:
-    """Whether somebody wants to go on with another conversation than the one here, and can: what runs is not
-    stopped for a slip, or for what would be refused. That it begins to work elsewhere after this look, while
-    what runs here is being stopped, is found out by the command itself."""
-    if not argument or len(argument) > views.MAX_ARGUMENT_CHARACTERS:
-        return False
-    viewer = await parts.conversations.shown_in(turn.source)
-    target = await parts.store.sessions.meant(turn.session_key, _meaning(argument), viewer)
-    return target is not None and target.id != await parts.conversations.peek_session_id(turn.session_key)
-
-
 def _unknown(request: CommandRequest, name: str) -> str:
     """The same where others read along, whether the caller has such a conversation in private or not."""
     if request.others_read:
@@ -145,6 +154,7 @@ async def _resumed(parts: Parts, session: Session) -> str:
     return f"You are back in {name_of(session)} ({count}). Just go on."
 
 
+@COMMANDS.add("/sessions", "List your latest conversations.")
 async def list_sessions(parts: Parts, request: CommandRequest) -> str:
     everybody = views.argument_of(request) == EVERYBODY
     viewer = views.everybody(request) if everybody else request.viewer
@@ -167,6 +177,7 @@ async def _line(parts: Parts, session: Session, here: str | None) -> str:
     return ", ".join(facts) + (" (you are here)" if session.id == here else "")
 
 
+@COMMANDS.add("/search words", "Search what was said in your conversations.")
 async def search(parts: Parts, request: CommandRequest) -> str:
     first, rest = views.words_of(request)
     words, viewer = request.argument, request.viewer
@@ -191,6 +202,8 @@ def _found_line(parts: Parts, hit: Hit, session: Session) -> str:
     return f"{session.id}{title}, {views.ago(hit.created_at, parts.clock.now())}, {hit.role}: {snippet}"
 
 
+@COMMANDS.add("/title [text]", "Name this conversation, or show its title.")
+@views.with_session
 async def title(parts: Parts, request: CommandRequest, session: Session) -> str:
     wanted = views.argument_of(request)
     if not wanted:
@@ -207,6 +220,7 @@ async def title(parts: Parts, request: CommandRequest, session: Session) -> str:
     return f"This conversation is called {quoted(named)} now. /resume finds it by that."
 
 
+@COMMANDS.add("/model [name or default]", "Show or choose the model of this conversation.")
 async def model(parts: Parts, request: CommandRequest) -> str:
     wanted = views.argument_of(request)
     if not wanted:
@@ -235,6 +249,8 @@ async def _model_shown(parts: Parts, request: CommandRequest) -> str:
     return f"This conversation uses {name}. To choose another: /model NAME"
 
 
+@COMMANDS.add("/branch", "Go on in a copy; the original stays as it is.", stops_turn=True)
+@views.with_session
 async def branch(parts: Parts, request: CommandRequest, session: Session) -> str:
     done = session.relation is Relation.BRANCH and views.was_done_before(request, session.entry.created_at)
     if done and session.parent_id:
@@ -250,6 +266,7 @@ def _branched(copy: str, original: str) -> str:
     return f"You go on in a copy ({copy}). The original stays as it is; to get back to it: /resume {original}"
 
 
+@COMMANDS.add("/forget yes", "End this conversation so that it can never be resumed.")
 async def forget(parts: Parts, request: CommandRequest) -> str:
     session = await views.own_session(parts, request)
     if session is None:
@@ -265,42 +282,3 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
     await endings.leave(parts, session.entry, EndReason.FORGOTTEN)
     return FORGOT
-
-
-COMMANDS = (
-    Command(name="new", aliases=("reset",), handle=new, stops_turn=True, help="Start a new conversation."),
-    Command(
-        name="resume",
-        usage="[number, title or id]",
-        handle=resume,
-        stops_turn=True,
-        stops_when=names_another,
-        help="List your conversations with a title, or go on with one.",
-    ),
-    Command(name="sessions", handle=list_sessions, help="List your latest conversations."),
-    Command(name="search", usage="words", handle=search, help="Search what was said in your conversations."),
-    Command(
-        name="title",
-        usage="[text]",
-        handle=views.with_session(title),
-        help="Name this conversation, or show its title.",
-    ),
-    Command(
-        name="model",
-        usage="[name or default]",
-        handle=model,
-        help="Show or choose the model of this conversation.",
-    ),
-    Command(
-        name="branch",
-        handle=views.with_session(branch),
-        stops_turn=True,
-        help="Go on in a copy; the original stays as it is.",
-    ),
-    Command(
-        name="forget",
-        usage="yes",
-        handle=forget,
-        help="End this conversation so that it can never be resumed.",
-    ),
-)

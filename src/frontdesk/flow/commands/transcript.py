@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.flow import endings, handover
-from frontdesk.flow.commands import Command, CommandRequest, Rerun, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Rerun, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
 from frontdesk.flow.speech import SUMMARY
@@ -43,7 +43,11 @@ COMPRESSED = (
 )
 LEFT_OUT = "(The beginning is left out: a reply holds the newest {most:,} characters.)"
 
+COMMANDS = CommandTable()
 
+
+@COMMANDS.add("/retry", "Take your last message back and ask again.")
+@views.with_session
 async def retry(parts: Parts, request: CommandRequest, session: Session) -> str | Rerun:
     begun_in = request.turn.session_id
     if begun_in:  # an attempt before this one has taken the message back and said it again
@@ -107,6 +111,8 @@ def _unnamed(content: Content) -> Content:
     return content[1:] if named else content
 
 
+@COMMANDS.add("/undo [number of turns]", "Take back the last turn, or several.")
+@views.with_session
 async def undo(parts: Parts, request: CommandRequest, session: Session) -> str:
     wanted = _count(views.argument_of(request))
     before = await _undone_before(parts, request, session)
@@ -134,6 +140,8 @@ def _undone(turns: int, rows: int, text: str) -> str:
     return f"{taken}, from {views.quoted(text)} on. To bring it back: /redo"
 
 
+@COMMANDS.add("/redo", "Bring back what /undo took, until something is said.")
+@views.with_session
 async def redo(parts: Parts, request: CommandRequest, session: Session) -> str:
     if views.was_done_before(request, session.entry.updated_at):
         return "It is back."
@@ -143,6 +151,8 @@ async def redo(parts: Parts, request: CommandRequest, session: Session) -> str:
     return f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on."
 
 
+@COMMANDS.add("/compress", "Go on with a short hand-over in place of the older messages.")
+@views.with_session
 async def compress(parts: Parts, request: CommandRequest, session: Session) -> str:
     done = session.relation is Relation.COMPRESSED
     if done and views.was_done_before(request, session.entry.created_at):
@@ -177,6 +187,8 @@ def _summary(transcript: Sequence[Plain]) -> str | None:
     return str(last["content"]) if last.get("kind") == SUMMARY else None
 
 
+@COMMANDS.add("/export", "Show this conversation as Markdown.")
+@views.with_session
 async def export(parts: Parts, request: CommandRequest, session: Session) -> str:
     transcript = await _with_ancestors(parts, request, session)
     blocks = [_block(row) for row in transcript if row["role"] != Role.SESSION_META]
@@ -222,27 +234,3 @@ def _text(row: dict[str, Any]) -> str:
     if row["role"] == Role.TOOL and len(text) > MAX_TOOL_CHARACTERS:
         return f"{text[:MAX_TOOL_CHARACTERS]}… ({len(text):,} characters)"
     return text or ("(no text)" if not row.get("tool_calls") else "")
-
-
-COMMANDS = (
-    Command(
-        name="retry", handle=views.with_session(retry), help="Take your last message back and ask again."
-    ),
-    Command(
-        name="undo",
-        usage="[number of turns]",
-        handle=views.with_session(undo),
-        help="Take back the last turn, or several.",
-    ),
-    Command(
-        name="redo",
-        handle=views.with_session(redo),
-        help="Bring back what /undo took, until something is said.",
-    ),
-    Command(
-        name="compress",
-        handle=views.with_session(compress),
-        help="Go on with a short hand-over in place of the older messages.",
-    ),
-    Command(name="export", handle=views.with_session(export), help="Show this conversation as Markdown."),
-)
