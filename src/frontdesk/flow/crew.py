@@ -1,17 +1,21 @@
-"""A crew: claims work of one kind and does it, so much at a time."""
+"""A crew: claims work of one kind and does it, so much at a time; and what it knows of its claims."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.contracts.clock import Clock
+from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import DeliveryClaim
+from frontdesk.model.turns import TurnClaim
 
 T = TypeVar("T")
+C = TypeVar("C", TurnClaim, DeliveryClaim)
 
 IDLE_SECONDS = 5.0
 """Until another look when nothing waits."""
@@ -23,7 +27,83 @@ STORE_PAUSE_SECONDS = 0.5
 LAST_CLAIM_SECONDS = 5.0
 """How long a claim that is under way is waited for when the crew is abandoned."""
 
+CERTAIN_SHARE = 2 / 3
+"""Of a lease. The rest is for what is begun in that certainty."""
+
 log = get_logger(__name__)
+
+
+class AskedAt(NamedTuple):
+    """When the store was asked for a lease, taken before it was: the lease lasts at least from then on."""
+
+    at: float
+    standing: int | None
+
+
+def ask(parts: Parts) -> AskedAt:
+    return AskedAt(parts.elapsed(), parts.store.nodes.standing)
+
+
+class Held(Generic[C]):
+    """Something that was claimed, while it is worked on here.
+
+    A node that stood still does not notice. So before it does what cannot be taken back, it looks how much
+    time has passed since it was given the lease: as long as that cannot have run out, nobody else has it;
+    after that, the store is asked.
+    """
+
+    def __init__(self, parts: Parts, claim: C, asked: AskedAt) -> None:
+        self._parts = parts
+        self.claim: C = claim
+        self.lease = claim.lease
+        self.asked = asked
+        self.is_lost = False
+        self._certain_seconds = parts.running.lease_seconds * CERTAIN_SHARE
+
+    def lose(self) -> None:
+        """Somebody else has it."""
+        self.is_lost = True
+
+    async def confirm(self) -> None:
+        """Return while the lease is ours; LeaseLost when somebody else may have it.
+
+        Nothing is waited for while that is certain: whoever begins something right after this begins it in
+        the same breath. What remains is a process that is stopped in exactly between, for longer than the
+        third of a lease that is left then.
+        """
+        parts = self._parts
+        while not self.is_lost:
+            standing, age = parts.store.nodes.standing, parts.elapsed() - self.asked.at
+            if standing is not None and standing == self.asked.standing and age < self._certain_seconds:
+                return
+            asked, seconds = ask(parts), parts.running.lease_seconds
+            if self.lease not in await parts.store.turns.renew([self.lease], lease_seconds=seconds):
+                break
+            self.asked = asked
+            if not self.is_lost and parts.elapsed() - asked.at < self._certain_seconds:
+                return  # while the others may take us for gone, this is all that can be known
+        self.is_lost = True  # whoever asks ends by this error: nobody has to be told
+        raise errors.LeaseLost(lane=self.lease.lane)
+
+
+async def until_stored(
+    write: Callable[[], Awaitable[object]],
+    gives_up: tuple[type[Exception], ...] = (errors.StoreClosed,),
+    **about: str,
+) -> None:
+    """Write as soon as the store takes it, unless somebody else has by then what it is about."""
+    while True:
+        try:
+            await write()
+        except errors.LeaseLost as error:
+            log.warning("lease_lost", why=str(error), **about)
+        except gives_up:
+            raise
+        except errors.StoreError as error:
+            log.warning("store_troubled", why=str(error), **about)
+            await asyncio.sleep(STORE_PAUSE_SECONDS)
+            continue
+        return
 
 
 class Place:
@@ -36,6 +116,7 @@ class Place:
     def __init__(self, tell: Callable[["Place"], None] | None = None) -> None:
         """``tell`` is called when it is lent and given back; without it, it is a place in no crew."""
         self._tell = tell
+        self.task: asyncio.Task[None] | None = None
         self.is_begun = False
         self.is_lent = False
 
@@ -69,7 +150,8 @@ class Crew(Generic[T]):
         self._topic = topic
         self._bells = bells
         self._clock = clock
-        self._places = places
+        self._free = places
+        """How many places nobody has; fewer than none when some have waited and go on."""
         self._claim = claim
         self._work = work
         self._put_back = put_back
@@ -79,7 +161,6 @@ class Crew(Generic[T]):
         self._abandoned = False
         self._ended = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Place] = {}
-        self._taken = 0
         self._reserved = 0
         """How many places a claim that is under way may fill."""
         self._bell = bells.listen(topic)
@@ -107,7 +188,7 @@ class Crew(Generic[T]):
         """Claim as much as there is room for; whether there may be more than that."""
         # While the store is asked, turns that end look for room for their answers, and what is claimed here
         # would come on top of those. So these places are kept until it is known how many are filled.
-        self._reserved = free = self._free
+        self._reserved = free = max(self._free, 0)
         try:
             claimed = await self._claim(free) if free else ()
         finally:
@@ -123,9 +204,9 @@ class Crew(Generic[T]):
         """Do what was claimed, or what somebody else is claiming, if they get it. It has its place from now
         on, so that it is not forgotten when the crew is emptied meanwhile."""
         place = Place(self._passed_on)
-        task = asyncio.create_task(self._do(claimed, claiming, place))
+        place.task = task = asyncio.create_task(self._do(claimed, claiming, place))
         self._tasks[task] = place
-        self._taken += 1
+        self._free -= 1
         task.add_done_callback(self._done)
 
     @property
@@ -141,11 +222,6 @@ class Crew(Generic[T]):
                 return
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    @property
-    def _free(self) -> int:
-        """How many places nobody has."""
-        return max(self._places - self._taken, 0)
-
     async def _do(self, claimed: T | None, claiming: "asyncio.Future[T | None] | None", place: Place) -> None:
         """The outermost door of the work: whatever gets here is a fault of ours."""
         place.is_begun = True
@@ -158,45 +234,37 @@ class Crew(Generic[T]):
             log.exception("work_failed", crew=str(self._topic))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        full = not self._free
         del self._tasks[task]
-        self._taken -= 1
-        if full:
+        self._free += 1
+        if self._free <= 1:  # it was full
             self._bells.ring(self._topic, far=False)
 
     def _passed_on(self, place: Place) -> None:
         """Somebody only waits from now on, or goes on."""
-        self._taken += -1 if place.is_lent else 1
-        if place.is_lent and self._closing:
-            self._let_go([place])
+        self._free += 1 if place.is_lent else -1
+        if place.is_lent and self._closing and place.task:
+            place.task.cancel()  # it goes on elsewhere, or later
         elif place.is_lent and self._free == 1:
             self._bells.ring(self._topic, far=False)
-
-    def _let_go(self, places: Collection[Place]) -> None:
-        """End what only waits: it goes on elsewhere, or later."""
-        for task, place in self._tasks.items():
-            if place in places:
-                task.cancel()
 
     async def _wait(self) -> None:
         """Wait for a bell, or until something is due. Who was not called looks before anything is claimed:
         a claim locks, and nobody should wait for one that finds nothing."""
         while not self._closing:
-            due = await self._next_due() if self._free else None
-            if await self._bell.wait(self._seconds_until(due)) or (due and due <= self._clock.now()):
+            due = await self._next_due() if self._free > 0 else None
+            seconds = LONGEST_WAIT_SECONDS if self._bells.carry else IDLE_SECONDS
+            if due:  # what is due already is held by others, or was not to be had: not at once again
+                left = (due - self._clock.now()).total_seconds()
+                seconds = min(max(left, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
+            if await self._bell.wait(seconds) or (due and due <= self._clock.now()):
                 return
-
-    def _seconds_until(self, due: datetime | None) -> float:
-        """What is due already is held by others, or was not to be had: not at once again."""
-        if due is None:
-            return LONGEST_WAIT_SECONDS if self._bells.carry else IDLE_SECONDS
-        seconds = (due - self._clock.now()).total_seconds()
-        return min(max(seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 
     def close(self, *, empties: bool = False) -> None:
         """Claim nothing more, or ``empties`` only what is due; and let go of what only waits."""
         self._closing, self._emptying = True, empties
-        self._let_go([place for place in self._tasks.values() if place.is_lent])
+        for task, place in self._tasks.items():
+            if place.is_lent:
+                task.cancel()
         self._bells.ring(self._topic, far=False)
 
     async def drained(self, seconds: float, hurried: asyncio.Event) -> bool:

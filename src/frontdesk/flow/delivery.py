@@ -2,13 +2,14 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
-from frontdesk.flow.holding import AskedAt, Held
+from frontdesk.flow.crew import Held, until_stored
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -35,7 +36,6 @@ MOST_REMEMBERED = 10_000
 MAX_DOUBLINGS = 16
 FEWEST_ATTEMPTS = 8
 """Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
-SETTLE_PAUSE_SECONDS = 0.5
 
 log = get_logger(__name__)
 
@@ -44,12 +44,8 @@ Receiver = tuple[str, str | None]
 """A platform and our account there."""
 
 
-class Sending(Held):
-    """A delivery while it is sent."""
-
-    def __init__(self, parts: Parts, claim: DeliveryClaim, asked: AskedAt) -> None:
-        super().__init__(parts, claim.lease, asked)
-        self.claim = claim
+Sending = Held[DeliveryClaim]
+"""A delivery while it is sent."""
 
 
 class Sender:
@@ -60,19 +56,22 @@ class Sender:
         """Those that were tried sooner because another one had arrived."""
 
     async def send(self, sending: Sending) -> None:
-        """Send it and write down what became of it; LeaseLost when somebody else has it by now."""
+        """Send it and write down what became of it, unless somebody else has it by now."""
         claim = sending.claim
         delivery = claim.delivery
         try:
             if delivery.confirmation_id is not None:
                 delivery = await questions.as_it_stands(self._parts, delivery)
-            await self._make_sure(sending)
+            await until_stored(sending.confirm, delivery=delivery.id)
         except asyncio.CancelledError:
             await self.put_back(sending)
             raise
+        if sending.is_lost:
+            return
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
-        await self._settle(claim, settlement)
+        settle = partial(self._parts.store.deliveries.settle, claim, settlement, self._parts.clock.now())
+        await until_stored(settle, delivery=delivery.id)
         _log(claim.delivery, settlement)
         await self._note_receiver(claim.delivery, outcome, settlement)
         if settlement.state is DeliveryState.SENT:
@@ -113,17 +112,6 @@ class Sender:
             except errors.StoreError as error:  # they are tried when it is their time
                 log.warning("store_troubled", delivery=delivery.id, why=str(error))
 
-    async def _make_sure(self, held: Held) -> None:
-        """That it is ours to send, as soon as the store says so."""
-        while True:
-            try:
-                return await held.confirm()
-            except errors.StoreClosed:
-                raise
-            except errors.StoreError as error:
-                log.warning("store_troubled", lane=held.lease.lane, why=str(error))
-                await asyncio.sleep(SETTLE_PAUSE_SECONDS)
-
     async def _try(self, delivery: Delivery) -> Outcome:
         channel = self._parts.channel_of(delivery.to)
         if channel is None:
@@ -153,21 +141,6 @@ class Sender:
         return Settlement(
             state=DeliveryState.PENDING, retry_at=_later(now, delivery, asked), error=outcome.why
         )
-
-    async def _settle(self, claim: DeliveryClaim, settlement: Settlement) -> None:
-        """Write down what became of it, as soon as the store takes it."""
-        while True:
-            try:
-                await self._parts.store.deliveries.settle(claim, settlement, self._parts.clock.now())
-            except errors.LeaseLost:
-                log.warning("lease_lost", delivery=claim.delivery.id)
-            except errors.StoreClosed:
-                raise
-            except errors.StoreError as error:
-                log.warning("store_troubled", delivery=claim.delivery.id, why=str(error))
-                await asyncio.sleep(SETTLE_PAUSE_SECONDS)
-                continue
-            return
 
     async def _tell_elsewhere(self, delivery: Delivery) -> None:
         """Somebody has to decide, soon: another chat is told, too."""

@@ -10,8 +10,7 @@ from frontdesk import errors
 from frontdesk.contracts.agents import Line
 from frontdesk.flow import prompts
 from frontdesk.flow.allowances import Allowance
-from frontdesk.flow.crew import Place
-from frontdesk.flow.holding import AskedAt, Held
+from frontdesk.flow.crew import AskedAt, Held, Place
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
@@ -22,6 +21,9 @@ from frontdesk.model.turns import Turn, TurnClaim
 CLEANUP_SECONDS = 10.0
 BREATH_EVENTS = 50
 BREATH_SECONDS = 0.02
+
+NOWHERE = Place()
+"""Where a turn is until it is run."""
 
 log = get_logger(__name__)
 
@@ -34,12 +36,11 @@ class Stopped(Exception):
         self.limit = limit
 
 
-class Hearing(Held):
+class Hearing(Held[TurnClaim]):
     """A turn that was claimed, as far as its agent is concerned."""
 
     def __init__(self, parts: Parts, claim: TurnClaim, asked: AskedAt) -> None:
-        super().__init__(parts, claim.lease, asked)
-        self.claim = claim
+        super().__init__(parts, claim, asked)
         self.turn = claim.turn
         self._speech: Speech | None = None
         """What was said in it so far; None until its message is written."""
@@ -50,7 +51,7 @@ class Hearing(Held):
         self._stopping = False
         self._limit: EndReason | None = None
         self._asking = False
-        self._place = Place()
+        self._place = NOWHERE
         self._steered: set[str] = set()
         self._unwritten: list[Turn] = []
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from frontdesk.flow import endings, handover, notices
-from frontdesk.flow.holding import Held
+from frontdesk.flow.crew import Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import moves
@@ -31,7 +31,7 @@ class Rotation:
         self._session = session
         self._reason = reason
 
-    async def carry_out(self, held: Held) -> None:
+    async def carry_out(self, held: Held[TurnClaim]) -> None:
         """Checkpoint, take leave, end the session, start the next, tell people, let go of the lane."""
         await held.confirm()
         parts, session = self._parts, self._session

@@ -13,12 +13,11 @@ from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
 from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
-from frontdesk.flow.crew import Crew, Place
+from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import Hearing, Stopped
-from frontdesk.flow.holding import AskedAt, ask
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices
 from frontdesk.flow.speech import Speech

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import prompts
 from frontdesk.flow.continuation import Continuation
-from frontdesk.flow.crew import Crew, Place
+from frontdesk.flow.crew import AskedAt, Crew, Held, Place, ask, until_stored
 from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.expiry import Expiry
 from frontdesk.flow.forgetting import Forgetting
-from frontdesk.flow.holding import AskedAt, Held, ask, renew
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
@@ -34,6 +34,8 @@ BEGUN_TOGETHER = 4
 STORE_PAUSE_SECONDS = 0.5
 TEMPORARY = (errors.StoreUnavailable, errors.StoreFull, errors.ReadOnlyStore, errors.StoreClosed)
 """What is the store's trouble and not the turn's: the attempt does not count."""
+HOPELESS = (errors.StoreClosed, errors.StoreRefused, errors.CorruptDatabase)
+"""What is not tried again: the lease runs out, and the attempt has counted."""
 
 log = get_logger(__name__)
 
@@ -101,7 +103,8 @@ class Worker:
         self._draining = True
         self._turns.close()
         self._control.close()
-        announcing = asyncio.create_task(self._until_stored(self._announce_stop))
+        announce = partial(self._parts.store.nodes.announce_stop, self._node, self._parts.clock.now())
+        announcing = asyncio.create_task(until_stored(announce, HOPELESS))
         try:
             await self._drain(hurried)
         finally:
@@ -109,9 +112,6 @@ class Worker:
             await asyncio.gather(announcing, return_exceptions=True)
         self._closing.set()
         self._parts.store.bells.ring(Topic.SIGNALS, far=False)
-
-    async def _announce_stop(self) -> None:
-        await self._parts.store.nodes.announce_stop(self._node, self._parts.clock.now())
 
     async def _drain(self, hurried: asyncio.Event) -> None:
         """Turns and what they send have `drain_seconds` together."""
@@ -201,16 +201,16 @@ class Worker:
             log.warning("lease_lost", turn=turn_id)
         except TEMPORARY as error:
             log.warning("store_troubled", turn=turn_id, why=str(error))
-            await self._until_stored(partial(running.put_back, mark=False))
+            await until_stored(partial(running.put_back, mark=False), HOPELESS, turn=turn_id)
         except errors.StoreFailed as error:
             log.warning("store_troubled", turn=turn_id, why=str(error))
-            await self._until_stored(partial(running.put_back, mark=False, counts=True))
+            await until_stored(partial(running.put_back, mark=False, counts=True), HOPELESS, turn=turn_id)
         except errors.StoreError as error:
             log.warning("store_troubled", turn=turn_id, why=str(error))
-            await self._until_stored(partial(running.give_up, error))
+            await until_stored(partial(running.give_up, error), HOPELESS, turn=turn_id)
         except Exception as error:
             log.exception("turn_crashed", turn=turn_id)
-            await self._until_stored(partial(running.give_up, error))
+            await until_stored(partial(running.give_up, error), HOPELESS, turn=turn_id)
         finally:
             if self._running.get(turn_id) is running:  # a turn that was lost may be here again
                 del self._running[turn_id]
@@ -223,25 +223,9 @@ class Worker:
         self._sending[delivery_id] = sending
         try:
             await self._sender.send(sending)
-        except errors.LeaseLost:
-            log.warning("lease_lost", delivery=delivery_id)
         finally:
             if self._sending.get(delivery_id) is sending:  # one that was lost may be here again
                 del self._sending[delivery_id]
-
-    async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write as soon as the store takes it; somebody else may have the turn by then."""
-        while True:
-            try:
-                await write()
-            except errors.LeaseLost as error:
-                log.warning("lease_lost", why=str(error))
-            except (errors.StoreClosed, errors.StoreRefused, errors.CorruptDatabase):
-                raise  # the lease runs out, and the attempt has counted
-            except errors.StoreError:
-                await asyncio.sleep(STORE_PAUSE_SECONDS)
-                continue
-            return
 
     async def _pass_signals(self) -> None:
         """Tell running turns to stop, and of messages that are to be steered into them."""
@@ -284,17 +268,21 @@ class Worker:
                     await self._parts.store.turns.acquit(running.claim)
                     running.acquit()
 
+    @property
+    def _held(self) -> list[Held[Any]]:
+        return [*self._running.values(), *self._sending.values()]
+
     async def _renew(self) -> None:
-        held: list[Held] = [*self._running.values(), *self._sending.values()]
-        asked = ask(self._parts)
-        renewed = await renew(self._parts, [each.lease for each in held]) if held else ()
+        held, asked = self._held, ask(self._parts)
+        leases, seconds = [each.lease for each in held], self._parts.running.lease_seconds
+        renewed = await self._parts.store.turns.renew(leases, lease_seconds=seconds) if held else ()
         for each in held:
             if each.lease in renewed:
-                each.go_on(asked)
+                each.asked = asked
 
     async def _let_go(self) -> None:
         """Stop what is no longer ours: while we could not be seen, others may have taken it."""
-        known: list[Held] = [*self._running.values(), *self._sending.values()]
+        known = self._held
         held = await self._parts.store.turns.held(self._node) if known else ()
         for each in known:
             if each.lease not in held:

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from frontdesk import Platform, SessionSource
+from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender, Sending
-from frontdesk.flow.holding import ask
 from frontdesk.flow.parts import Parts
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Lease

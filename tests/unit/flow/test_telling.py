@@ -11,8 +11,8 @@ from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, Sess
 from frontdesk.contracts.channels import Capabilities
 from frontdesk.flow.confirmations import forms
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
+from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import Sender, Sending
-from frontdesk.flow.holding import ask
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import actions, canonical
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
