@@ -81,14 +81,14 @@ class AgentContract:
         line = Line()
         task = await self._slow_turn(agent, line)
         line.send(events.Stop())
-        check_events(await within_patience(task))
+        check_events(await asyncio.wait_for(task, PATIENCE_SECONDS))
 
     async def test_stop_before_the_turn_ends_it_too(self, agent: Agent) -> None:
         if not agent.abilities.stops:
             pytest.skip("this agent is stopped by closing its iterator")
         line = Line()
         line.send(events.Stop())
-        check_events(await within_patience(asyncio.create_task(said(agent, self._slow(), line))))
+        check_events(await said(agent, self._slow(), line))
 
     async def test_cancelled_turn_leaves_nothing_running(self, agent: Agent) -> None:
         async with leaving_nothing():
@@ -99,9 +99,7 @@ class AgentContract:
 
     async def test_closed_iterator_leaves_nothing_running(self, agent: Agent) -> None:
         async with leaving_nothing():
-            async with aclosing(run(agent, assignment(self.question), Line())) as heard:
-                async for _ in heard:
-                    break
+            await self._begun_and_closed(agent)
             await agent.release("session")
 
     async def test_iterator_that_nobody_asked_may_be_closed(self, agent: Agent) -> None:
@@ -109,9 +107,7 @@ class AgentContract:
             await run(agent, assignment(self.question), Line()).aclose()
 
     async def test_turn_after_a_closed_one_works(self, agent: Agent) -> None:
-        async with aclosing(run(agent, assignment(self.question), Line())) as heard:
-            async for _ in heard:
-                break
+        await self._begun_and_closed(agent)
         assert answer(await said(agent, assignment(self.question, attempt=2))).strip()
 
     async def test_finished_turn_leaves_nothing_running_once_it_is_released(self, agent: Agent) -> None:
@@ -132,6 +128,10 @@ class AgentContract:
             await agent.close()
             await agent.close()
 
+    async def _begun_and_closed(self, agent: Agent) -> None:
+        async with aclosing(run(agent, assignment(self.question), Line())) as heard:
+            await anext(heard, None)
+
     def _slow(self) -> events.Assignment:
         if self.slow is None:
             pytest.skip("nothing takes this agent long")
@@ -141,11 +141,7 @@ class AgentContract:
         """A turn in the middle of its work."""
         started = asyncio.Event()
         task = asyncio.create_task(said(agent, self._slow(), line, started))
-        if self.slow_speaks:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await started.wait()
-        else:
-            await asyncio.sleep(0)
+        await (asyncio.wait_for(started.wait(), PATIENCE_SECONDS) if self.slow_speaks else asyncio.sleep(0))
         return task
 
 
@@ -211,11 +207,6 @@ def check_events(heard: list[events.Event]) -> None:
             called.remove(event.id)
         if isinstance(event, events.Used):
             event.usage.checked()
-
-
-async def within_patience(task: "asyncio.Task[list[events.Event]]") -> list[events.Event]:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        return await task
 
 
 def running() -> set[object]:

@@ -5,10 +5,10 @@ be changed) or from :class:`CollectingContract`, and say in ``open_bench`` how t
 platform that the test plays.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -70,20 +70,6 @@ class SendingBench(Bench, Protocol):
         """What the platform does from now on; None: it works."""
 
 
-AnyBench = TypeVar("AnyBench", bound=Bench)
-
-
-@asynccontextmanager
-async def on_desk(
-    open_bench: Callable[[RecordingDesk, str | None], AbstractAsyncContextManager[AnyBench]],
-    account: str | None = None,
-) -> AsyncIterator[tuple[RecordingDesk, AnyBench]]:
-    """A bench with a desk of its own."""
-    desk = RecordingDesk()
-    async with open_bench(desk, account) as bench:
-        yield desk, bench
-
-
 FORGED = {
     "platform": "local",
     "account": "another",
@@ -94,7 +80,10 @@ FORGED = {
 }
 
 
-class ChannelContract:
+AnyBench = TypeVar("AnyBench", bound=Bench)
+
+
+class ChannelContract(Generic[AnyBench]):
     """What holds for every channel."""
 
     chats: ClassVar[tuple[str, str]] = ("chat-1", "chat-2")
@@ -109,15 +98,22 @@ class ChannelContract:
 
     def open_bench(
         self, desk: RecordingDesk, account: str | None = None
-    ) -> AbstractAsyncContextManager[Bench]:
+    ) -> AbstractAsyncContextManager[AnyBench]:
         raise NotImplementedError
+
+    @asynccontextmanager
+    async def on_desk(self, account: str | None = None) -> AsyncIterator[tuple[RecordingDesk, AnyBench]]:
+        """A bench with a desk of its own."""
+        desk = RecordingDesk()
+        async with self.open_bench(desk, account) as bench:
+            yield desk, bench
 
     def event(self, number: int = 1, text: str = "Hello", chat: int = 0, **more: Any) -> PlatformEvent:
         chat_id, user_id = self.chats[chat], self.users[0]
         return PlatformEvent(id=f"event-{number}", chat_id=chat_id, user_id=user_id, text=text, **more)
 
     async def test_message_reaches_the_desk_as_it_was_sent(self) -> None:
-        async with on_desk(self.open_bench, self.accounts[0]) as (desk, bench):
+        async with self.on_desk(self.accounts[0]) as (desk, bench):
             assert await bench.inject(self.event(text="Hello"))
         (incoming,) = desk.stored
         assert (incoming.text, incoming.source.user_id) == ("Hello", self.users[0])
@@ -126,12 +122,12 @@ class ChannelContract:
         assert incoming.event_id
 
     async def test_platform_is_told_yes_only_when_the_message_is_stored(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             assert await bench.inject(self.event())
             assert len(desk.stored) == 1
 
     async def test_platform_is_not_told_yes_when_the_message_could_not_be_stored(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for refusal in (errors.StoreFull(path="x"), errors.StoreUnavailable(path="x", why="x")):
                 desk.refusal = refusal
                 assert not await bench.inject(self.event())
@@ -139,7 +135,7 @@ class ChannelContract:
         assert not desk.stored
 
     async def test_message_that_was_not_stored_is_taken_when_it_comes_again(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             desk.refusal = errors.StoreFull(path="x")
             await bench.inject(self.event())
             desk.refusal = None
@@ -147,7 +143,7 @@ class ChannelContract:
         assert len({incoming.event_id for incoming in desk.offered}) == len(desk.stored) == 1
 
     async def test_same_event_twice_has_the_same_event_id(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             assert await bench.inject(self.event())
             assert await bench.inject(self.event())
         first, second = desk.offered
@@ -155,20 +151,20 @@ class ChannelContract:
         assert first.source == second.source
 
     async def test_two_events_have_two_event_ids(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for number in (1, 2):
                 assert await bench.inject(self.event(number))
         one, two = desk.stored
         assert one.event_id != two.event_id
 
     async def test_text_reaches_the_desk_exactly(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for number, text in enumerate(self.texts):
                 assert await bench.inject(self.event(number, text))
         assert tuple(incoming.text for incoming in desk.stored) == self.texts
 
     async def test_sender_does_not_say_what_only_the_channel_may_say(self) -> None:
-        async with on_desk(self.open_bench, self.accounts[0]) as (desk, bench):
+        async with self.on_desk(self.accounts[0]) as (desk, bench):
             await bench.inject(self.event(forged=FORGED))
         for source in (incoming.source for incoming in desk.offered):
             assert (source.platform, source.account) == (bench.channel.name, self.accounts[0])
@@ -185,14 +181,14 @@ class ChannelContract:
         assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
 
     async def test_two_chats_never_share_a_conversation(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for chat in (0, 1):
                 assert await bench.inject(self.event(chat, chat=chat))
         one, two = desk.stored
         assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
 
     async def test_refused_message_does_not_stop_the_next_one(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for number, refusal in enumerate(REFUSALS):
                 desk.refusal = refusal
                 await bench.inject(self.event(number))
@@ -238,13 +234,8 @@ TROUBLED = {
 """What is known of an answer after each trouble."""
 
 
-class SendingContract(ChannelContract):
+class SendingContract(ChannelContract[SendingBench]):
     """What holds for a channel that takes answers to its platform."""
-
-    def open_bench(
-        self, desk: RecordingDesk, account: str | None = None
-    ) -> AbstractAsyncContextManager[SendingBench]:
-        raise NotImplementedError
 
     async def delivery(self, bench: Bench, desk: RecordingDesk, text: str = "Hello") -> deliveries.Delivery:
         """An answer to a message that came through the channel."""
@@ -254,7 +245,7 @@ class SendingContract(ChannelContract):
         return msgspec.structs.replace(answer, text=text)
 
     async def test_answer_arrives_exactly_in_the_chat_of_its_message(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             for text in self.texts:
                 outcome = await bench.channel.send(await self.delivery(bench, desk, text))
                 assert isinstance(outcome, deliveries.Sent)
@@ -262,22 +253,22 @@ class SendingContract(ChannelContract):
         assert [(each.text, each.chat_id) for each in arrived] == [(t, self.chats[0]) for t in self.texts]
 
     async def test_longest_text_arrives_whole(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             text = "ü" * (bench.channel.capabilities.text_limit or 50_000)
             await bench.channel.send(await self.delivery(bench, desk, text))
             assert [each.text for each in await bench.arrived()] == [text]
 
     async def test_platform_in_trouble_never_makes_send_raise_or_say_sent(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             delivery = await self.delivery(bench, desk)
             outcomes = {}
             for trouble in Trouble:
                 await bench.trouble(trouble)
-                outcomes[trouble] = await bench.channel.send(delivery)
-        assert {trouble: type(outcome) for trouble, outcome in outcomes.items()} == TROUBLED
+                outcomes[trouble] = type(await bench.channel.send(delivery))
+        assert outcomes == TROUBLED
 
     async def test_answer_arrives_when_the_trouble_is_over(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             delivery = await self.delivery(bench, desk)
             await bench.trouble(Trouble.REFUSES)
             await bench.channel.send(delivery)
@@ -286,7 +277,7 @@ class SendingContract(ChannelContract):
             assert [each.text for each in await bench.arrived()] == [delivery.text]
 
     async def test_repeated_answer_is_known_again_where_the_channel_says_so(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             delivery = await self.delivery(bench, desk)
             for _ in range(2):
                 await bench.channel.send(delivery)
@@ -301,16 +292,12 @@ class EditingContract(SendingContract):
 
     async def _drafted(self, bench: Bench, delivery: deliveries.Delivery, number: int) -> deliveries.Outcome:
         """The answer so far, as the flow has it shown."""
-        changes = {
-            "id": f"{delivery.turn_id}-draft-1-{number}",
-            "kind": deliveries.DeliveryKind.DRAFT,
-            "final": False,
-        }
-        drafts = cast("channels.Drafts", bench.channel)
-        return await drafts.draft(msgspec.structs.replace(delivery, **changes))
+        name, kind = f"{delivery.turn_id}-draft-1-{number}", deliveries.DeliveryKind.DRAFT
+        draft = msgspec.structs.replace(delivery, id=name, kind=kind, final=False)
+        return await cast("channels.Drafts", bench.channel).draft(draft)
 
     async def test_answer_grows_in_one_message(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             assert bench.channel.capabilities.edits
             delivery = await self.delivery(bench, desk, "Hel")
             shown = await self._drafted(bench, delivery, 1)
@@ -324,7 +311,7 @@ class EditingContract(SendingContract):
         assert arrived == [("Hello, world.", self.chats[0])]
 
     async def test_answer_that_takes_a_drafts_place_twice_is_there_once(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             delivery = await self.delivery(bench, desk)
             answer = in_place_of(await self._drafted(bench, delivery, 1), delivery, delivery.text)
             for _ in range(2):
@@ -332,20 +319,20 @@ class EditingContract(SendingContract):
             assert [each.text for each in await bench.arrived()] == [answer.text]
 
     async def test_two_answers_grow_in_two_messages(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             first, second = [await self.delivery(bench, desk, text) for text in ("One", "Two")]
             shown = [await self._drafted(bench, each, 1) for each in (first, second)]
             await self._drafted(bench, in_place_of(shown[0], first, "One and a half"), 2)
             assert [each.text for each in await bench.arrived()] == ["One and a half", "Two"]
 
     async def test_platform_in_trouble_never_makes_draft_raise_or_say_sent(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             delivery = await self.delivery(bench, desk)
             outcomes = {}
             for number, trouble in enumerate(Trouble):
                 await bench.trouble(trouble)
-                outcomes[trouble] = await self._drafted(bench, delivery, number)
-        assert {trouble: type(outcome) for trouble, outcome in outcomes.items()} == TROUBLED
+                outcomes[trouble] = type(await self._drafted(bench, delivery, number))
+        assert outcomes == TROUBLED
 
 
 def in_place_of(shown: deliveries.Outcome, delivery: deliveries.Delivery, text: str) -> deliveries.Delivery:
@@ -355,11 +342,11 @@ def in_place_of(shown: deliveries.Outcome, delivery: deliveries.Delivery, text: 
     return msgspec.structs.replace(delivery, text=text, extra={deliveries.DRAFT: shown.message_id})
 
 
-class CollectingContract(ChannelContract):
+class CollectingContract(ChannelContract[Bench]):
     """What holds for a channel whose other side comes and collects the answers."""
 
     async def test_answer_is_handed_out_exactly_and_noted_as_collected(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             assert bench.channel.capabilities.collects
             for number, text in enumerate(self.texts):
                 assert await bench.inject(self.event(number, text))
@@ -368,7 +355,7 @@ class CollectingContract(ChannelContract):
         assert len(desk.collected_ids) == len(self.texts)
 
     async def test_send_says_that_nothing_was_sent(self) -> None:
-        async with on_desk(self.open_bench) as (desk, bench):
+        async with self.on_desk() as (desk, bench):
             assert await bench.inject(self.event())
             (answer,) = await desk.answers("turn-1")
             assert isinstance(await bench.channel.send(answer), deliveries.NotSent)

@@ -58,10 +58,12 @@ class Crash:
         if self._left == 0:
             self._die()
 
-    async def around(self, step: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def around(
+        self, step: str, work: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any
+    ) -> Any:
         """Do the work, and die where it was ordered."""
         self.meet(When.BEFORE, step)
-        result = await work()
+        result = await work(*arguments, **named)
         if result != []:
             self.meet(When.AFTER, step)
         return result
@@ -78,22 +80,15 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        return partial(self._take, name, found) if name in self._names else found
-
-    async def _take(
-        self, name: str, work: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any
-    ) -> Any:
-        return await self._crash.around(f"{self._room}.{name}", partial(work, *arguments, **named))
+        step = f"{self._room}.{name}"
+        return partial(self._crash.around, step, found) if name in self._names else found
 
 
-class _FragileStore:
+class _FragileStore(Watched):
     def __init__(self, store: Store, crash: Crash) -> None:
-        self._store = store
+        super().__init__(store, "store", (), crash)
         self.turns = Watched(store.turns, "turns", TURN_STEPS, crash)
         self.deliveries = Watched(store.deliveries, "deliveries", DELIVERY_STEPS, crash)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
 
 def fragile_store(store: Store, crash: Crash) -> Store:
