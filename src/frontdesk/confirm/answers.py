@@ -63,21 +63,21 @@ def read(reply: ServiceReply, kind: type[Read], confirmation_id: str = "") -> Re
     """What the service says, as a record; ``confirmation_id`` is the request that it was asked about."""
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise refusal(reply, confirmation_id)
-    try:
-        return msgspec.json.decode(reply.body, type=kind)
-    except msgspec.MsgspecError as error:
-        why = f"its answer cannot be read ({error})"
-        raise errors.ServiceUnreachable(url=reply.url, why=why, answered=True) from error
+    return _decoded(reply.url, reply.body, kind, "its answer")
 
 
 def read_row(url: str, data: str) -> Row:
     """A row of the audit log out of an event."""
-    try:
-        told = msgspec.json.decode(data, type=RowTold)
-    except msgspec.MsgspecError as error:
-        why = f"an event cannot be read ({error})"
-        raise errors.ServiceUnreachable(url=url, why=why, answered=True) from error
+    told = _decoded(url, data, RowTold, "an event")
     return Row(number=told.number, body=told.body.encode(), previous=told.previous, hash=told.hash)
+
+
+def _decoded(url: str, data: bytes | str, kind: type[Read], what: str) -> Read:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        why = f"{what} cannot be read ({error})"
+        raise errors.ServiceUnreachable(url=url, why=why, answered=True) from error
 
 
 def refusal(reply: ServiceReply, confirmation_id: str = "") -> errors.FrontdeskError:

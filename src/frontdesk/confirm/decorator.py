@@ -36,33 +36,24 @@ def confirmed(
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         gate = _Gate(function, action, description, frozenset(unseen), options)
-        if inspect.iscoroutinefunction(function):
-            return functools.wraps(function)(_awaiting(gate, client or Client()))
-        return functools.wraps(function)(_waiting(gate, client or SyncClient()))
+        is_async = inspect.iscoroutinefunction(function)
+        asked: Any = client or (Client() if is_async else SyncClient())
+        if isinstance(asked, Client) is not is_async:
+            right, wrong = ("Client", "SyncClient") if is_async else ("SyncClient", "Client")
+            why = f"{gate.name} is {'async' if is_async else 'not async'}; use a {right}"
+            raise errors.InvalidInput(what=wrong, why=why)
+
+        async def ask_and_await(*args: Any, **kwargs: Any) -> Any:
+            call = gate.bind(args, kwargs)
+            return await gate.carry_out(call, await asked.obtain(**gate.wish(call)))
+
+        def ask_and_call(*args: Any, **kwargs: Any) -> Any:
+            call = gate.bind(args, kwargs)
+            return gate.carry_out(call, asked.obtain(**gate.wish(call)))
+
+        return functools.wraps(function)(ask_and_await if is_async else ask_and_call)
 
     return decorate
-
-
-def _awaiting(gate: "_Gate", client: Client | SyncClient) -> Callable[..., Any]:
-    if not isinstance(client, Client):
-        raise errors.InvalidInput(what="SyncClient", why=f"{gate.name} is async; use a Client")
-
-    async def ask_and_call(*args: Any, **kwargs: Any) -> Any:
-        call = gate.bind(args, kwargs)
-        return await gate.carry_out(call, await client.obtain(**gate.wish(call)))
-
-    return ask_and_call
-
-
-def _waiting(gate: "_Gate", client: Client | SyncClient) -> Callable[..., Any]:
-    if not isinstance(client, SyncClient):
-        raise errors.InvalidInput(what="Client", why=f"{gate.name} is not async; use a SyncClient")
-
-    def ask_and_call(*args: Any, **kwargs: Any) -> Any:
-        call = gate.bind(args, kwargs)
-        return gate.carry_out(call, client.obtain(**gate.wish(call)))
-
-    return ask_and_call
 
 
 class _Gate:
