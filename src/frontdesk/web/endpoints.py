@@ -31,7 +31,6 @@ UNHEARD = 499
 """The status of an answer that nobody gets."""
 ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
 STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
-ENDLESS = HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
 
 CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER)
 
@@ -141,8 +140,8 @@ def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
 
 
 async def _answer(operation: Operation, served: Served, request: Request) -> Response:
-    if request.method == "HEAD" and operation.is_endless:
-        raise ENDLESS
+    if request.method == "HEAD" and operation.form is Form.EVENTS:
+        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
     call = await _call(operation, served, request)
     return await _respond(operation, await operation.handle(served.answering, call))
 

@@ -82,17 +82,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        name: str = getattr(self.handle, "__name__", self.summary)
-        return name
+        return self.handle.__name__
 
     @property
     def params(self) -> tuple[str, ...]:
         """What the path names."""
         return tuple(re.findall(r"{(\w+)}", self.path))
-
-    @property
-    def is_endless(self) -> bool:
-        return self.form is Form.EVENTS
 
 
 class Table:

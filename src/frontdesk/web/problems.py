@@ -14,23 +14,17 @@ from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 
 MEDIA_TYPE = "application/problem+json"
-STATUSES: tuple[tuple[type[errors.FrontdeskError], HTTPStatus], ...] = (
-    (errors.InvalidInput, HTTPStatus.BAD_REQUEST),
-    (errors.UnknownSession, HTTPStatus.NOT_FOUND),
-    (errors.UnknownTurn, HTTPStatus.NOT_FOUND),
-    (errors.UnknownDelivery, HTTPStatus.NOT_FOUND),
-    (errors.UnknownConfirmation, HTTPStatus.NOT_FOUND),
-    (errors.NotAllowed, HTTPStatus.FORBIDDEN),
-    (errors.WrongCode, HTTPStatus.FORBIDDEN),
-    (errors.SignatureRefused, HTTPStatus.FORBIDDEN),
-    (errors.AlreadyResolved, HTTPStatus.CONFLICT),
-    (errors.DigestMismatch, HTTPStatus.PRECONDITION_FAILED),
-    (errors.KeyReused, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (errors.LockedOut, HTTPStatus.TOO_MANY_REQUESTS),
-    (errors.RateLimited, HTTPStatus.TOO_MANY_REQUESTS),
-    (errors.TooManyPending, HTTPStatus.TOO_MANY_REQUESTS),
-    (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+UNKNOWN = (errors.UnknownSession, errors.UnknownTurn, errors.UnknownDelivery, errors.UnknownConfirmation)
+STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
+    HTTPStatus.BAD_REQUEST: (errors.InvalidInput,),
+    HTTPStatus.NOT_FOUND: UNKNOWN,
+    HTTPStatus.FORBIDDEN: (errors.NotAllowed, errors.WrongCode, errors.SignatureRefused),
+    HTTPStatus.PRECONDITION_FAILED: (errors.DigestMismatch,),
+    HTTPStatus.UNPROCESSABLE_ENTITY: (errors.KeyReused,),
+    HTTPStatus.TOO_MANY_REQUESTS: (errors.LockedOut, errors.RateLimited, errors.TooManyPending),
+    HTTPStatus.SERVICE_UNAVAILABLE: (errors.StoreError,),
+}
+"""Every other error is a conflict."""
 GONE = frozenset({"redeemed", "lapsed", "erased"})
 """Why a grant that there was cannot be used any more."""
 FACTS = {
@@ -111,7 +105,9 @@ def refuse_owner(refusal: Refusal) -> Response:
 def status_of(error: errors.FrontdeskError) -> HTTPStatus:
     if isinstance(error, errors.GrantUnusable) and error.refused in GONE:
         return HTTPStatus.GONE
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    return next(
+        (status for status, kinds in STATUSES.items() if isinstance(error, kinds)), HTTPStatus.CONFLICT
+    )
 
 
 def _facts(error: errors.FrontdeskError) -> dict[str, object]:

@@ -1,17 +1,13 @@
-"""The public port: whether we are alive and ready, the channels' addresses, pages for people."""
+"""What the public port tells of the gateway itself: whether it is alive and ready."""
 
-from collections.abc import Collection, Sequence
 from http import HTTPStatus
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
 
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.health import find_troubles
-from frontdesk.web import endpoints
-from frontdesk.web.endpoints import HttpCall, Served
-from frontdesk.web.middleware import Hosts
+from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Table
 
 RETRY_AFTER_SECONDS = 5
@@ -40,12 +36,3 @@ async def show_ready(gateway: Gateway, _: HttpCall) -> dict[str, str]:
     told = " ".join(trouble.outside for trouble in troubles)
     headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
     raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, told, headers)
-
-
-def make_app(
-    gateway: Gateway, bound_to: str, names: Collection[str] = (), pages: Sequence[Served] = ()
-) -> ASGIApp:
-    """The application for the public port."""
-    plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
-    served, mode = [Served(OPERATIONS, gateway), *pages], gateway.parts.confirmations.settings.mode
-    return endpoints.make_app(served, Hosts(bound_to, names), ABOUT, mode, plain)

@@ -19,6 +19,7 @@ from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.web import endpoints, owner, ports, public
 from frontdesk.web.endpoints import Served
+from frontdesk.web.middleware import Hosts
 
 if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
@@ -70,8 +71,10 @@ async def serving(
             owned = serving_owner(socket, gateway, confirmations, grace_seconds)
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
-        pages = [confirmations.pages] if confirmations else []
-        app = public.make_app(gateway, host, names, pages)
+        served = [Served(public.OPERATIONS, gateway), *([confirmations.pages] if confirmations else [])]
+        plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
+        mode = gateway.parts.confirmations.settings.mode
+        app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, plain)
         await opened.enter_async_context(serving_app(app, listening, grace_seconds))
         taken: int = listening.getsockname()[1]
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)

@@ -63,8 +63,7 @@ class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
 )
 async def submit(api: ConfirmationApi, call: HttpCall) -> Response:
     """Ask people to allow an action."""
-    headers: records.Repeats = call.headers
-    key = None if headers.idempotency_key is UNSET else headers.idempotency_key
+    key = call.headers.idempotency_key or None
     return _taken(await api.service.submit(call.data, call.caller, idempotency_key=key), api.page_url)
 
 
@@ -109,9 +108,7 @@ def _why_not(what: Submitted) -> str:
 @OPERATIONS.add("GET", "/confirm", records.Listing, query=records.Selection)
 async def list_confirmations(api: ConfirmationApi, call: HttpCall) -> records.Listing:
     """List requests, newest first."""
-    wanted: records.Selection = call.query
-    status = None if wanted.status is UNSET else wanted.status
-    found = await api.service.list(wanted.limit, status)
+    found = await api.service.list(call.query.limit, call.query.status or None)
     return records.Listing(count=len(found), confirmations=_listed(found))
 
 
@@ -125,21 +122,16 @@ def _listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, .
 
 
 def _shown(asked: Confirmation) -> records.ShownConfirmation:
-    decoded = msgspec.json.decode(asked.payload, type=_Payload) if asked.payload else None
+    # The arguments as they are in the bytes that people vote on.
+    parts = msgspec.json.decode(asked.payload, type=dict[str, msgspec.Raw]) if asked.payload else {}
     return records.ShownConfirmation.of(
         asked,
-        details=decoded.details if decoded else NULL,
+        details=parts.get("details", NULL),
         details_omitted=asked.left_out,
         created_at_iso=_iso(asked.created_at),
         resolved_at_iso=_iso(asked.resolved_at) if asked.resolved_at else None,
         quorum=asked.terms.quorum,
     )
-
-
-class _Payload(msgspec.Struct, frozen=True):
-    """The bytes that people vote on; the arguments stay as they are there."""
-
-    details: msgspec.Raw
 
 
 def _iso(moment: datetime) -> str:
@@ -221,19 +213,18 @@ async def erase(api: ConfirmationApi, call: HttpCall) -> records.ShownConfirmati
 @OPERATIONS.add("GET", "/audit", (records.Entries, records.AuditEvents), query=records.View)
 async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | records.AuditEvents:
     """What was asked and what became of it, or the rows of the audit log."""
-    wanted: records.View = call.query
-    if wanted.view == "events":
-        rows = await api.service.audit_newest(wanted.limit)
+    if call.query.view == "events":
+        rows = await api.service.audit_newest(call.query.limit)
         return records.AuditEvents(count=len(rows), entries=tuple(map(records.AuditEvent.of, rows)))
-    found = await api.service.list(wanted.limit)
+    found = await api.service.list(call.query.limit)
     return records.Entries(count=len(found), entries=_listed(found))
 
 
 @OPERATIONS.add("GET", "/events", headers=records.Resumes, form=Form.EVENTS)
 async def follow_events(api: ConfirmationApi, call: HttpCall) -> AsyncGenerator[bytes, None]:
     """The rows of the audit log as server-sent events, from now on or after the last one seen."""
-    headers: records.Resumes = call.headers
-    return api.streams.events(None if headers.last_event_id is UNSET else headers.last_event_id)
+    after = call.headers.last_event_id
+    return api.streams.events(None if after is UNSET else after)
 
 
 @OPERATIONS.add("GET", "/rules", records.Rules)

@@ -36,7 +36,6 @@ _FILES = resources.files(__package__)
 CODE = _FILES.joinpath("page.js").read_text(encoding="utf-8")
 STYLE = _FILES.joinpath("page.css").read_text(encoding="utf-8")
 
-UNKNOWN = "This token is not an approver’s."
 LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
 )
@@ -124,7 +123,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         caller = self.credentials.find(token) if 0 < len(token) <= MAX_TOKEN_BYTES else None
         if caller is None or caller.kind is not CallerKind.APPROVER:
             log.warning("sign_in_refused", who=caller.id if caller else None)
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, UNKNOWN, CHALLENGE)
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, "This token is not an approver’s.", CHALLENGE)
         log.info("signed_in", approver=caller.id)
         response = give(PageDone())
         self.sessions.begin(caller, response)

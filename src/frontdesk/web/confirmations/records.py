@@ -91,9 +91,8 @@ class RedeemBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     digest: Digest
 
 
-class NewCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NewCondition(rules.Condition, frozen=True, kw_only=True):
     argument: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_NAME_CHARACTERS)]
-    test: rules.Comparison = rules.Comparison.EQUALS
     value: Exact = None
 
 
@@ -113,8 +112,7 @@ class NewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
     def as_rule(self, rule_id: str) -> rules.Rule:
-        conditions = tuple(rules.Condition(**msgspec.structs.asdict(each)) for each in self.conditions)
-        return rules.Rule(id=rule_id, **msgspec.structs.asdict(self) | {"conditions": conditions})
+        return rules.Rule(id=rule_id, **msgspec.structs.asdict(self))
 
 
 class OfRequest(msgspec.Struct, frozen=True, kw_only=True):

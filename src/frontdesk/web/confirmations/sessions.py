@@ -2,8 +2,10 @@
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +18,7 @@ from frontdesk.web.confirmations.credentials import Credentials
 
 COOKIE = "frontdesk_approver"
 PATH = "/approvals"
+COOKIE_FLAGS: Mapping[str, Any] = {"path": PATH, "httponly": True, "samesite": "strict"}
 SESSION_SECONDS = 8 * 3600
 NUMBER_BYTES = 16
 MARK = "ended"
@@ -29,9 +32,13 @@ class Endings:
         self._folder = folder
 
     def add(self, session: str, expires: int, now: datetime) -> None:
-        """Remember it for as long as it would have lasted. OSError when it cannot be."""
+        """Remember it for as long as it would have lasted, and forget those that are over. OSError when it
+        cannot be."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._forget_lapsed(now)
+        for file in self._folder.glob(f"*.{MARK}"):
+            lapses = file.name.partition(".")[0]
+            if lapses.isdecimal() and int(lapses) <= now.timestamp():
+                file.unlink(missing_ok=True)
         self._file(session, expires).touch(mode=0o600)
 
     def has(self, session: str, expires: int) -> bool:
@@ -40,12 +47,6 @@ class Endings:
     def _file(self, session: str, expires: int) -> Path:
         digest = hashlib.sha256(session.encode()).hexdigest()
         return self._folder / f"{expires}.{digest}.{MARK}"
-
-    def _forget_lapsed(self, now: datetime) -> None:
-        for file in self._folder.glob(f"*.{MARK}"):
-            expires = file.name.partition(".")[0]
-            if expires.isdecimal() and int(expires) <= now.timestamp():
-                file.unlink(missing_ok=True)
 
 
 class PageSessions:
@@ -68,15 +69,8 @@ class PageSessions:
         expires_at = self._clock.now() + timedelta(seconds=SESSION_SECONDS)
         number = secrets.token_hex(NUMBER_BYTES)
         session = links.session(self._mark(caller, number), caller.id, expires_at)
-        response.set_cookie(
-            COOKIE,
-            f"{number}.{links.sign(self._key, session)}",
-            max_age=SESSION_SECONDS,
-            path=PATH,
-            secure=self._secure,
-            httponly=True,
-            samesite="strict",
-        )
+        value = f"{number}.{links.sign(self._key, session)}"
+        response.set_cookie(COOKIE, value, max_age=SESSION_SECONDS, secure=self._secure, **COOKIE_FLAGS)
 
     def end(self, request: Request) -> None:
         """Nobody is signed in with this cookie from now on, wherever it was copied to. OSError."""
@@ -86,7 +80,7 @@ class PageSessions:
 
     def forget(self, response: Response) -> None:
         """Take the cookie from the browser."""
-        response.delete_cookie(COOKIE, path=PATH, secure=self._secure, httponly=True, samesite="strict")
+        response.delete_cookie(COOKIE, secure=self._secure, **COOKIE_FLAGS)
 
     def signed_in(self, request: Request) -> Caller | None:
         """Whose session it is; none once it has ended, or the approver's token is another one."""

@@ -36,6 +36,11 @@ def waiting_seconds(prefer: str) -> int | None:
     return None if wanted is None else min(wanted, int(LONGEST_WAIT_SECONDS))
 
 
+def written(row: audit.Row) -> bytes:
+    event = records.AuditEvent.of(row)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, event.kind.encode(), msgspec.json.encode(event))
+
+
 class Streams:
     def __init__(self, service: ConfirmationService, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._service = service
@@ -60,11 +65,10 @@ class Streams:
             await _cancel(decided)
 
     async def events(
-        self, after: int | None, write: Callable[[audit.Row], bytes] | None = None
+        self, after: int | None, write: Callable[[audit.Row], bytes] = written
     ) -> AsyncGenerator[bytes, None]:
         """What happens after that row of the audit log, or from now on, as server-sent events; ``write``
         makes each of them."""
-        write = write or written
         if after is None:
             newest = await self._service.audit_newest(1)
             after = newest[0].number if newest else 0
@@ -96,11 +100,6 @@ class Streams:
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             closing.cancel()
-
-
-def written(row: audit.Row) -> bytes:
-    event = records.AuditEvent.of(row)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, event.kind.encode(), msgspec.json.encode(event))
 
 
 async def _cancel(waiting: "asyncio.Future[Result]") -> None:
