@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.secrets import Secret
 from frontdesk.model.platforms import Platform
 
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -38,6 +40,19 @@ class CalledChannel(Generic[OptionsOf]):
             await asyncio.Event().wait()
         finally:
             self._desk = None
+
+
+def why_unusable(secrets: Iterable[Secret], check: Callable[[str], object] = str) -> str | None:
+    """Why none of the secrets can be used; None when one can."""
+    met: list[str] = []
+    for secret in secrets:
+        try:
+            check(secret())
+        except (errors.MissingSecret, errors.InvalidInput) as error:
+            met.append(str(error))
+        else:
+            return None
+    return " ".join(met)
 
 
 def check_positive(channel: str, options: msgspec.Struct, *names: str) -> None:

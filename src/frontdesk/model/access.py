@@ -4,20 +4,21 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 from frontdesk import errors
-from frontdesk.model import keys, whatsapp
+from frontdesk.model import inputs, keys, whatsapp
 from frontdesk.model.people import Principal
 from frontdesk.model.platforms import TERMINAL, Platform
 from frontdesk.model.sources import ChatType, SessionSource, readable
 
 EVERYBODY = "*"
 CHAT = "chat:"
+PERSON = ""
 LISTS_KEPT = 256
 
 _CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*)", re.DOTALL)
@@ -30,12 +31,8 @@ class Role(StrEnum):
     APPROVER = "approver"
     ADMINISTRATOR = "administrator"
 
-    @property
-    def rank(self) -> int:
-        return RANKS[self]
-
     def covers(self, wanted: "Role") -> bool:
-        return self.rank >= wanted.rank
+        return RANKS[self] >= RANKS[wanted]
 
 
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}
@@ -87,9 +84,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         if any(_CROWD.fullmatch(entry) for entry in self.administrators):
             allowed = "a list of user ids: neither everybody nor a whole chat"
             raise errors.InvalidSetting(key="administrators", value=self.administrators, allowed=allowed)
-        force_setattr(self, "strangers", _strangers(self.strangers))
-        if not isinstance(self.allow_bots, bool):
-            raise errors.InvalidSetting(key="allow_bots", value=self.allow_bots, allowed="true or false")
+        force_setattr(self, "strangers", inputs.read_choice("strangers", self.strangers, Strangers))
+        inputs.check_flags(self, "allow_bots")
 
 
 def _entries(name: str, value: object) -> tuple[str, ...]:
@@ -101,14 +97,6 @@ def _entries(name: str, value: object) -> tuple[str, ...]:
         if not text.removeprefix(CHAT) or text != readable(text):
             raise errors.InvalidSetting(key=name, value=text, allowed="ids that are not empty")
     return texts
-
-
-def _strangers(value: object) -> Strangers:
-    try:
-        return Strangers(str(value))
-    except ValueError:
-        allowed = ", ".join(Strangers)
-        raise errors.InvalidSetting(key="strangers", value=value, allowed=allowed) from None
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,22 +142,17 @@ class AccessVerdict(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.NotAllowed(who=self.who, rule=f"this takes the role {wanted}")
 
 
+Entries = frozenset[tuple[str | None, str, str]]
+"""Whom lists name: the account of ours that it counts for, what is named and its id, which may look like an
+entry of another kind."""
+
+
 class Subject(NamedTuple):
     """The sender as lists may name them."""
 
-    platform: Platform
-    account: str | None
-    names: frozenset[tuple[str | None, str]]
-    """Each with the account they write to, as in the lists."""
-    chats: frozenset[tuple[str | None, str]]
-
-
-class AccessList(NamedTuple):
-    """A list's entries, each with the account it counts for."""
-
-    names: frozenset[tuple[str | None, str]]
-    chats: frozenset[tuple[str | None, str]]
-    everybody: frozenset[str | None]
+    names: Entries
+    chats: Entries
+    everybody: Entries
 
 
 def decide(
@@ -187,22 +170,22 @@ def decide(
     holds every name of the sender on WhatsApp. Where senders can claim any id, nobody is more than a user.
     """
     principal = Principal.of(source, aliases)
-    place = keys.place_of(source)
+    verdict = partial(AccessVerdict, place=keys.place_of(source), principal=principal)
     if is_local(source):
-        return AccessVerdict(
-            allowed=True, rule=AccessRule.LOCAL, place=place, role=Role.ADMINISTRATOR, principal=principal
-        )
+        return verdict(allowed=True, rule=AccessRule.LOCAL, role=Role.ADMINISTRATOR)
     who = _subject(source, principal, aliases)
-    if access.block and _blocked(who, access):
-        return AccessVerdict(allowed=False, rule=AccessRule.BLOCKED, place=place, principal=principal)
+    if access.block and _blocked(source.platform, who, access):
+        return verdict(allowed=False, rule=AccessRule.BLOCKED)
     own = [grant for grant in grants if principal and grant.principal == principal.id]
-    ways = _ways(source, authenticates, who, access, own)
-    if not ways:
-        return _refusal(source, place, principal, access)
-    rule, role = max(ways, key=lambda way: RANKS[way[1]])
-    return AccessVerdict(
-        allowed=True, rule=rule, place=place, role=role if reliable_ids else Role.USER, principal=principal
-    )
+    if ways := _ways(source, authenticates, who, access, own):
+        rule, role = max(ways, key=lambda way: RANKS[way[1]])
+        return verdict(allowed=True, rule=rule, role=role if reliable_ids else Role.USER)
+    if source.is_bot:
+        return verdict(allowed=False, rule=AccessRule.BOT)
+    # Only a person who writes to us in private may hear that they are refused.
+    hears = access.strangers if principal and source.chat_type is ChatType.DM else Strangers.SILENCE
+    rule = AccessRule.STRANGER if principal else AccessRule.NAMELESS
+    return verdict(allowed=False, rule=rule, strangers=hears)
 
 
 def is_local(source: SessionSource) -> bool:
@@ -215,51 +198,27 @@ def _ways(
 ) -> list[tuple[AccessRule, Role]]:
     """Every way in, by name first; a bot that nobody named has no other than the channel's credential."""
     admits = not source.is_bot or access.allow_bots
-    listed = _listed(who.platform, access.allow)
-    administrators = _listed(who.platform, access.administrators).names
+    listed = _listed(source.platform, access.allow)
+    administrators = _listed(source.platform, access.administrators)
     user = Role.USER
     fits = (
         (AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR, not administrators.isdisjoint(who.names)),
         *[(AccessRule.PAIRED, grant.role, True) for grant in grants],
-        (AccessRule.ALLOW_LIST, user, not listed.names.isdisjoint(who.names)),
+        (AccessRule.ALLOW_LIST, user, not listed.isdisjoint(who.names)),
         (AccessRule.CHANNEL_CREDENTIAL, user, authenticates),
         (AccessRule.ROLE_AUTHORIZED, user, admits and source.role_authorized),
         (AccessRule.UPSTREAM_RELAY, user, admits and source.delivered_via_upstream_relay),
-        (AccessRule.ALLOWED_CHAT, user, admits and not listed.chats.isdisjoint(who.chats)),
-        (AccessRule.EVERYBODY, user, admits and who.account in listed.everybody),
+        (AccessRule.ALLOWED_CHAT, user, admits and not listed.isdisjoint(who.chats)),
+        (AccessRule.EVERYBODY, user, admits and not listed.isdisjoint(who.everybody)),
     )
     return [(rule, role) for rule, role, holds in fits if holds]
 
 
-def _blocked(who: Subject, access: Access) -> bool:
+def _blocked(platform: Platform, who: Subject, access: Access) -> bool:
     """For this account, or for every one of the platform's."""
-    listed = _listed(who.platform, access.block)
-    names, chats = who.names | _anywhere(who.names), who.chats | _anywhere(who.chats)
-    return not (
-        listed.everybody.isdisjoint({who.account, None})
-        and listed.names.isdisjoint(names)
-        and listed.chats.isdisjoint(chats)
-    )
-
-
-def _anywhere(ids: frozenset[tuple[str | None, str]]) -> frozenset[tuple[str | None, str]]:
-    return frozenset((None, each) for _, each in ids)
-
-
-def _refusal(source: SessionSource, place: str, principal: Principal | None, access: Access) -> AccessVerdict:
-    """Only a person who writes to us in private may hear that they are refused."""
-    if source.is_bot:
-        return AccessVerdict(allowed=False, rule=AccessRule.BOT, place=place, principal=principal)
-    if principal is None:
-        return AccessVerdict(allowed=False, rule=AccessRule.NAMELESS, place=place)
-    private = source.chat_type is ChatType.DM
-    return AccessVerdict(
-        allowed=False,
-        rule=AccessRule.STRANGER,
-        place=place,
-        principal=principal,
-        strangers=access.strangers if private else Strangers.SILENCE,
-    )
+    entries = who.names | who.chats | who.everybody
+    anywhere = {(None, kind, name) for _, kind, name in entries}
+    return not _listed(platform, access.block).isdisjoint(entries | anywhere)
 
 
 def _subject(
@@ -275,30 +234,26 @@ def _subject(
     chats = {chat, source.chat_id_alt, source.parent_chat_id}
     account = source.account or None
     return Subject(
-        platform=source.platform,
-        account=account,
-        names=frozenset([(account, name) for name in names if name]),
-        chats=frozenset([(account, each) for each in chats if each]),
+        names=frozenset([(account, PERSON, name) for name in names if name]),
+        chats=frozenset([(account, CHAT, each) for each in chats if each]),
+        everybody=frozenset([(account, EVERYBODY, "")]),
     )
 
 
 @lru_cache(maxsize=LISTS_KEPT)
-def _listed(platform: str, entries: tuple[str, ...]) -> AccessList:
+def _listed(platform: str, entries: tuple[str, ...]) -> Entries:
     form = re.compile(rf"{re.escape(platform)}(?:@([^:]+))?:(.+)", re.DOTALL)
-    names, chats, everybody = set(), set(), set()
-    is_whatsapp = platform == whatsapp.PLATFORM
+    listed = set()
     for entry in entries:
         found = form.fullmatch(entry)
         account = _read_id(found[1], encoded=True) if found and found[1] else None
         text = found[2] if found else entry
-        if text == EVERYBODY:
-            everybody.add(account)
-        elif text.startswith(CHAT):
-            chats.add((account, _read_id(text.removeprefix(CHAT), encoded=found is not None)))
-        else:
-            name = _read_id(text, encoded=found is not None)
-            names.add((account, whatsapp.normalize_whatsapp_identifier(name) if is_whatsapp else name))
-    return AccessList(frozenset(names), frozenset(chats), frozenset(everybody))
+        kind = CHAT if text.startswith(CHAT) else EVERYBODY if text == EVERYBODY else PERSON
+        name = _read_id(text.removeprefix(kind), encoded=found is not None)
+        if kind == PERSON and platform == whatsapp.PLATFORM:
+            name = whatsapp.normalize_whatsapp_identifier(name)
+        listed.add((account, kind, name))
+    return frozenset(listed)
 
 
 def _read_id(text: str, *, encoded: bool) -> str:

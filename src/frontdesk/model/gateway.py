@@ -1,6 +1,6 @@
 """The configuration the session layer works with."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.model import inputs
 from frontdesk.model.access import Access
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
@@ -16,6 +17,16 @@ from frontdesk.model.sources import ChatType, SessionSource
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
 NOBODY = Access()
 """Lets nobody in."""
+TABLES = {
+    "platforms": PlatformConfig,
+    "access": Access,
+    "reset_by_type": SessionResetPolicy,
+    "reset_by_platform": SessionResetPolicy,
+    "reset_by_chat": SessionResetPolicy,
+    "instructions": str,
+}
+CHATS = ("reset_by_chat", "instructions")
+"""Those with a row for each of some chats."""
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,22 +54,13 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_kind("default_reset_policy", self.default_reset_policy, SessionResetPolicy)
-        _check_table("platforms", self.platforms, PlatformConfig)
-        _check_table("access", self.access, Access)
-        for name in ("reset_by_type", "reset_by_platform", "reset_by_chat"):
-            _check_table(name, getattr(self, name), SessionResetPolicy)
-        _check_names(
-            "reset_by_type",
-            self.reset_by_type,
-            lambda name: name in tuple(ChatType),
-            f"the names {', '.join(ChatType)}",
-        )
-        _check_names("reset_by_chat", self.reset_by_chat, _is_chat, "names of the form platform:chat_id")
-        _check_table("instructions", self.instructions, str)
-        _check_names("instructions", self.instructions, _is_chat, "names of the form platform:chat_id")
-        for name in ("group_sessions_per_user", "thread_sessions_per_user", "multiplex_profiles"):
-            if not isinstance(getattr(self, name), bool):
-                raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="true or false")
+        for name, kind in TABLES.items():
+            _check_table(name, getattr(self, name), kind)
+        for name in self.reset_by_type:
+            if name not in tuple(ChatType):
+                allowed = f"the names {', '.join(ChatType)}"
+                raise errors.InvalidSetting(key="reset_by_type", value=name, allowed=allowed)
+        inputs.check_flags(self, "group_sessions_per_user", "thread_sessions_per_user", "multiplex_profiles")
         seconds = self.auto_continue_freshness_seconds
         number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if not (number and seconds <= MAX_FRESHNESS_SECONDS):
@@ -134,14 +136,6 @@ def _check_table(key: str, table: object, kind: type) -> None:
         if not isinstance(name, str):
             raise errors.InvalidSetting(key=key, value=name, allowed="names that are texts")
         _check_kind(f"{key}.{name}", value, kind)
-
-
-def _check_names(key: str, table: Mapping[str, object], fits: Callable[[str], bool], allowed: str) -> None:
-    for name in table:
-        if not fits(name):
-            raise errors.InvalidSetting(key=key, value=name, allowed=allowed)
-
-
-def _is_chat(name: str) -> bool:
-    platform, _, chat_id = name.partition(":")
-    return bool(platform and chat_id)
+        platform, _, chat_id = name.partition(":")
+        if key in CHATS and not (platform and chat_id):
+            raise errors.InvalidSetting(key=key, value=name, allowed="names of the form platform:chat_id")

@@ -1,11 +1,15 @@
-"""What callers hand in: kinds, times, how long ago, how many."""
+"""What callers hand in: kinds, times, how long ago, how many; what settings hold."""
 
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TypeVar
 
 from frontdesk import errors
 
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 MOST = 2**31
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def check_kind(name: str, value: object, *kinds: type) -> None:
@@ -38,3 +42,18 @@ def check_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MOST:
         raise errors.InvalidInput(what=f"limit = {limit!r}", why=f"use a whole number from 0 to {MOST}")
     return limit
+
+
+def check_flags(record: object, *names: str) -> None:
+    """Refuse what is neither true nor false in these settings."""
+    for name in names:
+        if not isinstance(getattr(record, name), bool):
+            raise errors.InvalidSetting(key=name, value=getattr(record, name), allowed="true or false")
+
+
+def read_choice(name: str, value: object, kind: type[Choice]) -> Choice:
+    """One of the words that a setting takes."""
+    try:
+        return kind(str(value))
+    except ValueError:
+        raise errors.InvalidSetting(key=name, value=value, allowed=", ".join(kind)) from None

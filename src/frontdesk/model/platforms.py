@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from frontdesk import errors, plugins
+from frontdesk.model import inputs
 
 if TYPE_CHECKING:
     from frontdesk.model.contexts import SessionContext
@@ -159,8 +160,6 @@ class PlatformConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent has this platform's own tools (a bot token and its toolset are enabled)."""
 
     def __post_init__(self) -> None:
-        for name in ("enabled", "tools"):
-            if not isinstance(getattr(self, name), bool):
-                raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="true or false")
+        inputs.check_flags(self, "enabled", "tools")
         if not isinstance(self.home_channel, HomeChannel | None):
             raise errors.InvalidSetting(key="home_channel", value=self.home_channel, allowed="a HomeChannel")

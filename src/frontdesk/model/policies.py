@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from frontdesk import errors
-from frontdesk.model import amounts
+from frontdesk.model import amounts, inputs
 from frontdesk.model.platforms import READ_BY_PROGRAMS
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str | None = None
 
     def __post_init__(self) -> None:
-        force_setattr(self, "mode", _mode(self.mode))
+        force_setattr(self, "mode", inputs.read_choice("mode", self.mode, ResetMode))
         _check_range("at_hour", self.at_hour, 0, 23)
         _check_range("idle_minutes", self.idle_minutes, 1, MAX_IDLE_MINUTES)
         for limit in LIMITS:
@@ -193,8 +193,7 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
             _check_range("spiral_repeats", self.spiral_repeats, MIN_SPIRAL, MAX_SPIRAL, or_else="0 or ")
         force_setattr(self, "spiral_errors", _number("spiral_errors", self.spiral_errors, 1))
         _check_range("spiral_window", self.spiral_window, MIN_SPIRAL, MAX_SPIRAL)
-        if not isinstance(self.notify, bool):
-            raise errors.InvalidSetting(key="notify", value=self.notify, allowed="true or false")
+        inputs.check_flags(self, "notify")
         force_setattr(self, "notify_exclude_platforms", _names(self.notify_exclude_platforms))
         if self.timezone is not None:
             load_zone(self.timezone)
@@ -281,13 +280,6 @@ class SessionResetPolicy(msgspec.Struct, frozen=True, kw_only=True):
             for limit in LIMITS
             if (most := getattr(self, limit.setting))
         ]
-
-
-def _mode(value: object) -> ResetMode:
-    try:
-        return ResetMode(str(value))
-    except ValueError:
-        raise errors.InvalidSetting(key="mode", value=value, allowed=", ".join(ResetMode)) from None
 
 
 def _check_range(key: str, value: object, low: int, high: int, or_else: str = "") -> None:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from frontdesk.model import moves
 from frontdesk.model.people import Viewer
-from frontdesk.model.resolution import Resolver
-from frontdesk.model.sessions import Reopening, Session, SessionStatus, with_boundary
+from frontdesk.model.resolution import Resolver, goes_on
+from frontdesk.model.sessions import Session, SessionStatus, with_boundary
 
 MOST_NUMBERED = 10
 
@@ -56,7 +56,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
             return Resuming.UNKNOWN, moves.Stay()
         if target.is_forgotten:
             return Resuming.FORGOTTEN, moves.Stay()
-        if current and current.id == target.id and self._goes_on(current):
+        if current and current.id == target.id and goes_on(current):
             if self.resolver.busy is None and self.resolver.policy_reason(current):
                 return Resuming.ASK, moves.Stay()
             if not self._is_over(current):
@@ -67,10 +67,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 
     def own(self, current: Session | None) -> Session | None:
         """The current session, when the viewer may see it and a message would go on in it."""
-        return current if current and self._goes_on(current) and self.viewer.shows(current) else None
-
-    def _goes_on(self, session: Session) -> bool:
-        return session.status is SessionStatus.OPEN or session.reopening is Reopening.BY_A_MESSAGE
+        return current if current and goes_on(current) and self.viewer.shows(current) else None
 
     def _is_over(self, session: Session) -> bool:
         """Whether the next message would not go on in it."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from frontdesk import errors
 from frontdesk.channels.api_server import inbound, outbound
 from frontdesk.channels.api_server import options as settings
-from frontdesk.channels.called import CalledChannel
+from frontdesk.channels.called import CalledChannel, why_unusable
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import bodies
@@ -29,12 +29,15 @@ NOT_READY = outbound.Failure(
     again=True,
 )
 
-REFUSALS = (
-    (errors.InvalidInput, HTTPStatus.BAD_REQUEST, "invalid_request"),
-    (errors.Unroutable, HTTPStatus.BAD_REQUEST, "unroutable"),
-    (errors.NotAllowed, HTTPStatus.FORBIDDEN, "not_allowed"),
-)
-"""What a client can do nothing about by waiting."""
+REFUSALS = {
+    errors.InvalidInput: (HTTPStatus.BAD_REQUEST, "invalid_request"),
+    errors.Unroutable: (HTTPStatus.BAD_REQUEST, "unroutable"),
+    errors.NotAllowed: (HTTPStatus.FORBIDDEN, "not_allowed"),
+    errors.TooManyWaiting: (HTTPStatus.TOO_MANY_REQUESTS, "too_many_waiting"),
+    errors.StoreError: (HTTPStatus.SERVICE_UNAVAILABLE, "not_stored"),
+}
+AGAIN = (errors.TooManyWaiting, errors.StoreError)
+"""What may be over when the client sends the request again."""
 
 
 class Channel(CalledChannel[settings.Options]):
@@ -75,7 +78,7 @@ class Channel(CalledChannel[settings.Options]):
 
     def trouble(self) -> str | None:
         """No user has a token that could be shown."""
-        return inbound.why_nobody(self._options.tokens)
+        return why_unusable(self._options.tokens.values())
 
     async def _list_models(self, request: channels.Request) -> channels.Response:
         if self._find_user(request) is None:
@@ -113,23 +116,16 @@ class Channel(CalledChannel[settings.Options]):
 
 def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
     """What the client is told about a request that was not taken in; other errors are ours."""
-    for kind, status, code in REFUSALS:
-        if isinstance(error, kind):
-            param = bodies.field_of(error) if isinstance(error, errors.InvalidInput) else None
-            return outbound.Failure(
-                status=status, message=str(error), code=code, type="invalid_request_error", param=param
-            )
-    match error:
-        case errors.TooManyWaiting():
-            return outbound.Failure(
-                status=HTTPStatus.TOO_MANY_REQUESTS, message=str(error), code="too_many_waiting", again=True
-            )
-        case errors.StoreError():
-            log.warning("api_message_not_stored", why=error)
-            return outbound.Failure(
-                status=HTTPStatus.SERVICE_UNAVAILABLE,
-                message=f"The message could not be stored: {error.outside}. Send the request again.",
-                code="not_stored",
-                again=True,
-            )
-    raise error
+    status, code = next((row for kind, row in REFUSALS.items() if isinstance(error, kind)), (None, ""))
+    if status is None:
+        raise error
+    message = str(error)
+    if isinstance(error, errors.StoreError):
+        log.warning("api_message_not_stored", why=error)
+        message = f"The message could not be stored: {error.outside}. Send the request again."
+    if isinstance(error, AGAIN):
+        return outbound.Failure(status=status, message=message, code=code, again=True)
+    param = bodies.field_of(error) if isinstance(error, errors.InvalidInput) else None
+    return outbound.Failure(
+        status=status, message=message, code=code, type="invalid_request_error", param=param
+    )

@@ -54,19 +54,6 @@ def find_user(tokens: Mapping[str, Secret], headers: Mapping[str, str]) -> str |
     return found[0] if found and given.strip() and kind.lower() == "bearer" else None
 
 
-def why_nobody(tokens: Mapping[str, Secret]) -> str | None:
-    """Why nobody can get in; None when somebody can."""
-    met = []
-    for secret in tokens.values():
-        try:
-            secret()
-        except errors.MissingSecret as error:
-            met.append(str(error))
-        else:
-            return None
-    return " ".join(met)
-
-
 def _known(user: str, secret: Secret) -> bytes:
     try:
         return _digest(secret())

@@ -1,9 +1,10 @@
 """One webhook endpoint: its address, its secrets, its callbacks."""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from frontdesk import errors
-from frontdesk.channels.called import CalledChannel
+from frontdesk.channels.called import CalledChannel, why_unusable
 from frontdesk.channels.webhook import inbound, outbound
 from frontdesk.channels.webhook import options as settings
 from frontdesk.contracts import channels
@@ -60,15 +61,7 @@ class Channel(CalledChannel[settings.Options]):
 
     def trouble(self) -> str | None:
         """None of its secrets can be used: it could tell nobody from anybody."""
-        met: list[str] = []
-        for secret in self._options.secrets:
-            try:
-                webhooks.secret_bytes(secret())
-            except (errors.MissingSecret, errors.InvalidInput) as error:
-                met.append(str(error))
-            else:
-                return None
-        return " ".join(met)
+        return why_unusable(self._options.secrets, webhooks.secret_bytes)
 
     async def _handle(self, request: channels.Request) -> channels.Response:
         secrets = self._usable_secrets(self._options.secrets)
@@ -80,15 +73,17 @@ class Channel(CalledChannel[settings.Options]):
             signed_id = webhooks.verify(secrets, request.headers, request.body, now=self._clock.now())
         except errors.SignatureRefused as error:
             log.warning("webhook_refused", account=self.account, client=request.client, why=error)
-            return inbound.refuse_signature(error)
+            return inbound.problem(HTTPStatus.UNAUTHORIZED, str(error))
         return await self._take(self._desk, request.body, signed_id)
 
     async def _take(self, desk: channels.Desk, body: bytes, signed_id: str) -> channels.Response:
         limit = self._options.max_text_characters
         try:
             incoming = inbound.read_message(body, signed_id, self.account, limit)
+        except errors.InvalidMessage as error:
+            return inbound.problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         except errors.InvalidInput as error:
-            return inbound.refuse_body(error)
+            return inbound.problem(HTTPStatus.BAD_REQUEST, str(error))
         return await inbound.hand_over(desk, incoming)
 
     def _usable_secrets(self, secrets: Sequence[Secret]) -> list[str]:

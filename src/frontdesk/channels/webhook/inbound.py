@@ -112,15 +112,6 @@ async def hand_over(desk: channels.Desk, incoming: channels.Incoming) -> channel
     return _json(status, told, "application/json")
 
 
-def refuse_signature(error: errors.SignatureRefused) -> channels.Response:
-    return problem(HTTPStatus.UNAUTHORIZED, str(error))
-
-
-def refuse_body(error: errors.InvalidInput) -> channels.Response:
-    too_long = isinstance(error, errors.InvalidMessage)
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY if too_long else HTTPStatus.BAD_REQUEST, str(error))
-
-
 def try_later(detail: str) -> channels.Response:
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{detail} Send it again.", LATER)
 
