@@ -21,7 +21,7 @@ DOORS = {
     "flow/crew.py": 2,
     "flow/worker.py": 2,
     # What comes beside a turn, and must not end it.
-    "flow/allowances.py": 1,
+    "flow/hearing.py": 1,
     "flow/drafting.py": 1,
     "flow/prompts.py": 1,
     "flow/rotation.py": 1,

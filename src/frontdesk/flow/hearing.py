@@ -1,21 +1,23 @@
 """Hearing an agent out: what it says is written down, and it can be stopped and steered meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from frontdesk import errors
 from frontdesk.contracts.agents import Line
-from frontdesk.flow import prompts
-from frontdesk.flow.allowances import Allowance
+from frontdesk.flow import limits, prompts
 from frontdesk.flow.crew import AskedAt, Held, Place
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
-from frontdesk.model import events
-from frontdesk.model.policies import EndReason
+from frontdesk.model import events, spirals
+from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry
 from frontdesk.model.turns import Turn, TurnClaim
 
 CLEANUP_SECONDS = 10.0
@@ -36,14 +38,110 @@ class Stopped(Exception):
         self.limit = limit
 
 
+class AgentRun:
+    """What the agent of a turn is given and has said, and what its session may still use.
+
+    Messages are not counted between steps: the turn that reaches their limit ends with its answer.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        turn: Turn,
+        session: Session,
+        policy: SessionResetPolicy,
+        assignment: events.Assignment,
+        position: int,
+    ) -> None:
+        """``session`` counts the message; ``position`` is that of the first row to come."""
+        self._parts = parts
+        self._turn = turn
+        self.session = session
+        self.policy = policy
+        self.assignment = assignment
+        self.speech = Speech(turn.id, position)
+        self._open_calls: set[str] = set()
+        self._acted = False
+        """The agent's step has called tools."""
+        self._spent = False
+        """The budget was used up when the agent last told what it used."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the session's time is over; None when it has no end or is over already."""
+        if not self.policy.max_session_minutes:
+            return None
+        end = self.session.as_limited().created_at + timedelta(minutes=self.policy.max_session_minutes)
+        left = (end - self._parts.clock.now()).total_seconds()
+        return left if left > 0 else None
+
+    def _ends_step(self, event: events.Event) -> bool:
+        """Whether a step is over after this event, and the agent goes on.
+
+        A step is a call to the model with the tools that it called. One that called none is the last, as far
+        as anybody knows.
+        """
+        match event:
+            case events.Calls(calls=calls):
+                self._open_calls.update(call.id for call in calls)
+                self._acted = True
+            case events.Result(id=call_id):
+                self._open_calls.discard(call_id)
+            case events.Text():
+                self._acted = self._acted and bool(self._open_calls)
+                return False
+            case events.Used():
+                pass
+            case _:
+                return False
+        return self._acted and not self._open_calls
+
+    async def overrun_after(self, event: events.Event) -> EndReason | None:
+        """Why the turn may not go on after an event of its agent. Only between two steps, and, where their
+        ends cannot be told, when something was used once more after the budget had been used up."""
+        between = self._ends_step(event)
+        if not between and not isinstance(event, events.Used):
+            return None
+        reason = await self.reason(within_turn=True)
+        stops = between or self._spent
+        self._spent = self._spent or reason is not None
+        return reason if stops else None
+
+    async def reason(
+        self, stopped: EndReason | None = None, *, within_turn: bool = False
+    ) -> EndReason | None:
+        """Why the session is over once the turn is, which a limit may have stopped; ``within_turn``, why the
+        turn may not even go on. Background work holds that back. What cannot be told stops neither the turn
+        nor the reply."""
+        try:
+            rows = [*self.assignment.messages[-spirals.tail_rows(self.policy) :], *self.speech.rows]
+            spiral, now = spirals.look(rows, self.policy), self._parts.clock.now()
+            reason = stopped or limits.rotation_reason(
+                self._limited, self.policy, spiral, now=now, within_turn=within_turn
+            )
+            busy = reason is not None and await self._parts.conversations.is_busy(self._turn.session_key)
+        except Exception:
+            log.exception("overrun_unknown" if within_turn else "rotation_failed", turn=self._turn.id)
+            return None
+        return None if busy else reason
+
+    @property
+    def _limited(self) -> SessionEntry:
+        """The session's counters as its limits see them once the turn is written."""
+        entry, usage = self.session.entry, self.speech.usage
+        counted = replace(entry, message_count=entry.message_count + self.speech.counted)
+        if usage is not None:
+            sums = {name: getattr(entry, name) + getattr(usage, name) for name in USAGE_COUNTERS}
+            counted = replace(counted, estimated_cost_usd=entry.estimated_cost_usd + usage.cost_usd, **sums)
+        return self.session.as_limited(counted)
+
+
 class Hearing(Held[TurnClaim]):
     """A turn that was claimed, as far as its agent is concerned."""
 
     def __init__(self, parts: Parts, claim: TurnClaim, asked: AskedAt) -> None:
         super().__init__(parts, claim, asked)
         self.turn = claim.turn
-        self._speech: Speech | None = None
-        """What was said in it so far; None until its message is written."""
         self._line = Line(self.confirm)
         self._task: asyncio.Task[events.Failed | None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -82,9 +180,7 @@ class Hearing(Held[TurnClaim]):
                 self._steered.add(turn.id)
                 self._unwritten.append(turn)
 
-    async def _hear(
-        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
-    ) -> events.Failed | None:
+    async def _hear(self, run: AgentRun) -> events.Failed | None:
         """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.
 
         The agent has let go when this ends, unless it had to be left behind.
@@ -92,9 +188,9 @@ class Hearing(Held[TurnClaim]):
         await self.confirm()
         if self._stopping:
             raise Stopped
-        self._task = asyncio.create_task(self._listen(assignment, speech, allowance))
+        self._task = asyncio.create_task(self._listen(run))
         try:
-            await self._wait({self._task, self._given_up}, allowance)
+            await self._wait({self._task, self._given_up}, run)
         finally:
             self._task.cancel()
             if not self._given_up.done():
@@ -105,62 +201,60 @@ class Hearing(Held[TurnClaim]):
             raise Stopped(self._limit)
         return self._task.result()
 
-    async def _wait(self, ends: set[asyncio.Future[Any]], allowance: Allowance) -> None:
+    async def _wait(self, ends: set[asyncio.Future[Any]], run: AgentRun) -> None:
         """Wait for one of the ends. When the session's time is over the agent is told, however silent."""
-        seconds, first = allowance.seconds_left, asyncio.FIRST_COMPLETED
+        seconds, first = run.seconds_left, asyncio.FIRST_COMPLETED
         done, _ = await asyncio.wait(ends, timeout=seconds, return_when=first)
         if done:
             return
-        if await allowance.ends_in_time():
+        if not await self._parts.conversations.is_busy(self.turn.session_key):
             self.stop(EndReason.TIME_LIMIT)
         await asyncio.wait(ends, return_when=first)
 
-    async def _listen(
-        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
-    ) -> events.Failed | None:
-        self._parts.live.begin(self.turn.id, assignment.attempt)
+    async def _listen(self, run: AgentRun) -> events.Failed | None:
+        self._parts.live.begin(self.turn.id, run.assignment.attempt)
         since, count = self._loop.time(), 0
-        stream = self._parts.agent.run(assignment, self._line)
+        stream = self._parts.agent.run(run.assignment, self._line)
         async with aclosing(stream):
-            while event := await self._next(stream):
+            while True:
+                # The agent's next step begins right after it was certain that the turn is ours: it takes
+                # nothing back of what it does. What it has begun goes on until it is told to stop.
+                await self.confirm()
+                event = await anext(stream, None)
+                if event is None:
+                    break
                 self._parts.live.tell(self.turn.id, event)
                 if isinstance(event, events.Failed):
                     return event
-                await self._write(event, assignment.session_id, speech)
-                if isinstance(event, events.Done) or await self._ends_after(event, allowance):
+                await self._write(event, run)
+                if isinstance(event, events.Done) or await self._ends_after(event, run):
                     break
                 count += 1
                 if count >= BREATH_EVENTS or self._loop.time() - since > BREATH_SECONDS:
                     await asyncio.sleep(0)  # an agent that never waits would have the loop to itself
                     since, count = self._loop.time(), 0
-        await self._write(events.Done(), assignment.session_id, speech)
+        await self._write(events.Done(), run)
         return None
 
-    async def _next(self, stream: AsyncIterator[events.Event]) -> events.Event | None:
-        """The agent's next step. It begins, or goes on, right after it was certain that the turn is ours: an
-        agent takes nothing back of what it does. What it has begun goes on until it is told to stop."""
-        await self.confirm()
-        return await anext(stream, None)
-
-    async def _ends_after(self, event: events.Event, allowance: Allowance) -> bool:
+    async def _ends_after(self, event: events.Event, run: AgentRun) -> bool:
         """Whether a limit ends the turn here. An agent that can is told to stop, and heard until it has."""
-        if self._stopping or not (limit := await allowance.overrun_after(event)):
+        if self._stopping or not (limit := await run.overrun_after(event)):
             return False
         self.stop(limit)
         return not self._parts.agent.abilities.stops
 
-    async def _write(self, event: events.Event, session_id: str, speech: Speech) -> None:
+    async def _write(self, event: events.Event, run: AgentRun) -> None:
         if isinstance(event, events.Approval):
             await self._ask(event)
         if isinstance(event, events.Background):
             await self._note(event)
-        absorbed = self._take_heard()
+        absorbed, speech = self._take_heard() if self._unwritten else [], run.speech
         rows = speech.close() if absorbed else []
         rows += [speech.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
         rows += speech.take(event)
         if rows:
             now = self._parts.clock.now()
-            await self._parts.store.turns.record(self.claim, session_id, rows, now, absorbed)
+            await self._parts.store.turns.record(self.claim, run.session.id, rows, now, absorbed)
 
     async def _note(self, work: events.Background) -> None:
         """Background work; what cannot be noted of it is logged, and the turn goes on."""

@@ -1,9 +1,7 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
-from functools import cached_property, partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,23 +9,21 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
-from frontdesk.flow.allowances import Allowance
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
-from frontdesk.flow.hearing import Hearing, Stopped
+from frontdesk.flow.hearing import AgentRun, Hearing, Stopped
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import Rotation, reset_notices
-from frontdesk.flow.speech import Speech
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
-from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, Turn, TurnClaim, TurnKind, TurnState
 
@@ -65,7 +61,9 @@ class RunningTurn(Hearing):
         self._outbox = outbox
         self._has_lapsed = has_lapsed
         self._session_id = claim.session.id if claim.session else claim.turn.session_id
-        self._prompt_tokens: Callable[[], int] = int
+        self._is_at_work = claim.turn.session_id is not None
+        """Whether something of it is in its session."""
+        self._agent_run: AgentRun | None = None
         self._claimed_at = self._loop.time()
 
     @property
@@ -77,11 +75,6 @@ class RunningTurn(Hearing):
     def seconds(self) -> float:
         """How long it has been running."""
         return self._loop.time() - self._claimed_at
-
-    @cached_property
-    def _policy(self) -> SessionResetPolicy:
-        """What holds in the chat of its message."""
-        return self._parts.conversations.policy_at(self.turn.source)
 
     def _change(self, **fields: Any) -> None:
         """What the store has by now."""
@@ -145,33 +138,29 @@ class RunningTurn(Hearing):
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
-        session, assignment, speech = await self._begin(await self._resolve(), content, note)
-        allowance = Allowance(self._parts, self.turn, session, self._policy, assignment.messages, speech)
+        run = self._agent_run = await self._begin(await self._resolve(), content, note)
         try:
-            failure = await self._hear_and_show(assignment, speech, allowance)
+            failure = await self._hear_and_show(run)
         except Stopped as stopped:
             self._count_rest(silence=True)
-            ending = self._stopped(speech, allowance, stopped.limit)
-            await self._conclude(session, speech, allowance, ending, stopped.limit)
+            await self._conclude(run, self._stopped(run, stopped.limit), stopped.limit)
             return
         if failure:
             self._count_rest(silence=False)
-        if failure and await self._may_be_tried_again(failure, allowance):
-            await self._try_again(session, speech, failure)
+        if failure and await self._may_be_tried_again(failure, run):
+            await self._try_again(run, failure)
             return
-        ending = self._failed(speech, failure) if failure else self._completed(session, speech)
-        await self._conclude(session, speech, allowance, ending)
+        ending = self._failed(run, failure) if failure else self._completed(run)
+        await self._conclude(run, ending)
 
-    async def _hear_and_show(
-        self, assignment: events.Assignment, speech: Speech, allowance: Allowance
-    ) -> events.Failed | None:
+    async def _hear_and_show(self, run: AgentRun) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
         if not self._parts.capabilities_of(self.turn.source).edits:
-            return await self._hear(assignment, speech, allowance)
-        drafting = Drafting(self._parts, self, speech, assignment.session_id)
+            return await self._hear(run)
+        drafting = Drafting(self._parts, self, run.speech, run.session.id)
         try:
             async with drafting:
-                return await self._hear(assignment, speech, allowance)
+                return await self._hear(run)
         finally:
             self._change(draft=drafting.message_id)
 
@@ -186,18 +175,28 @@ class RunningTurn(Hearing):
         self._session_id = session.id
         return session
 
-    async def _begin(
-        self, session: Session, content: prompts.Content, note: str | None
-    ) -> tuple[Session, events.Assignment, Speech]:
-        """Write the message down; the session with it counted, what the agent gets, and an empty speech."""
-        message = prompts.user_message(self._parts, self.turn, content)
+    async def _begin(self, session: Session, content: prompts.Content, note: str | None) -> AgentRun:
+        """Write the message down, and read what the agent gets."""
+        parts, turn = self._parts, self.turn
+        message = prompts.user_message(parts, turn, content)
         begun = self.claim.begun or await self._write_message(session, message, note)
-        log.info("turn_began", turn=self.turn.id, session=session.id, attempt=self.turn.attempts)
+        self._is_at_work = True  # what is cut off from here on is to be resumed in this session
+        log.info("turn_began", turn=turn.id, session=session.id, attempt=turn.attempts)
         counted = session.changed(message_count=begun.message_count)
-        self._speech = Speech(self.turn.id, begun.position)
-        assignment = await self._assign(counted, message)
-        self._prompt_tokens = partial(prompts.prompt_tokens, assignment, session)
-        return counted, assignment, self._speech
+        policy = parts.conversations.policy_at(turn.source)
+        transcript = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
+        assignment = events.Assignment(
+            turn_id=turn.id,
+            session_id=session.id,
+            session_key=session.entry.session_key,
+            attempt=turn.attempts,
+            system=prompts.system_prompt(parts, turn, counted, policy, transcript),
+            messages=transcript,
+            input=message,
+            model=session.entry.model_override,
+            working_dir=parts.running.working_dir,
+        )
+        return AgentRun(parts, turn, counted, policy, assignment, begun.position)
 
     async def _write_message(self, session: Session, message: Plain, note: str | None) -> Begun:
         """Write the message into the transcript; what a session's first turn brings along is before it."""
@@ -231,52 +230,34 @@ class RunningTurn(Hearing):
         text = handover.make_handover(before, handover.last_summary(before))
         return [handover.handover_message(text), *brought]
 
-    async def _assign(self, session: Session, message: Plain) -> events.Assignment:
-        parts, turn = self._parts, self.turn
-        transcript = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
-        return events.Assignment(
-            turn_id=turn.id,
-            session_id=session.id,
-            session_key=session.entry.session_key,
-            attempt=turn.attempts,
-            system=prompts.system_prompt(parts, turn, session, self._policy, transcript),
-            messages=transcript,
-            input=message,
-            model=session.entry.model_override,
-            working_dir=parts.running.working_dir,
-        )
-
-    def _completed(self, session: Session, speech: Speech) -> Ending:
-        said = self._parts.answers(self.turn, speech.answer) if speech.answer else self._tell(UNANSWERED)
+    def _completed(self, run: AgentRun) -> Ending:
+        speech, answer = run.speech, run.speech.answer
+        said = self._parts.answers(self.turn, answer) if answer else self._tell(UNANSWERED)
         return Ending(
             state=TurnState.DONE,
             messages=(*speech.close(), *speech.summarize()),
             deliveries=said,
-            clears_mark=session.entry.resume_pending,
+            clears_mark=run.session.entry.resume_pending,
         )
 
-    def _stopped(self, speech: Speech, allowance: Allowance, limit: EndReason | None) -> Ending:
+    def _stopped(self, run: AgentRun, limit: EndReason | None) -> Ending:
         """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
-        why = notices.cut_short(limit, allowance.policy) if limit else None
+        answer, why = run.speech.answer, None
         if limit:
             log.info("turn_cut_short", turn=self.turn.id, reason=str(limit))
-        text = self._with_reason(speech.answer, why)
-        said = self._parts.answers(self.turn, text) if speech.answer else self._tell(why or notices.STOPPED)
-        rows = tuple(speech.close(finish_reason="stopped"))
+            why = notices.cut_short(limit, run.policy)
+        if answer and why:  # whoever follows the turn hears the gateway's words, too
+            self._parts.live.tell(self.turn.id, events.Text(text=f"\n\n{why}"))
+        text = "\n\n".join(filter(None, (answer, why)))
+        said = self._parts.answers(self.turn, text) if answer else self._tell(why or notices.STOPPED)
+        rows = tuple(run.speech.close(finish_reason="stopped"))
         return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
 
-    def _with_reason(self, answer: str, why: str | None) -> str:
-        """The answer with the gateway's words after it, which whoever follows the turn hears, too."""
-        if not answer or not why:
-            return answer
-        self._parts.live.tell(self.turn.id, events.Text(text=f"\n\n{why}"))
-        return f"{answer}\n\n{why}"
-
-    def _failed(self, speech: Speech, failure: events.Failed) -> Ending:
+    def _failed(self, run: AgentRun, failure: events.Failed) -> Ending:
         text = FAILED.format(why=quoting.clean_text(failure.message))
         return Ending(
             state=TurnState.FAILED,
-            messages=tuple(speech.close(finish_reason="error")),
+            messages=tuple(run.speech.close(finish_reason="error")),
             deliveries=self._tell(text),
             error=_what_failed(failure),
         )
@@ -284,35 +265,29 @@ class RunningTurn(Hearing):
     def _tell(self, text: str) -> tuple[Delivery, ...]:
         return self._parts.notices(self.turn, text, final=True)
 
-    async def _may_be_tried_again(self, failure: events.Failed, allowance: Allowance) -> bool:
+    async def _may_be_tried_again(self, failure: events.Failed, run: AgentRun) -> bool:
         """Not without end, and not beyond a budget that the attempt has used up."""
         why = _what_failed(failure)
         log.warning("turn_failed", turn=self.turn.id, attempt=self.turn.attempts, why=why)
         again = failure.retryable and self.turn.tries < MAX_ATTEMPTS
-        return again and await allowance.overrun() is None
+        return again and await run.reason(within_turn=True) is None
 
-    async def _try_again(self, session: Session, speech: Speech, failure: events.Failed) -> None:
+    async def _try_again(self, run: AgentRun, failure: events.Failed) -> None:
         delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))
         due_at = self._parts.clock.now() + delay
-        why = _what_failed(failure)
-        await self._requeue(Again(due_at=due_at, error=why, session_id=session.id, usage=speech.usage))
+        session_id, usage = run.session.id, run.speech.usage
+        again = Again(due_at=due_at, error=_what_failed(failure), session_id=session_id, usage=usage)
+        await self._requeue(again)
 
-    async def _conclude(
-        self,
-        session: Session,
-        speech: Speech,
-        allowance: Allowance,
-        ending: Ending,
-        limit: EndReason | None = None,
-    ) -> None:
+    async def _conclude(self, run: AgentRun, ending: Ending, limit: EndReason | None = None) -> None:
         """End it in its session, which another one follows when a limit is reached, however it ended."""
-        reason = await allowance.reason(limit)
-        entry = session.entry
+        reason = await run.reason(limit)
+        session, entry = run.session, run.session.entry
         ending = replace(
             ending,
             session_id=session.id,
             deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
-            usage=speech.usage,
+            usage=run.speech.usage,
             consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
             holds_lane=reason is not None,
         )
@@ -364,13 +339,10 @@ class RunningTurn(Hearing):
 
     def _count_rest(self, *, silence: bool) -> None:
         """Count what a call to the model used that nobody will tell, where the agent would have told it."""
-        if self._speech and self._parts.agent.abilities.counts:
-            self._speech.count_rest(self._prompt_tokens(), silence=silence)
-
-    @property
-    def _is_at_work(self) -> bool:
-        """Whether something of it is in its session."""
-        return self._speech is not None or self.turn.session_id is not None
+        run = self._agent_run
+        if run and self._parts.agent.abilities.counts:
+            likely = prompts.prompt_tokens(run.assignment, run.session)
+            run.speech.count_rest(likely, silence=silence)
 
     async def put_back(self, *, mark: bool = True, counts: bool = False) -> None:
         """It goes on later, by whoever has room then. The attempt counts when the turn may be to blame."""
@@ -379,7 +351,7 @@ class RunningTurn(Hearing):
             due_at=self._parts.clock.now() + timedelta(seconds=FIRST_RETRY_SECONDS if counts else 0.0),
             counts=counts,
             session_id=self._session_id,
-            usage=self._speech.usage if self._speech else None,
+            usage=self._agent_run.speech.usage if self._agent_run else None,
             resume_reason=SHUT_DOWN if mark and self._is_at_work else None,
         )
         await self._requeue(again)
