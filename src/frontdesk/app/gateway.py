@@ -14,14 +14,13 @@ from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.authorization import Authorization, Refusals
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.intake import Intake
-from frontdesk.flow.live import Live
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.refusals import Refusals
+from frontdesk.flow.speech import Live
 from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded

@@ -15,9 +15,8 @@ from frontdesk.app.health import find_troubles
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.authorization import Authorization, owner_of_terminal
+from frontdesk.flow.authorization import Authorization, Refusals, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
-from frontdesk.flow.refusals import Refusals
 from frontdesk.formats import exports
 from frontdesk.model import access, background, checkpoints, inputs
 from frontdesk.model.checkpoints import Checkpoint

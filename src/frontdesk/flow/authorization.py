@@ -1,6 +1,7 @@
 """Who may talk to the agent: checks, the answer to strangers, pairing and linking."""
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -14,6 +15,8 @@ from frontdesk.model.sources import ChatType, SessionSource
 log = get_logger(__name__)
 
 MOST_LISTED = 1_000
+REFUSALS = (errors.InvalidInput, errors.Unroutable, errors.NotAllowed, errors.TooManyWaiting)
+"""Why messages are not taken in."""
 PERSON_BYTES = 12
 
 ANSWER = "Hello! I only talk with people I know. Please ask whoever runs me to let you in."
@@ -174,6 +177,19 @@ class Authorization(Service):
     async def linked_owners(self, principal: people.Principal) -> frozenset[str]:
         """Whose sessions are the person's own: under this account and the linked ones."""
         return await self._store.people.linked(principal.id)
+
+
+class Refusals:
+    """What this gateway has refused since it began."""
+
+    def __init__(self, since: datetime) -> None:
+        self.since = since
+        self.counts: Counter[str] = Counter()
+        """By the rule that did not let the sender in, else by the name of the error."""
+
+    def count(self, refusal: errors.FrontdeskError) -> None:
+        rule = refusal.rule if isinstance(refusal, errors.NotAllowed) else type(refusal).__name__
+        self.counts[str(rule)] += 1
 
 
 def owner_of_terminal() -> access.AccessVerdict:

@@ -1,6 +1,6 @@
 """Sessions whose time is over: found in the background, finalized once, in their conversation's own lane."""
 
-from frontdesk.flow import endings
+from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.model.sessions import Session, SessionStatus
 from frontdesk.model.sources import SessionSource
@@ -60,4 +60,4 @@ async def finalize(parts: Parts, turn: Turn) -> None:
         return
     reason = await parts.conversations.due_reason(session)
     if reason is not None:
-        await endings.take_leave(parts, session, reason)
+        await occasions.take_leave(parts, session, reason)

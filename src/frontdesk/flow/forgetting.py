@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
-from frontdesk.flow import endings
+from frontdesk.flow import occasions
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.logs import get_logger
@@ -56,4 +56,4 @@ async def _take_leave(parts: Parts, key: str) -> None:
     """Hooks and the agent hear of the end of a session, unless they have."""
     session = await parts.store.sessions.current(key)
     if session and session.status is SessionStatus.OPEN and not session.entry.expiry_finalized:
-        await endings.take_leave(parts, session, EndReason.PRUNED)
+        await occasions.take_leave(parts, session, EndReason.PRUNED)

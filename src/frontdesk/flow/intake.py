@@ -6,10 +6,10 @@ from functools import partial
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
+from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import registry
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.parts import Parts, new_id
-from frontdesk.flow.refusals import REFUSALS
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
 from frontdesk.model.sources import SessionSource

@@ -11,13 +11,12 @@ from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.authorization import Authorization
+from frontdesk.flow.authorization import Authorization, Refusals
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.telling import Telling
 from frontdesk.flow.conversations import Conversations
-from frontdesk.flow.live import Live
-from frontdesk.flow.refusals import Refusals
+from frontdesk.flow.speech import Live
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.deliveries import Delivery

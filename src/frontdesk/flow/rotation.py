@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from frontdesk.flow import endings, handover, notices
+from frontdesk.flow import handover, notices, occasions
 from frontdesk.flow.crew import Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -38,7 +38,7 @@ class Rotation:
         checkpointed = await self._checkpoint()
         written = await parts.store.sessions.find(session.id)
         await held.confirm()
-        await endings.take_leave(parts, written or session, self._reason)
+        await occasions.take_leave(parts, written or session, self._reason)
         now, fresh_id = parts.clock.now(), parts.conversations.new_id()
         settled = await parts.store.turns.rotate(
             self._claim,

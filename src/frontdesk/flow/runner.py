@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import continuation, endings, handover, notices, occasions, prompts
+from frontdesk.flow import continuation, handover, notices, occasions, prompts
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -202,7 +202,7 @@ class RunningTurn(Hearing):
         """Write the message into the transcript; what a session's first turn brings along is before it."""
         parts, turn = self._parts, self.turn
         if not session.started:
-            await endings.take_leave_of_parent(parts, session)
+            await occasions.take_leave_of_parent(parts, session)
             await occasions.tell(parts, HookEvent.START, session.entry)
         rows: list[Plain] = [message]
         told: list[Delivery] = []

@@ -1,16 +1,22 @@
-"""What a running turn has said: rows to be written, and the answer that comes of them."""
+"""What a running turn says: rows to be written and the answer that comes of them; and a preview for whoever
+follows the turn where it runs, which is said a second time in the store."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
 from typing import Any
 
 from msgspec.structs import asdict
 
+from frontdesk.contracts.bells import Bell
 from frontdesk.formats import tokens
 from frontdesk.model import events, messages
 from frontdesk.model.messages import Message, Plain
 from frontdesk.model.sessions import USAGE_COUNTERS, Usage
 
 SUMMARY = "summary"
+MAX_EVENTS = 10_000
+MAX_CHARACTERS = 4_000_000
 
 
 class Speech:
@@ -34,16 +40,12 @@ class Speech:
     @property
     def answer(self) -> str:
         """What is to be delivered: what was said last."""
-        return self._text.strip() or self._last_text
+        return "".join(self._pieces).strip() or self._last_text
 
     @property
     def counted(self) -> int:
         """How many rows count as messages, with the results that close tool calls, at the turn's end too."""
         return self._counted + len(self._open_calls)
-
-    @property
-    def _text(self) -> str:
-        return "".join(self._pieces)
 
     def take(self, event: events.Event) -> list[Message]:
         """The rows that are to be written because of an event."""
@@ -89,13 +91,13 @@ class Speech:
 
     def close(self, finish_reason: str | None = None) -> list[Message]:
         """The row of what was said since the last one; none when nothing was."""
-        if not self._text and not self._details:
+        if not any(self._pieces) and not self._details:
             return []
         extra = {"finish_reason": finish_reason} if finish_reason else {}
         return [self._assistant(**extra)]
 
     def _assistant(self, **fields: Any) -> Message:
-        text = self._text
+        text = "".join(self._pieces)
         row: Plain = {"role": "assistant", "content": text or None} | self._details | fields
         if row["content"] is None and "tool_calls" not in row:
             row["content"] = ""
@@ -131,3 +133,120 @@ def added(before: Usage | None, more: Usage) -> Usage:
         name: old[name] if new[name] is None else new[name] for name in ("cost_status", "last_prompt_tokens")
     }
     return Usage(**sums, **later)
+
+
+class Pile:
+    """What happened, in order, with texts that follow each other as one.
+
+    When it is too much there is nothing in it but Missed, whatever may still come: never a hole.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[events.Event] = []
+        self._text = StringIO()
+        self._characters = 0
+        self._full = False
+
+    def put(self, event: events.Event) -> None:
+        if self._full:
+            return
+        self._characters += _size(event)
+        if isinstance(event, events.Missed):
+            self._give_up()
+        elif isinstance(event, events.Text):
+            self._text.write(event.text)
+        else:
+            self._close_text()
+            self._events.append(event)
+        if self._characters > MAX_CHARACTERS or len(self._events) > MAX_EVENTS:
+            self._give_up()
+
+    def look(self) -> Sequence[events.Event]:
+        """All that is there."""
+        self._close_text()
+        return tuple(self._events)
+
+    def take(self) -> Sequence[events.Event]:
+        """All that is there, once."""
+        taken = self.look()
+        self._events, self._characters = [], 0
+        return taken
+
+    def _close_text(self) -> None:
+        if text := self._text.getvalue():
+            self._events.append(events.Text(text=text))
+            self._text = StringIO()
+
+    def _give_up(self) -> None:
+        self._full = True
+        self._events, self._text = [events.Missed()], StringIO()
+
+
+class Heard:
+    """What somebody who follows has not read yet. Whoever does not keep up is told so by Missed."""
+
+    def __init__(self, bell: Bell) -> None:
+        self._bell = bell
+        self._unread = Pile()
+
+    def put(self, event: events.Event | None) -> None:
+        if event is not None:
+            self._unread.put(event)
+        self._bell.ring()
+
+    def drain(self) -> Iterator[events.Event]:
+        while unread := self._unread.take():
+            yield from unread
+
+
+class Live:
+    def __init__(self) -> None:
+        self._followers: dict[str, set[Heard]] = {}
+        self._told: dict[str, Pile] = {}
+        """What has happened so far in the turns that run here, for who joins later."""
+
+    def begin(self, turn_id: str, attempt: int = 1) -> None:
+        """A turn begins to run here; who follows it is told when it did before."""
+        self._told[turn_id] = Pile()
+        for heard in self._followers.get(turn_id, ()) if attempt > 1 else ():
+            heard.put(events.Restarted())
+
+    @contextmanager
+    def listening(self, turn_id: str, bell: Bell) -> Iterator[Heard]:
+        """What happens in a turn, from its beginning; the bell rings when there is something."""
+        heard = Heard(bell)
+        for event in self._told[turn_id].look() if turn_id in self._told else ():
+            heard.put(event)
+        self._followers.setdefault(turn_id, set()).add(heard)
+        try:
+            yield heard
+        finally:
+            followers = self._followers[turn_id]
+            followers.discard(heard)
+            if not followers:
+                del self._followers[turn_id]
+
+    def tell(self, turn_id: str, event: events.Event | None) -> None:
+        """Something happened, or (None) the turn has ended here."""
+        if event is None:
+            self._told.pop(turn_id, None)
+        else:
+            if turn_id not in self._told:
+                self._told[turn_id] = Pile()
+            self._told[turn_id].put(event)
+        for heard in self._followers.get(turn_id, ()):
+            heard.put(event)
+
+
+def _size(event: events.Event) -> int:
+    """About how many characters it holds."""
+    match event:
+        case events.Text(text=text) | events.Summary(text=text):
+            return len(text)
+        case events.Calls(calls=calls):
+            return sum(len(call.arguments) for call in calls)
+        case events.Result(content=str() as content):
+            return len(content)
+        case events.Result(content=parts):
+            return sum(len(str(part)) for part in parts)
+    return 0

@@ -1,7 +1,7 @@
 """Following a turn: everything, or the word that something is missing."""
 
 from frontdesk.contracts.bells import Bell, Bells, Topic
-from frontdesk.flow import live
+from frontdesk.flow import speech
 from frontdesk.model import events
 
 
@@ -15,7 +15,7 @@ def text(words: str) -> events.Text:
 
 
 def test_unread_texts_are_one_and_keep_their_place() -> None:
-    feed = live.Live()
+    feed = speech.Live()
     feed.begin("t1")
     with feed.listening("t1", bell()) as heard:
         for event in (text("a"), text("b"), events.Done(), text("c")):
@@ -25,22 +25,22 @@ def test_unread_texts_are_one_and_keep_their_place() -> None:
 
 
 def test_no_beginning_is_lost_however_many_pieces_there_are() -> None:
-    feed = live.Live()
+    feed = speech.Live()
     feed.begin("t1")
     with feed.listening("t1", bell()) as early:
-        for number in range(3 * live.MAX_EVENTS):
+        for number in range(3 * speech.MAX_EVENTS):
             feed.tell("t1", text(f"{number} "))
         with feed.listening("t1", bell()) as late:
             (first,), (second,) = list(early.drain()), list(late.drain())
     assert first == second
-    assert first == text("".join(f"{number} " for number in range(3 * live.MAX_EVENTS)))
+    assert first == text("".join(f"{number} " for number in range(3 * speech.MAX_EVENTS)))
 
 
 def test_who_cannot_get_everything_is_told_and_gets_nothing_more() -> None:
-    feed = live.Live()
+    feed = speech.Live()
     feed.begin("t1")
     with feed.listening("t1", bell()) as slow, feed.listening("t1", bell()) as swift:
-        feed.tell("t1", text("x" * live.MAX_CHARACTERS))
+        feed.tell("t1", text("x" * speech.MAX_CHARACTERS))
         assert len(list(swift.drain())) == 1
         for _ in range(2):
             feed.tell("t1", text("y"))
@@ -54,15 +54,15 @@ def test_who_cannot_get_everything_is_told_and_gets_nothing_more() -> None:
 
 
 def test_many_events_of_other_kinds_are_bounded_too() -> None:
-    feed = live.Live()
+    feed = speech.Live()
     with feed.listening("t1", bell()) as heard:
-        for _ in range(live.MAX_EVENTS + 1):
+        for _ in range(speech.MAX_EVENTS + 1):
             feed.tell("t1", events.Done())
         assert list(heard.drain()) == [events.Missed()]
 
 
 def test_who_follows_is_told_of_another_attempt_and_who_comes_later_need_not() -> None:
-    feed = live.Live()
+    feed = speech.Live()
     feed.begin("t1")
     with feed.listening("t1", bell()) as heard:
         feed.tell("t1", text("Hel"))

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import endings, occasions
+from frontdesk.flow import occasions
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
@@ -64,7 +64,7 @@ async def new(parts: Parts, request: CommandRequest) -> str:
     fresh = await conversations.reset_session(request.key)
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
-        await endings.leave(parts, current.entry, EndReason.NEW)
+        await occasions.leave(parts, current.entry, EndReason.NEW)
     return _begun(fresh, current)
 
 
@@ -113,7 +113,7 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
             return f"You are in {name_of(target)} already. Just go on."
         case Resuming.DONE if target:
             if before and before.id != target.id:
-                await endings.leave(parts, before.entry, EndReason.SWITCH)
+                await occasions.leave(parts, before.entry, EndReason.SWITCH)
             return await _resumed(parts, target)
     return _unknown(request, quoted(wanted))
 
@@ -258,7 +258,7 @@ async def branch(parts: Parts, request: CommandRequest, session: Session) -> str
     copy = await parts.conversations.branch_session(request.key)
     if copy is None:
         return views.NO_SESSION
-    await endings.leave(parts, session.entry, EndReason.BRANCH)
+    await occasions.leave(parts, session.entry, EndReason.BRANCH)
     return _branched(copy.session_id, session.id)
 
 
@@ -280,5 +280,5 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
-    await endings.leave(parts, session.entry, EndReason.FORGOTTEN)
+    await occasions.leave(parts, session.entry, EndReason.FORGOTTEN)
     return FORGOT
