@@ -105,9 +105,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     @OPERATIONS.add("GET", PATH, query=Opened, **PAGE)
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
-        caller = self.sessions.signed_in(call.request)
-        if caller is None:
-            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
+        caller = self._signed_in(call)
         found = await self.service.list(MOST_SHOWN, Status.PENDING)
         return html(screens.list_title(found), screens.waiting(found, caller, self.clock.now()))
 
@@ -147,12 +145,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """A request, all of it but what is hidden."""
         link = call.query.t
         try:
-            seen = await self._seen(call, link)
+            caller, asked = await self._seen(call, link)
         except errors.LinkRefused:
             return html(screens.SIGN_IN, screens.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
-        if seen is None:
-            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
-        caller, asked = seen
         obstacle = await self._obstacle(caller, asked)
         show = partial(screens.request, asked, caller, self.clock.now(), link=link, obstacle=obstacle)
         body = await asyncio.to_thread(show)
@@ -163,13 +158,13 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """The same for the page of one request."""
         if call.query.t is None:
             return await self.follow_list(call)
-        seen = await self._seen(call, call.query.t)
-        return self._changes(lambda: seen is not None and self.clock.now() < seen[1].expires_at)
+        _, asked = await self._seen(call, call.query.t)
+        return self._changes(lambda: self.clock.now() < asked.expires_at)
 
     @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **SCRIPT)
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
-        caller, asked = await self._known(call, call.read(PageLook).t)
+        caller, asked = await self._seen(call, call.read(PageLook).t)
         payload = seen_payload(await self.service.reveal(asked.id, caller))
         shown = await asyncio.to_thread(actions.render, payload, reveal=True)
         return Uncovered(text=shown.text)
@@ -180,7 +175,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def decide(self, call: HttpCall) -> PageOutcome:
         """Allow or refuse the action that was shown."""
         verdict = call.read(PageVote)
-        caller, asked = await self._known(call, verdict.t)
+        caller, asked = await self._seen(call, verdict.t)
         act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         return PageOutcome(id=voted.id, status=voted.status, message=screens.outcome(voted))
@@ -195,20 +190,19 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
                     break
                 yield piece
 
-    async def _known(self, call: HttpCall, link: str | None) -> tuple[Caller, Confirmation]:
-        seen = await self._seen(call, link)
-        if seen is None:
+    def _signed_in(self, call: HttpCall) -> Caller:
+        caller = self.sessions.signed_in(call.request)
+        if caller is None:
             raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        return seen
+        return caller
 
-    async def _seen(self, call: HttpCall, link: str | None) -> tuple[Caller, Confirmation] | None:
-        """Who looks, and at what; None for somebody who must sign in first. A link counts before a session.
+    async def _seen(self, call: HttpCall, link: str | None) -> tuple[Caller, Confirmation]:
+        """Who looks, and at what; 401 for somebody who must sign in first. A link counts before a session.
 
         Whether a request exists is told to nobody else.
         """
         if link is None:
-            caller = self.sessions.signed_in(call.request)
-            return (caller, await self.service.find(call.id)) if caller else None
+            return self._signed_in(call), await self.service.find(call.id)
         try:
             asked = await self.service.find(call.id)
             return self.sessions.linked(link, asked), asked
@@ -217,8 +211,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.LinkRefused() from None
 
     def show_refusal(self, problem: Response) -> Response:
-        """What is refused, as a page."""
+        """What is refused, as a page; whoever must sign in first can do so there."""
         told = msgspec.json.decode(problem.body, type=ProblemDocument)
+        if told.status == HTTPStatus.UNAUTHORIZED:
+            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
         return html(told.title, screens.refusal(told.title, told.detail), HTTPStatus(told.status))
 
     async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
