@@ -14,7 +14,7 @@ WAIT = {"prefer": "wait=50"}
 async def until_waiting(desk: Desk, count: int) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            if desk.app.waiting == count:
+            if desk.app.streams.waiting == count:
                 return
             await asyncio.sleep(0.01)
 
@@ -35,7 +35,7 @@ async def test_nothing_waits_for_those_who_left_and_others_are_answered() -> Non
             assert (await desk.http.post(asked["approve_url"], headers=ANN)).status_code == 200
             answers = await asyncio.gather(*polls[:STAYING])
         assert [answer.json()["status"] for answer in answers] == ["approved"] * STAYING
-        assert desk.app.waiting == 0
+        assert desk.app.streams.waiting == 0
 
 
 async def test_one_that_sends_a_body_along_waits_as_well() -> None:

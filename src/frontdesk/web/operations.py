@@ -2,7 +2,7 @@
 for from that row."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -70,8 +70,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     form: Form = Form.JSON
     answers: Mapping[HTTPStatus, tuple[Any, ...]]
     """What comes back, by status; the first is meant where the function does not say."""
-    problems: tuple[HTTPStatus, ...] = ()
-    """Besides those that every address has."""
+    problems: tuple[int, ...] = ()
+    """Statuses besides those that every address has."""
     query: type[msgspec.Struct] = Nothing
     headers: type[msgspec.Struct] = Nothing
     body: type[msgspec.Struct] | None = None
@@ -90,16 +90,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(re.findall(r"{(\w+)}", self.path))
 
 
-class Table:
+class Table(list[Operation]):
     """Rows in the order in which they were added; an address that fits several is the first one's."""
 
     def __init__(self, **columns: Any) -> None:
         """``columns`` hold for every row that does not say otherwise."""
+        super().__init__()
         self._columns = columns
-        self._rows: list[Operation] = []
-
-    def __iter__(self) -> Iterator[Operation]:
-        return iter(self._rows)
 
     def add(self, method: str, path: str, gives: Any = (), **columns: Any) -> Callable[[Handle], Handle]:
         """Add a row for the function that follows; the first line of its docstring is the summary.
@@ -112,9 +109,7 @@ class Table:
             by_status = gives if isinstance(gives, Mapping) else {HTTPStatus.OK: gives}
             row = {"method": method, "path": path, "handle": handle, "summary": summary}
             row["answers"] = {HTTPStatus(status): _several(kinds) for status, kinds in by_status.items()}
-            if "problems" in columns:
-                columns["problems"] = tuple(map(HTTPStatus, columns["problems"]))
-            self._rows.append(Operation(**self._columns | row | columns))
+            self.append(Operation(**self._columns | row | columns))
             return handle
 
         return add_row

@@ -38,12 +38,12 @@ class ServedConfirmations:
     ) -> None:
         """``ended`` is the folder of sessions that were ended, ``page_url`` where the pages are."""
         self._mode = service.settings.mode
-        self._streams = Streams(service, quiet_seconds=quiet_seconds)
-        answering = api.ConfirmationApi(service=service, streams=self._streams, page_url=page_url)
+        self.streams = Streams(service, quiet_seconds=quiet_seconds)
+        answering = api.ConfirmationApi(service=service, streams=self.streams, page_url=page_url)
         clock, secure = clock or SystemClock(), (page_url or "").startswith("https://")
         sessions = PageSessions(credentials, link_key, clock, Endings(ended), secure=secure)
         shown = pages.Pages(
-            service=service, credentials=credentials, sessions=sessions, streams=self._streams, clock=clock
+            service=service, credentials=credentials, sessions=sessions, streams=self.streams, clock=clock
         )
         self.api = Served(api.OPERATIONS, answering, partial(credentials.admit, self._mode))
         self.pages = Served(pages.OPERATIONS, shown)
@@ -58,11 +58,6 @@ class ServedConfirmations:
         """The pages for people alone, where no gateway has a port for them."""
         return endpoints.make_app([self.pages], Hosts(bound_to, names))
 
-    @property
-    def waiting(self) -> int:
-        """How many programs wait for a decision just now."""
-        return self._streams.waiting
-
     def close(self) -> None:
         """End the streams of events and the long polls."""
-        self._streams.close()
+        self.streams.close()
