@@ -15,14 +15,13 @@ from tests.watchdogs import kill_watchdog, lives, needs_proc, until
 STARTER = """
 import asyncio, sys
 from pathlib import Path
-from frontdesk.processes import Group, Pipes, kept
+from frontdesk.processes import Group, kept
 
 async def main():
     with kept(Path(sys.argv[1])):
         while script := await asyncio.to_thread(sys.stdin.readline):
-            group = Group.start(["/bin/sh", "-c", script])
-            pipes = await Pipes.open(group)
-            print(group.pid, int(await pipes.stdout.readline()), flush=True)
+            group = await Group.start(["/bin/sh", "-c", script])
+            print(group.pid, int(await group.stdout.readline()), flush=True)
 
 asyncio.run(main())
 """

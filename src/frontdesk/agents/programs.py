@@ -12,7 +12,7 @@ from frontdesk import errors
 from frontdesk.agents.bounds import Count, Seconds
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
-from frontdesk.processes import Group, Pipes
+from frontdesk.processes import Group
 
 log = get_logger(__name__)
 
@@ -49,8 +49,9 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     async def start(self, cwd: str | None) -> "Process":
         """Start the program; OSError when that cannot be done."""
         env = {name: os.environ[name] for name in (*self.passed, *self.env) if name in os.environ}
-        group = Group.start(self.command, cwd=cwd, env=env)
-        return Process(group, await Pipes.open(group, self.max_line_bytes), cwd)
+        process = await Process.start(self.command, cwd=cwd, env=env, max_line_bytes=self.max_line_bytes)
+        process.cwd = cwd
+        return process
 
     async def try_out(self, cwd: str) -> None:
         """Start it once; AgentFailed when it cannot be started, or gives up before it was asked anything."""
@@ -67,27 +68,16 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
             await process.end(0, KILL_SECONDS)
 
 
-class Process:
-    """Lines to and from a program. Its standard error goes to the log.
+class Process(Group):
+    """Lines to and from a program. Its standard error goes to the log."""
 
-    When the program ends, whatever it started and left in its process group ends too.
-    """
+    cwd: str | None = None
+    last_words = ""
+    _stderr_lines = 0
 
-    def __init__(self, group: Group, pipes: Pipes, cwd: str | None) -> None:
-        self.cwd = cwd
-        self.last_words = ""
-        self._group = group
-        self._pipes = pipes
-        self._stderr_lines = 0
+    async def _open(self) -> None:
+        await super()._open()
         self._listening = asyncio.create_task(self._listen())
-
-    @property
-    def pid(self) -> int:
-        return self._group.pid
-
-    @property
-    def alive(self) -> bool:
-        return not self._group.exited.is_set()
 
     async def read(self) -> bytes:
         """The next line, the last one perhaps without its end; empty when there is no more.
@@ -95,18 +85,18 @@ class Process:
         Raises asyncio.LimitOverrunError for a line that is too long.
         """
         try:
-            return await self._pipes.stdout.readuntil()
+            return await self.stdout.readuntil()
         except asyncio.IncompleteReadError as error:
             return error.partial
 
     async def write(self, line: bytes) -> None:
         """Hand over a line. ConnectionError when nobody reads any more."""
-        self._pipes.stdin.write(line)
-        await self._pipes.stdin.drain()
+        self.stdin.write(line)
+        await self.stdin.drain()
 
     def finish_input(self) -> None:
         """The program reads the end of its input."""
-        self._pipes.stdin.close()
+        self.stdin.close()
 
     def begin_turn(self) -> None:
         self.last_words = ""
@@ -117,32 +107,28 @@ class Process:
         if not await self.ends_within(SETTLE_SECONDS):
             return "it closed its output"
         await asyncio.wait({self._listening}, timeout=SETTLE_SECONDS)
-        code = self._group.code
-        return f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+        return f"exit code {self.code}" if self.code >= 0 else f"killed by {_signal_name(-self.code)}"
 
     async def end_told(self) -> str:
         """What became of it, and what it said last."""
         fate, words = await self.fate(), self.last_words
         return f"{fate}, its last words: {quoting.quote(words)}" if words else fate
 
-    async def ends_within(self, seconds: float) -> bool:
-        return await self._group.ends_within(seconds)
-
     async def end(self, stop_seconds: float, kill_seconds: float) -> None:
         """Leave nothing running: end of input, in time SIGTERM, in time SIGKILL. Cancelled, it kills."""
         try:
             self.finish_input()
             if not await self.ends_within(stop_seconds):
-                self._group.signal(signal.SIGTERM)
+                self.signal(signal.SIGTERM)
                 await self.ends_within(kill_seconds)
         finally:
-            if not await self._pipes.end(self._group, self._listening, REAP_SECONDS, SETTLE_SECONDS):
+            if not await self.kill(self._listening, REAP_SECONDS, SETTLE_SECONDS):
                 log.warning("agent_not_killed", pid=self.pid)
 
     async def _listen(self) -> None:
         """Log the standard error line by line."""
         rest = b""
-        while chunk := await self._pipes.stderr.read(STDERR_CHUNK_BYTES):
+        while chunk := await self.stderr.read(STDERR_CHUNK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
             rest = rest[: 4 * MAX_STDERR_LINE_CHARACTERS]
             for line in lines:

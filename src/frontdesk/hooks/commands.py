@@ -12,7 +12,7 @@ from frontdesk.contracts.hooks import Commands, HookEvent, LoadTranscript, idemp
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
-from frontdesk.processes import Group, Pipes
+from frontdesk.processes import Group
 
 log = get_logger(__name__)
 
@@ -113,17 +113,16 @@ async def run(command: Sequence[str], data: bytes, seconds: float) -> Finished:
 
     Raises OSError when it cannot be started, and ValueError for arguments that no program can have.
     """
-    group = Group.start(command, stderr=subprocess.STDOUT)
-    pipes = await Pipes.open(group)
+    group = await Group.start(command, stderr=subprocess.STDOUT)
     output = bytearray()
-    reading = asyncio.create_task(_read(pipes.stdout, output))
+    reading = asyncio.create_task(_read(group.stdout, output))
     try:
         # A program that does not read its input is no error.
-        pipes.stdin.write(data)
-        pipes.stdin.close()
+        group.stdin.write(data)
+        group.stdin.close()
         in_time = await group.ends_within(seconds)
     finally:
-        await pipes.end(group, reading, LAST_SECONDS, LAST_SECONDS)
+        await group.kill(reading, LAST_SECONDS, LAST_SECONDS)
     return Finished(code=group.code if in_time else None, output=output.decode(errors="replace").strip())
 
 

@@ -4,7 +4,7 @@ The pipes and the wait for the exit are ours, not the event loop's: uvloop leave
 program, whose closed output would never be seen to end.
 """
 
-from frontdesk.processes.groups import Group, Pipes
+from frontdesk.processes.groups import Group
 from frontdesk.processes.keeping import end_left, kept
 
-__all__ = ["Group", "Pipes", "end_left", "kept"]
+__all__ = ["Group", "end_left", "kept"]

@@ -1,4 +1,4 @@
-"""A program with all that it started in its process group, and the moment of its exit."""
+"""A program with all that it started in its process group, its pipes, and the moment of its exit."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Self, cast
 
 from frontdesk.processes import keeping
 
@@ -18,17 +18,25 @@ LAST_SECONDS = 2.0
 
 
 class Group:
-    """Started, signalled and ended as one. When the program ends, whatever it left in its group does too."""
+    """Started, signalled and ended as one. When the program ends, whatever it left in its group does too.
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+    What is written to it and read of it goes through pipes. Without an error output of its own that is empty.
+    """
+
+    stdin: asyncio.StreamWriter
+
+    def __init__(self, child: subprocess.Popen[bytes], max_line_bytes: int) -> None:
         self.pid = child.pid
         self.child = child
         self.exited = asyncio.Event()
+        self.stdout = asyncio.StreamReader(max_line_bytes)
+        self.stderr = asyncio.StreamReader(MAX_UNREAD_BYTES)
+        self._read_ends: list[asyncio.ReadTransport] = []
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._watch, name=f"program-{child.pid}", daemon=True).start()
 
     @classmethod
-    def start(
+    async def start(
         cls,
         command: Sequence[str],
         *,
@@ -36,13 +44,15 @@ class Group:
         env: Mapping[str, str] | None = None,
         stderr: int = subprocess.PIPE,
         pass_fds: Collection[int] = (),
-    ) -> "Group":
-        """Start it in a session of its own, so that a ^C in the terminal does not reach it.
+        max_line_bytes: int = MAX_UNREAD_BYTES,
+    ) -> Self:
+        """Start it in a session of its own, so that a ^C in the terminal does not reach it. Who is cancelled
+        meanwhile waits until nothing is left of the program.
 
         Raises OSError when it cannot be started, and ValueError for arguments that no program can have.
         """
         pipe = subprocess.PIPE
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # noqa: ASYNC220 - so that the pipes are ours
             command,
             bufsize=0,
             stdin=pipe,
@@ -54,7 +64,16 @@ class Group:
             start_new_session=True,
         )
         keeping.add(child.pid)
-        return cls(child)
+        group = cls(child, max_line_bytes)
+        opening = asyncio.create_task(group._open())
+        try:
+            await asyncio.shield(opening)
+        except BaseException:
+            group.signal(signal.SIGKILL)
+            opening.add_done_callback(group._close_opened)
+            await group.ends_within(LAST_SECONDS)
+            raise
+        return group
 
     @property
     def code(self) -> int:
@@ -73,6 +92,26 @@ class Group:
             async with asyncio.timeout(seconds):
                 await self.exited.wait()
         return self.exited.is_set()
+
+    async def kill(self, reading: asyncio.Task[None], seconds: float, last: float) -> bool:
+        """Kill it with all that it started, and close its pipes; whether it ended in time. The end of
+        ``reading`` is waited for a little: others may hold it up who have left the group."""
+        self.signal(signal.SIGKILL)
+        try:
+            ended = await self.ends_within(seconds)
+            await asyncio.wait({reading}, timeout=last)
+            return ended
+        finally:
+            reading.cancel()
+            self.close()
+
+    def close(self) -> None:
+        """Close the pipes at once, whoever may still hold their other ends."""
+        self.stdin.close()
+        if self.stdin.transport.get_write_buffer_size():
+            self.stdin.transport.abort()
+        for transport in self._read_ends:
+            transport.close()
 
     def _watch(self) -> None:
         """Wait, in a thread of its own, for the exit."""
@@ -93,73 +132,23 @@ class Group:
         self.child.wait()
         self.exited.set()
 
-
-class Pipes:
-    """What is written to a program and read of it. Without a standard error of its own, that is empty."""
-
-    def __init__(self, max_line_bytes: int) -> None:
-        self.stdout = asyncio.StreamReader(max_line_bytes)
-        self.stderr = asyncio.StreamReader(MAX_UNREAD_BYTES)
-        self.stdin: asyncio.StreamWriter
-        self._read_ends: list[asyncio.ReadTransport] = []
-
-    @classmethod
-    async def open(cls, group: Group, max_line_bytes: int = MAX_UNREAD_BYTES) -> "Pipes":
-        """Take hold of them. Who is cancelled meanwhile waits until nothing is left of the program."""
-        opening = asyncio.create_task(cls._open(group, max_line_bytes))
-        try:
-            return await asyncio.shield(opening)
-        except BaseException:
-            group.signal(signal.SIGKILL)
-            opening.add_done_callback(_close_opened)
-            await group.ends_within(LAST_SECONDS)
-            raise
-
-    @classmethod
-    async def _open(cls, group: Group, max_line_bytes: int) -> "Pipes":
-        pipes, child = cls(max_line_bytes), group.child
-        await pipes._write_to(cast("IO[bytes]", child.stdin))
-        await pipes._read_from(cast("IO[bytes]", child.stdout), pipes.stdout)
-        if child.stderr is None:
-            pipes.stderr.feed_eof()
-        else:
-            await pipes._read_from(child.stderr, pipes.stderr)
-        return pipes
-
-    async def end(self, group: Group, reading: asyncio.Task[None], seconds: float, last: float) -> bool:
-        """Kill the program with all that it started, and close what is read of it; whether it ended in time.
-        The end of ``reading`` is waited for a little: others may hold it up who have left the group."""
-        group.signal(signal.SIGKILL)
-        try:
-            ended = await group.ends_within(seconds)
-            await asyncio.wait({reading}, timeout=last)
-            return ended
-        finally:
-            reading.cancel()
-            self.close()
-
-    def close(self) -> None:
-        """Close them at once, whoever may still hold their other ends."""
-        self.stdin.close()
-        if self.stdin.transport.get_write_buffer_size():
-            self.stdin.transport.abort()
-        for transport in self._read_ends:
-            transport.close()
-
-    async def _write_to(self, pipe: IO[bytes]) -> None:
-        loop, nothing = asyncio.get_running_loop(), asyncio.StreamReader()
+    async def _open(self) -> None:
+        """Take hold of the pipes."""
+        loop, nothing = self._loop, asyncio.StreamReader()
         transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(nothing), pipe
+            lambda: asyncio.StreamReaderProtocol(nothing), cast("IO[bytes]", self.child.stdin)
         )
         self.stdin = asyncio.StreamWriter(transport, protocol, nothing, loop)
+        await self._read_from(cast("IO[bytes]", self.child.stdout), self.stdout)
+        if self.child.stderr is None:
+            self.stderr.feed_eof()
+        else:
+            await self._read_from(self.child.stderr, self.stderr)
 
     async def _read_from(self, pipe: IO[bytes], reader: asyncio.StreamReader) -> None:
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
-        )
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         self._read_ends.append(transport)
 
-
-def _close_opened(opening: asyncio.Task[Pipes]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()
+    def _close_opened(self, opening: asyncio.Task[None]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self.close()

@@ -7,10 +7,9 @@ import signal
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from frontdesk import errors
-from frontdesk.processes import Group, Pipes
+from frontdesk.processes import Group
 from frontdesk.snapshots.folders import in_thread
 
 BATCH_BYTES = 1024 * 1024
@@ -68,11 +67,11 @@ class Git:
     async def read_up_to(self, limit: int, *args: str) -> tuple[bytes, bool]:
         """The beginning of what the command prints, and whether there is more."""
         async with self._started(args) as process:
-            process.pipes.stdin.close()
+            process.stdin.close()
             try:
-                printed = await process.pipes.stdout.readexactly(limit + 1)
+                printed = await process.stdout.readexactly(limit + 1)
             except asyncio.IncompleteReadError as error:
-                await process.check(await process.pipes.stderr.read())
+                await process.check(await process.stderr.read())
                 return error.partial, False
             return printed[:limit], True
 
@@ -87,7 +86,7 @@ class Git:
     async def objects(self) -> AsyncIterator["Objects"]:
         """A way to read objects one after the other."""
         async with self._started(("cat-file", "--batch")) as process:
-            yield Objects(process.pipes)
+            yield Objects(process)
 
     @asynccontextmanager
     async def _started(self, args: tuple[str, ...]) -> AsyncIterator["GitCommand"]:
@@ -97,36 +96,34 @@ class Git:
         settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         env = ENVIRONMENT | NOBODY | {"GIT_DIR": str(self._folder), "HOME": str(self._folder)}
         try:
-            group = Group.start(
+            process = await GitCommand.start(
                 (program, *settings, *args), cwd=self._folder, env=env, pass_fds=(self._lock,)
             )
         except OSError as error:
             raise errors.GitFailed(command=args[0], why=error.strerror or error) from error
-        pipes = await Pipes.open(group)
+        process.name = args[0]
         try:
             async with asyncio.timeout(self._seconds):
-                yield GitCommand(args[0], group, pipes)
+                yield process
         except TimeoutError:
             why = f"it took more than {self._seconds:g} seconds"
             raise errors.GitFailed(command=args[0], why=why) from None
         finally:
-            group.signal(signal.SIGKILL)
-            await group.exited.wait()
-            pipes.close()
+            process.signal(signal.SIGKILL)
+            await process.exited.wait()
+            process.close()
 
 
-class GitCommand(NamedTuple):
+class GitCommand(Group):
     """A running git."""
 
-    name: str
-    group: Group
-    pipes: Pipes
+    name = ""
 
     async def talk(self, pieces: Iterator[bytes]) -> bytes:
         """Tell it everything and take its answer, when it succeeds."""
-        said = asyncio.gather(self.pipes.stdout.read(), self.pipes.stderr.read())
+        said = asyncio.gather(self.stdout.read(), self.stderr.read())
         try:
-            await _feed(self.pipes.stdin, pieces)
+            await _feed(self.stdin, pieces)
             printed, complaint = await said
         finally:
             said.cancel()
@@ -135,18 +132,18 @@ class GitCommand(NamedTuple):
 
     async def check(self, complaint: bytes) -> None:
         """Wait for its end; GitFailed when it did not succeed."""
-        await self.group.exited.wait()
-        if self.group.code:
+        await self.exited.wait()
+        if self.code:
             said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
-            raise errors.GitFailed(command=self.name, why=said or f"it ended with {self.group.code}")
+            raise errors.GitFailed(command=self.name, why=said or f"it ended with {self.code}")
 
 
 class Objects:
     """Objects of the store, read from one running git."""
 
-    def __init__(self, pipes: Pipes) -> None:
-        self._ask = pipes.stdin
-        self._answer = pipes.stdout
+    def __init__(self, process: GitCommand) -> None:
+        self._ask = process.stdin
+        self._answer = process.stdout
 
     async def chunks(self, name: str) -> AsyncIterator[bytes]:
         """The contents of an object, which must be read to their end."""

@@ -24,7 +24,6 @@ from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.formats import completions, quoting, tokens
 from frontdesk.logs import get_logger
 from frontdesk.model import events
-from frontdesk.processes import Group, Pipes
 
 log = get_logger(__name__)
 
@@ -60,23 +59,20 @@ class Child(Process):
     """A running model. It ends when it is ended, and when this process is gone, however that comes about."""
 
     address = ""
-
-    def __init__(self, group: Group, pipes: Pipes) -> None:
-        super().__init__(group, pipes, cwd=None)
-        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = ""
 
     @classmethod
-    async def start(cls, order: dict[str, Any], seconds: float) -> "Child":
+    async def load(cls, order: dict[str, Any], seconds: float) -> "Child":
         """Start it and wait until its model is loaded; AgentFailed when that does not work."""
         # By its path and without that in the search path: nothing of ours is loaded for it.
-        group = Group.start((sys.executable, "-P", str(SCRIPT)))
-        child = cls(group, await Pipes.open(group))
+        child = await cls.start((sys.executable, "-P", str(SCRIPT)))
+        child.token = secrets.token_urlsafe(TOKEN_BYTES)
         try:
             await child._begin(order, seconds)
         except BaseException:
             await child.end(0, 0)
             raise
-        log.info("local_model_started", pid=group.pid)
+        log.info("local_model_started", pid=child.pid)
         return child
 
     async def _begin(self, order: dict[str, Any], seconds: float) -> None:
@@ -117,7 +113,7 @@ class Driver:
     @property
     def pid(self) -> int | None:
         """The model's process, while there is one."""
-        return self._child.pid if self._child and self._child.alive else None
+        return self._child.pid if self._child and not self._child.exited.is_set() else None
 
     async def run(
         self,
@@ -201,7 +197,7 @@ class Driver:
 
     async def _running(self) -> Child:
         """The model's process, started when there is none."""
-        if self._child is not None and not self._child.alive:
+        if self._child is not None and self._child.exited.is_set():
             await self._drop(self._child)
         if self._child is None:
             order = {
@@ -209,7 +205,7 @@ class Driver:
                 "context_tokens": self._options.context_tokens,
                 "threads": self._options.threads or _idle_cores(),
             }
-            self._child = await Child.start(order, self._options.start_seconds)
+            self._child = await Child.load(order, self._options.start_seconds)
         return self._child
 
     async def _drop(self, child: Child) -> None:
