@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.options import Options
-from frontdesk.agents.acp.wire import Lost, Wire
+from frontdesk.agents.acp.wire import Lost, Wire, fields, items
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
@@ -82,7 +82,7 @@ class Kept:
         system = "" if turn.system == self._system else turn.system
         self._system = turn.system
         before = prompts.preamble(turn, earlier, system, characters)
-        told = prompts.blocks(turn.input, _object(abilities.get("promptCapabilities")))
+        told = prompts.blocks(turn.input, fields(abilities.get("promptCapabilities")))
         return [prompts.text_block(before), *told] if before else told
 
     async def _greeted(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Kept:
             if hello.get("protocolVersion") != PROTOCOL:
                 spoken = quoting.quote(str(hello.get("protocolVersion")))
                 raise Lost(f"it speaks another version of ACP than {PROTOCOL}", detail=spoken)
-            self._abilities = _object(hello.get("agentCapabilities"))
+            self._abilities = fields(hello.get("agentCapabilities"))
         return self._abilities
 
     async def _loaded(self, turn: events.Assignment, memory: Memory | None) -> bool:
@@ -113,11 +113,8 @@ class Kept:
         return True
 
     def _note_model(self, begun: dict[str, Any]) -> None:
-        choices = begun.get("configOptions")
-        listed = (
-            [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
-        )
-        self._model = next((choice for choice in listed if choice.get("category") == "model"), {})
+        choices = items(begun.get("configOptions"))
+        self._model = next((choice for choice in choices if choice.get("category") == "model"), {})
         self._usual_model = self._model.get("currentValue")
 
     async def _choose_model(self, turn: events.Assignment) -> None:
@@ -144,11 +141,6 @@ def _check_folder(cwd: str) -> None:
 def _values(options: object) -> list[object]:
     """The values that can be chosen, those in groups included."""
     found: list[object] = []
-    for option in options if isinstance(options, list) else []:
-        if isinstance(option, dict):
-            found += _values(option["options"]) if "options" in option else [option.get("value")]
+    for option in items(options):
+        found += _values(option["options"]) if "options" in option else [option.get("value")]
     return found
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

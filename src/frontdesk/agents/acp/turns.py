@@ -11,12 +11,13 @@ from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.kept import Kept
 from frontdesk.agents.acp.options import Options
 from frontdesk.agents.acp.wire import (
-    Ended,
     Item,
     Lost,
     PermissionAsked,
     PromptAnswered,
     UpdateTold,
+    fields,
+    items,
     result_of,
 )
 from frontdesk.contracts.agents import Line
@@ -61,6 +62,11 @@ class PromptTurn:
             while not self._over:
                 for event in await self._handle(await self._next()):
                     yield event
+        except Lost:
+            if not self._deadline:
+                raise
+            # The end of one that was told to stop is no failure.
+            yield events.Done(finish_reason=CANCELLED)
         finally:
             ear.cancel()
             await asyncio.wait({ear})
@@ -73,14 +79,14 @@ class PromptTurn:
     async def _next(self) -> Item:
         """What comes next. Lost when nothing comes in time; while a person decides there is time."""
         if self._wire.lost and self._wire.inbox.empty():
-            return Ended(self._wire.lost)
+            raise self._wire.lost
         loop, seconds = asyncio.get_running_loop(), self._options.silence_seconds
         patient = None if self._asked else loop.time() + seconds
         try:
             async with asyncio.timeout_at(self._deadline or patient):
                 return await self._wire.inbox.get()
         except TimeoutError:
-            return Ended(Lost(f"hang: it said nothing for {seconds:g} seconds"))
+            raise Lost(f"hang: it said nothing for {seconds:g} seconds") from None
 
     async def _handle(self, item: Item) -> Sequence[events.Event]:
         match item:
@@ -90,14 +96,14 @@ class PromptTurn:
                 return await self._ask(item)
             case PromptAnswered(message=message):
                 return self._finish(message)
-            case Ended(lost=lost):
-                return self._break(lost)
+            case Lost():
+                raise item
             case events.Decision():
                 asked = self._asked.pop(item.id, None)
                 if asked:
                     await self._wire.permit(asked.id, option_for(asked.params, item.approved))
             case events.Stop():
-                return await self._stop()
+                await self._stop()
         return ()
 
     async def _ask(self, asked: PermissionAsked) -> Sequence[events.Event]:
@@ -108,21 +114,14 @@ class PromptTurn:
         self._asked[approval.id] = asked
         return [*self._scribe.flush(), approval]
 
-    async def _stop(self) -> Sequence[events.Event]:
+    async def _stop(self) -> None:
         self._deadline = asyncio.get_running_loop().time() + self._options.cancel_seconds
-        try:
-            await self._wire.cancel(self._kept.agent_session)
-            while self._asked:
-                await self._wire.permit(self._asked.popitem()[1].id, None)
-        except Lost as lost:
-            return self._break(lost)
-        return ()
+        await self._wire.cancel(self._kept.agent_session)
+        while self._asked:
+            await self._wire.permit(self._asked.popitem()[1].id, None)
 
     def _finish(self, message: dict[str, Any]) -> Sequence[events.Event]:
-        try:
-            result = result_of(message, "session/prompt")
-        except Lost as lost:
-            return self._break(lost)
+        result = result_of(message, "session/prompt")
         self._over = self._kept.settled = True
         self._kept.seen = prompts.seen_after(self._turn)
         usage = usage_of(result, self._scribe.used, self._spent())
@@ -145,22 +144,12 @@ class PromptTurn:
         self._kept.cost_usd = after
         return None if before is None else max(0.0, after - before)
 
-    def _break(self, lost: Lost) -> Sequence[events.Event]:
-        """The end of one that was told to stop is no failure."""
-        self._over = True
-        return [events.Done(finish_reason=CANCELLED) if self._deadline else lost.failed]
-
 
 def option_for(params: dict[str, Any], approved: bool) -> str | None:
     """The option that says yes or no this once. A lasting yes is never given, nor a lasting no."""
     wanted = "allow_once" if approved else "reject_once"
-    options = params.get("options")
-    for option in options if isinstance(options, list) else []:
-        if (
-            isinstance(option, dict)
-            and option.get("kind") == wanted
-            and isinstance(option.get("optionId"), str)
-        ):
+    for option in items(params.get("options")):
+        if option.get("kind") == wanted and isinstance(option.get("optionId"), str):
             return str(option["optionId"])
     log.warning("agent_permission_without_option", wanted=wanted)
     return None
@@ -201,9 +190,7 @@ class Scribe:
 
     def approval(self, number: int | str, params: Body) -> events.Approval:
         """The question to a person, with all that is known about the call."""
-        call = params.get("toolCall")
-        asked = call if isinstance(call, dict) else {}
-        known = self._merged(asked)
+        known = self._merged(fields(params.get("toolCall")))
         title = text_or(known.get("title"), "A tool")
         details = {name: known[name] for name in ("rawInput", "locations") if known.get(name) is not None}
         shown = content_text(known.get("content"))
@@ -242,8 +229,8 @@ class Scribe:
 
     def _begun(self, name: str, known: Body) -> events.Calls:
         self._spoken = False
-        fields = {"title": "title", "input": "rawInput", "locations": "locations"}
-        given = {ours: known[theirs] for ours, theirs in fields.items() if known.get(theirs) is not None}
+        names = {"title": "title", "input": "rawInput", "locations": "locations"}
+        given = {ours: known[theirs] for ours, theirs in names.items() if known.get(theirs) is not None}
         call = events.Call(
             id=self._id(name),
             name=text_or(known.get("kind"), "other"),
@@ -265,16 +252,15 @@ class Scribe:
 
     def _note_usage(self, update: Body) -> None:
         self.used = count(update.get("used")) or self.used
-        cost = update.get("cost")
-        amount = cost.get("amount") if isinstance(cost, dict) and cost.get("currency") == "USD" else None
+        cost = fields(update.get("cost"))
+        amount = cost.get("amount") if cost.get("currency") == "USD" else None
         if isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_COUNT:
             self.cost_usd = float(amount)
 
 
 def _background(update: Body) -> list[events.Event]:
     """The protocol has no word for background work, but a place for what goes beyond it."""
-    meta = update.get("_meta")
-    told = meta.get(BACKGROUND) if isinstance(meta, dict) else None
+    told = fields(update.get("_meta")).get(BACKGROUND)
     if not isinstance(told, dict):
         return []
     seconds = told.get("seconds")
@@ -289,8 +275,7 @@ def _background(update: Body) -> list[events.Event]:
 
 def usage_of(result: Body, used: int | None, cost_usd: float | None) -> Usage | None:
     """What the turn used, as far as the agent says."""
-    found = result.get("usage")
-    told = found if isinstance(found, dict) else {}
+    told = fields(result.get("usage"))
     if not told and used is None and cost_usd is None:
         return None
     return Usage(
@@ -322,9 +307,7 @@ def block_text(block: object) -> str:
     """A content block as text; a link as its address, what is no text by its kind."""
     if not isinstance(block, dict):
         return ""
-    resource = block.get("resource")
-    inner = resource.get("text") if isinstance(resource, dict) else None
-    for text in (block.get("text"), inner, block.get("uri")):
+    for text in (block.get("text"), fields(block.get("resource")).get("text"), block.get("uri")):
         if isinstance(text, str):
             return text
     return f"[{text_or(block.get('type'), 'unknown')}]"
@@ -332,8 +315,7 @@ def block_text(block: object) -> str:
 
 def content_text(content: object) -> str:
     """What a call shows: texts, and changes of files in full."""
-    shown = [_shown(item) for item in content if isinstance(item, dict)] if isinstance(content, list) else []
-    return "\n".join(text for text in shown if text)
+    return "\n".join(filter(None, map(_shown, items(content))))
 
 
 def _shown(item: Body) -> str:

@@ -55,13 +55,7 @@ class PromptAnswered(msgspec.Struct, frozen=True):
     message: dict[str, Any]
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """There will be nothing more."""
-
-    lost: Lost
-
-
-Item = UpdateTold | PermissionAsked | PromptAnswered | Ended | events.Signal
+Item = UpdateTold | PermissionAsked | PromptAnswered | Lost | events.Signal
 
 
 class Wire:
@@ -158,7 +152,7 @@ class Wire:
             if not future.done():
                 future.set_exception(self._lost)
         if self._prompt is not None:
-            await self.inbox.put(Ended(self._lost))
+            await self.inbox.put(self._lost)
 
     async def _read_all(self) -> Lost:
         """Read to the end; gives what kind of end it was."""
@@ -193,8 +187,7 @@ class Wire:
 
     async def _hear(self, message: dict[str, Any]) -> None:
         method, number = message["method"], message.get("id")
-        params = message.get("params")
-        body = params if isinstance(params, dict) else {}
+        body = fields(message.get("params"))
         ours = self._session is not None and body.get("sessionId") == self._session
         if isinstance(number, int | str):
             await self._serve(method, number, body, ours)
@@ -227,8 +220,17 @@ def result_of(message: dict[str, Any], method: str) -> dict[str, Any]:
         if error.get("code") == AUTH_REQUIRED:
             raise Lost("somebody has to sign in to it first")
         raise Lost(f"it refused {method}", detail=quoting.quote(str(error.get("message"))[:MAX_WORDS]))
-    result = message.get("result")
-    return result if isinstance(result, dict) else {}
+    return fields(message.get("result"))
+
+
+def fields(value: object) -> dict[str, Any]:
+    """An object's fields; whatever else an agent wrote in its place has none."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[dict[str, Any]]:
+    """The objects in a list; whatever else is there is none."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
