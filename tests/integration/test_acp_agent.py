@@ -323,6 +323,13 @@ async def test_long_conversation_is_told_from_its_end(start: Start) -> None:
     assert "earlier ones left out" in told
 
 
+async def test_what_was_overheard_is_told_as_such(start: Start) -> None:
+    conversation = Conversation(start())
+    conversation.messages = [{"role": "user", "content": "lunch?", "observed": True}]
+    ((told, _),) = (await conversation.report())["prompts"]
+    assert "not said to you] lunch?" in told
+
+
 async def test_system_text_is_told_when_it_is_new(shared: acp.Driver) -> None:
     conversation = Conversation(shared)
     await conversation.say("hello", system="You are on Telegram.")

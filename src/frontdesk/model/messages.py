@@ -10,6 +10,7 @@ from frontdesk import errors
 
 Plain = dict[str, Any]
 INTERRUPTED = "[interrupted: the tool call has no result]"
+OVERHEARD = "[overheard in the group, not said to you]"
 
 
 class Role(StrEnum):
@@ -108,6 +109,16 @@ def conversation(messages: list[Plain]) -> list[Plain]:
 
 def _interruption(call_id: str) -> Plain:
     return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
+
+
+def as_heard(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message as a model is shown it: one that was observed, and not said to it, says so."""
+    if message.get("observed") is not True:
+        return message
+    content = message.get("content")
+    if isinstance(content, list):
+        return {**message, "role": "user", "content": [{"type": "text", "text": OVERHEARD}, *content]}
+    return {**message, "role": "user", "content": f"{OVERHEARD} {text_of(message)}"}
 
 
 def text_of(message: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from frontdesk.agents.local import fitting
 from frontdesk.formats import tokens
+from frontdesk.model import messages
 
 Plain = dict[str, Any]
 ROWS = st.lists(
@@ -81,4 +82,4 @@ def test_overheard_messages_are_marked() -> None:
     kept = fitted(
         [{"role": "user", "content": "lunch?", "observed": True}, {"role": "user", "content": "Hi"}]
     )
-    assert kept[1]["content"] == f"{fitting.OVERHEARD} lunch?"
+    assert kept[1]["content"] == f"{messages.OVERHEARD} lunch?"

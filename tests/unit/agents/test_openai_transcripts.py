@@ -135,9 +135,9 @@ def test_overheard_messages_are_context_of_the_user() -> None:
         {"role": "user", "content": parts, "observed": True},
     ]
     assert transcripts.to_wire(heard) == [
-        {"role": "user", "content": f"{transcripts.OVERHEARD} lunch?"},
-        {"role": "user", "content": f"{transcripts.OVERHEARD} yes"},
-        {"role": "user", "content": [{"type": "text", "text": transcripts.OVERHEARD}, *parts]},
+        {"role": "user", "content": f"{messages.OVERHEARD} lunch?"},
+        {"role": "user", "content": f"{messages.OVERHEARD} yes"},
+        {"role": "user", "content": [{"type": "text", "text": messages.OVERHEARD}, *parts]},
     ]
 
 

@@ -259,6 +259,16 @@ def test_part_that_cannot_be_shown_is_named(part: Any) -> None:
     assert str(prompt.content[0]).endswith("content]")
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_what_was_overheard_is_marked(role: str) -> None:
+    row = {"role": role, "content": "lunch?", "observed": True}
+    found = transcripts.to_model([row])
+    prompt = found[0].parts[0]
+    assert isinstance(prompt, UserPromptPart)
+    assert prompt.content == f"{messages.OVERHEARD} lunch?"
+    assert transcripts.to_plain(found) == [row]
+
+
 def test_rows_that_are_no_messages_are_left_out() -> None:
     assert transcripts.to_model([{"role": "session_meta", "tools": []}, {"role": "user", "content": "hi"}])[
         0

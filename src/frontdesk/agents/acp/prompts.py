@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.model import events
-from frontdesk.model.messages import Plain, Role, text_of
+from frontdesk.model.messages import Plain, Role, as_heard, text_of
 
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_RESULT_CHARACTERS = 500
@@ -80,8 +80,9 @@ def _section(title: str, messages: Sequence[Plain], characters: int) -> str:
 
 
 def _line(message: Plain) -> str:
+    heard = as_heard(message)
     most = MAX_RESULT_CHARACTERS if message.get("role") == Role.TOOL else MAX_MESSAGE_CHARACTERS
-    told: Plain = {"role": message.get("role"), "text": _cut(text_of(message), most)}
+    told: Plain = {"role": heard.get("role"), "text": _cut(text_of(heard), most)}
     calls = message.get("tool_calls")
     if isinstance(calls, list) and calls:
         told["calls"] = [_cut(_call(call), MAX_RESULT_CHARACTERS) for call in calls]

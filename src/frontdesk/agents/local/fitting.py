@@ -10,7 +10,6 @@ Estimate = Callable[[str], int]
 FRAME_TOKENS = 8
 """What a message takes besides its text."""
 SPEAKERS = (Role.USER, Role.ASSISTANT)
-OVERHEARD = "[overheard in the group]"
 CUT = " …"
 
 
@@ -41,12 +40,11 @@ def fit(transcript: Sequence[Plain], system: str, room_tokens: int, estimate: Es
 
 def _spoken(row: Plain) -> Plain | None:
     """A message with words of somebody; tools and notes are beyond a small model."""
-    text = messages.text_of(row).strip()
-    if row.get("role") not in SPEAKERS or not text:
+    if row.get("role") not in SPEAKERS or not messages.text_of(row).strip():
         return None
-    overheard = f"{OVERHEARD} " if row.get("observed") is True else ""
+    heard = messages.as_heard(row)
     # The marks of the model's own template are no longer marks.
-    return {"role": str(row["role"]), "content": overheard + text.replace("<|", "< |")}
+    return {"role": str(heard["role"]), "content": messages.text_of(heard).strip().replace("<|", "< |")}
 
 
 def _until_user(spoken: list[Plain]) -> list[Plain]:

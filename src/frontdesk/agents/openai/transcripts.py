@@ -7,7 +7,6 @@ from frontdesk.formats import completions
 from frontdesk.model import events, messages
 from frontdesk.model.messages import Plain, Role
 
-OVERHEARD = "[overheard in the group, not said to you]"
 FIELDS: Mapping[str, tuple[str, ...]] = {
     Role.SYSTEM: ("role", "content", "name"),
     Role.USER: ("role", "content", "name"),
@@ -52,9 +51,7 @@ def _without_orphans(rows: Iterable[Plain]) -> Iterable[Plain]:
 
 def _wire(row: Plain, allowed: tuple[str, ...]) -> Plain | None:
     """The message, or None when nothing is left of it to be sent."""
-    if row.get("observed") is True:
-        return {"role": "user", "content": _overheard(row.get("content"))}
-    message = _kept(row, allowed)
+    message = _kept(messages.as_heard(row), allowed)
     if message.get("tool_calls") or message.get("content") is not None:
         return message
     return message | {"content": ""} if any(name in message for name in allowed) else None
@@ -79,9 +76,3 @@ def _call(call: Mapping[str, Any]) -> Plain:
         name=str(function.get("name")),
         arguments=str(function.get("arguments") or "{}"),
     ).plain
-
-
-def _overheard(content: object) -> str | list[Any]:
-    if isinstance(content, list):
-        return [{"type": "text", "text": OVERHEARD}, *content]
-    return f"{OVERHEARD} {content}"

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from frontdesk.agents.pydantic_ai import parts
-from frontdesk.model.messages import INTERRUPTED, Plain, Role, text_of
+from frontdesk.model.messages import INTERRUPTED, Plain, Role, as_heard, text_of
 
 KEPT = "frontdesk"
 """Where a message's metadata holds what the message itself cannot: fields to set, and fields not to have."""
@@ -61,11 +61,10 @@ def to_plain(messages: Iterable[ModelMessage]) -> list[Plain]:
 
 
 def _read(message: Mapping[str, Any], names: Names) -> ModelMessage | None:
-    role = message.get("role")
-    read = _READERS.get(role) if isinstance(role, str) else None
-    if read is None:
+    if message.get("role") not in list(_READERS):
         return None
-    found = read(message, names)
+    heard = as_heard(message)
+    found = _READERS[heard["role"]](heard, names)
     kept = _difference(message, _write(found)[0])
     found.metadata = {KEPT: kept} if kept else None
     return found
