@@ -59,11 +59,6 @@ class Sessions(Noun):
         return SESSIONS.one("session", session_id=session_id)
 
     @reads
-    def route_of(self, session_id: str) -> Work[str | None]:
-        """The key that the session is current for."""
-        return route_of(session_id)
-
-    @reads
     def tip(self, session_id: str) -> Work[Session | None]:
         """The newest session that continues this one after compressions."""
         session = yield from SESSIONS.one("session", session_id=session_id)
@@ -384,6 +379,7 @@ def point(key: str, session: Session) -> Work[None]:
 
 
 def route_of(session_id: str) -> Work[str | None]:
+    """The key that the session is current for."""
     return value("route_of", session_id=session_id)
 
 

@@ -1,19 +1,22 @@
 """The PostgreSQL engine: each work in a transaction on a connection of its own."""
 
 import asyncio
+import itertools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Self, TypeVar
+from uuid import UUID
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Upgrade, Work
+from frontdesk.logs import get_logger
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, ConnectionPool
-from frontdesk.stores.postgres.outcomes import Outcomes
-from frontdesk.stores.postgres.retries import persist
+from frontdesk.stores.postgres.retries import pause, persist
 from frontdesk.stores.postgres.transactions import Reading, Statements, Writing
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.work import probe
@@ -21,7 +24,11 @@ from frontdesk.stores.work import probe
 T = TypeVar("T")
 
 FINISH_SECONDS = 60.0
+OUTCOME_SECONDS = 60.0
+COMMITTED, ABORTED, IN_PROGRESS, FORGOTTEN = "committed", "aborted", "in progress", "forgotten"
 STALLED = {"milliseconds": IDLE_TRANSACTION_MILLISECONDS}
+
+log = get_logger(__name__)
 
 
 class PostgresEngine:
@@ -37,7 +44,7 @@ class PostgresEngine:
         self._pool = ConnectionPool(address, queries)
         self._statements = Statements(queries, address.name)
         self._reading = Reading(self._statements)
-        self._outcomes = Outcomes(self._pool, queries["outcome"], address.name)
+        self._name = address.name
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -93,15 +100,41 @@ class PostgresEngine:
             writing = Writing(self._statements, link)
             value = await writing.run(start(), cuts)
             failure = await writing.commit(lazy)
-        if failure is not None and not await self._took_place(writing):
+        # One that wrote nothing has no number, and nothing to lose.
+        if failure and writing.xid is not None and not await self._was_committed(writing.xid, writing.life):
             raise failure
         for topic, far in writing.rings:
             self.bells.ring(topic, far=far)
         return value
 
-    async def _took_place(self, writing: Writing) -> bool:
-        """Whether a transaction was committed; one that wrote nothing has nothing to lose."""
-        return writing.xid is None or await self._outcomes.was_committed(writing.xid, writing.life)
+    async def _was_committed(self, xid: int, life: UUID) -> bool:
+        """What became of a transaction whose connection was cut while it was committed: wait until it is
+        known; StoreFailed when it cannot be.
+
+        PostgreSQL remembers the outcome under the transaction's number. After a crash it may give the numbers
+        that recovery did not find a second time, so that an outcome counts only with the server's life.
+        """
+        deadline = time.monotonic() + OUTCOME_SECONDS
+        for number in itertools.count(1):
+            outcome = await self._outcome(xid, life)
+            if outcome == FORGOTTEN or time.monotonic() > deadline:
+                break
+            if outcome != IN_PROGRESS:
+                log.warning("commit_cut", transaction=xid, outcome=outcome)
+                return outcome == COMMITTED
+            await pause(number)
+        why = "the connection was cut during the commit, and its outcome is not known"
+        raise errors.StoreFailed(path=self._name, why=why)
+
+    async def _outcome(self, xid: int, life: UUID) -> str:
+        try:
+            async with self._pool.lent() as link:
+                rows, _ = await self._statements.ask(link, ("outcome", {"xid": xid, "life": life}))
+        except errors.StoreUnavailable:  # a server that does not answer may still be at it
+            return IN_PROGRESS
+        except errors.StoreRefused:  # no transaction has that number yet: a crash took it back
+            return ABORTED
+        return str(rows[0][0])
 
     async def _read(self, start: Callable[[], Work[T]], _cuts: int) -> T:
         async with self._pool.lent() as link:

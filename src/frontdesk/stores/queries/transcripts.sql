@@ -56,10 +56,6 @@ WHERE session_id = :session_id AND platform_message_id IS NOT NULL AND hidden_by
 SELECT 1 FROM messages
 WHERE session_id = :session_id AND turn_id = :turn_id AND turn_position = :turn_position;
 
--- name: live_bodies
--- The transcript.
-SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
-
 -- name: live_rows
 -- The transcript, with when each message was stored.
 SELECT body, created_at FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
