@@ -8,23 +8,14 @@ import msgspec
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Row, TellTurn, Work, ring
 from frontdesk.logs import get_logger
+from frontdesk.model import turns
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import Session
-from frontdesk.model.turns import (
-    HELD_BACK,
-    MAX_ATTEMPTS,
-    Begun,
-    Blame,
-    Ending,
-    Turn,
-    TurnClaim,
-    TurnState,
-    judge,
-)
+from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnState
 from frontdesk.stores import deliveries, transcripts
 from frontdesk.stores.columns import clean, to_micros
 from frontdesk.stores.feed import tell, tell_turn
@@ -43,7 +34,7 @@ def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | Non
         turn = TURNS.read(found[0])
         if turn is None:
             yield from _set_aside_unread(found[0][0], now)
-        elif turn.tries <= MAX_ATTEMPTS:
+        elif turn.tries <= turns.MAX_ATTEMPTS:
             return turn
         else:
             yield from _set_aside(turn, set_aside(turn), now)
@@ -58,13 +49,13 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
 
 def defer(turn: Turn, due_at: datetime) -> Work[None]:
     """It was not begun after all."""
-    if turn.error != HELD_BACK:
-        log.warning("turn_held_back", turn=turn.id, why=HELD_BACK)
-    yield "defer_turn", {"turn_id": turn.id, "due_at": to_micros(due_at), "why": HELD_BACK}
+    if turn.error != turns.HELD_BACK:
+        log.warning("turn_held_back", turn=turn.id, why=turns.HELD_BACK)
+    yield "defer_turn", {"turn_id": turn.id, "due_at": to_micros(due_at), "why": turns.HELD_BACK}
 
 
 def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[None]:
-    error = f"it was begun {MAX_ATTEMPTS} times and never ended"
+    error = f"it was begun {turns.MAX_ATTEMPTS} times and never ended"
     yield from settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
     yield from deliveries.add(notices)
     yield ring(Topic.DELIVERIES)
@@ -161,10 +152,10 @@ def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
 
 def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
     """What becomes of the attempts of a node that is gone. When it had been told to stop, none counts."""
-    turns = [turn for turn in map(TURNS.read, ran) if turn]
+    readable = [turn for turn in map(TURNS.read, ran) if turn]
     if (yield from value("stop_of", node=gone)) is not None:
-        return Blame(excused=frozenset(turn.id for turn in turns))
-    return judge(turns)
+        return Blame(excused=frozenset(turn.id for turn in readable))
+    return turns.judge(readable)
 
 
 def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work[list[Turn]]:

@@ -14,7 +14,8 @@ from frontdesk.model.messages import Plain
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-MICROS_A_MINUTE = 60_000_000
+MICROS_A_SECOND = 1_000_000
+MICROS_A_MINUTE = 60 * MICROS_A_SECOND
 MOMENTS_KEPT = 1_024
 """The same moment stands in several rows of one transaction, and is read with each of them."""
 

@@ -21,23 +21,13 @@ from frontdesk.contracts.store import (
     Work,
     ring,
 )
-from frontdesk.model import lanes
+from frontdesk.model import lanes, turns
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.resolution import Opening
-from frontdesk.model.turns import (
-    HELD_BACK,
-    Accepted,
-    Again,
-    Begun,
-    Ending,
-    Signals,
-    Turn,
-    TurnClaim,
-    TurnState,
-)
+from frontdesk.model.turns import Accepted, Again, Begun, Ending, Signals, Turn, TurnClaim, TurnState
 from frontdesk.stores import attempts, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
@@ -352,7 +342,7 @@ class Turns(Noun):
     @reads
     def held_back(self) -> Work[int]:
         """How many suspects wait for others."""
-        return value("count_held_back", why=HELD_BACK)
+        return value("count_held_back", why=turns.HELD_BACK)
 
     @glances
     def due(self, kind: lanes.LaneKind, now: datetime, limit: int) -> Work[list[Turn | None]]:

@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 
+import msgspec
+
+from frontdesk import errors
 from frontdesk.contracts.confirmations import Backlog, Owed
 from frontdesk.contracts.store import Work
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.confirmations import MOST_LISTED_BYTES, Confirmation, Status
+from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
-from frontdesk.stores.columns import maybe_time, to_micros
+from frontdesk.stores.columns import maybe_micros, maybe_time, to_micros
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
-from frontdesk.stores.confirmations.requests import at, listed
-from frontdesk.stores.confirmations.rules import RuleIntentions
+from frontdesk.stores.confirmations.requests import at, holding_rules, listed, write_down
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
 from frontdesk.stores.rows import CONFIRMATIONS
@@ -20,7 +25,7 @@ from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 OVERDUE = timedelta(minutes=2)
 
 
-class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, RuleIntentions):
+class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions):
     @reads
     def next_due(self) -> Work[datetime | None]:
         """When something expires or escalates next."""
@@ -102,3 +107,27 @@ class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, R
     def audit_newest(self, limit: int) -> Work[Sequence[AuditRow]]:
         """Newest first."""
         return audit.read("audit_newest", limit=limit)
+
+    @writes
+    def add_rule(self, rule: Rule, now: datetime) -> Work[None]:
+        kept = msgspec.structs.replace(rule, created_at=rule.created_at or now)
+        body = msgspec.json.encode(kept)
+        values = {"id": rule.id, "expires_at": maybe_micros(rule.expires_at), "body": body}
+        if not (yield "insert_rule", values):
+            raise errors.InvalidInput(what=f"The rule {rule.id!r}", why="another one had this id")
+        facts = {"rule": rule.id, "effect": str(rule.effect), "body_digest": sha256(body).hexdigest()}
+        kind, actor = AuditKind.RULE_ADDED, rule.created_by
+        yield from write_down(AuditEntry(kind=kind, at=now, actor=actor, digest=rule.digest, facts=facts))
+
+    @writes
+    def revoke_rule(self, rule_id: str, by: str, now: datetime) -> Work[bool]:
+        if not (yield "revoke_rule", {"rule_id": rule_id, "now": to_micros(now)}):
+            return False
+        facts = {"rule": rule_id}
+        yield from write_down(AuditEntry(kind=AuditKind.RULE_REVOKED, at=now, actor=by, facts=facts))
+        return True
+
+    @reads
+    def rules(self, now: datetime) -> Work[Sequence[Rule]]:
+        """The rules that hold, oldest first."""
+        return holding_rules(now)

@@ -19,18 +19,7 @@ from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
-from frontdesk.stores.confirmations.requests import (
-    entry_of,
-    hash_text,
-    insert,
-    locked,
-    pass_entrance,
-    renewed,
-    ring_bells,
-    same_digest,
-    tell_of,
-)
-from frontdesk.stores.confirmations.rules import holding
+from frontdesk.stores.confirmations import requests
 from frontdesk.stores.confirmations.submissions import alike, check_load
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import CONFIRMATIONS
@@ -67,8 +56,7 @@ class DecisionIntentions(Noun):
     ) -> Work[Confirmation]:
         """The confirmation after the vote; an expired one came too late for it."""
         # The row is locked before anybody looks at it: of two votes the second sees what the first did.
-        asked = yield from locked(confirmation_id)
-        yield from ring_bells(told=True)
+        asked = yield from requests.locked(confirmation_id)
         if asked.is_overdue(now):
             return (yield from _time_out(asked, now, tell))
         if asked.status is not Status.PENDING:
@@ -103,7 +91,7 @@ class DecisionIntentions(Noun):
         A renewal is asked on the terms of today's rules (on the same as before when there are none to ask),
         unless one denies it or too much is asked already.
         """
-        asked = yield from locked(confirmation_id)
+        asked = yield from requests.locked(confirmation_id)
         if asked.is_overdue(now):
             asked = yield from _time_out(asked, now, tell)
         refused = _refusal(asked, digest, now)
@@ -116,25 +104,23 @@ class DecisionIntentions(Noun):
         if refused == LAPSED:
             renewal, entries = yield from _renew(asked, now, Wish(by, new_id, tell, renewing))
         given = digest if DIGEST.fullmatch(digest) else None
-        refusal = entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
-        yield from audit.append(*(yield from audit.admit(refusal)), *entries)
-        yield from ring_bells(told=True)
+        refusal = requests.entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
+        yield from requests.write_down(*(yield from audit.admit(refusal)), *entries, told=True)
         return Redemption(confirmation=asked, refused=refused, renewal=renewal)
 
     @writes
     def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Work[Confirmation]:
         """The confirmation, for somebody who sees what is masked; the audit log says so, unless there is
         nothing to see any more. UnknownConfirmation; whatever ``check`` raises."""
-        asked = yield from locked(confirmation_id)
+        asked = yield from requests.locked(confirmation_id)
         check(asked)
         if asked.payload is not None:
-            yield from audit.append(entry_of(AuditKind.REVEALED, asked, by, now))
-        yield from ring_bells()
+            yield from requests.write_down(requests.entry_of(AuditKind.REVEALED, asked, by, now))
         return asked
 
 
 def _check_vote(asked: Confirmation, vote: Vote) -> None:
-    if vote.digest is not None and not same_digest(asked.digest, vote.digest):
+    if vote.digest is not None and not requests.same_digest(asked.digest, vote.digest):
         raise errors.DigestMismatch(confirmation_id=asked.id)
     if asked.terms.needs_reason and not (vote.reason or "").strip():
         raise errors.ReasonMissing(confirmation_id=asked.id)
@@ -155,10 +141,11 @@ def _count_vote(
     said = {"approves": int(vote.approves), "name": name, "reason": reason}
     yield "put_vote", {"confirmation_id": asked.id, "person": vote.by, **said, "now": to_micros(now)}
     yield from _write_vote(voted)
-    yield from tell_of([voted], tell)
+    yield from requests.tell_of([voted], tell)
     facts = {"approvals": len(approvals), "quorum": asked.terms.quorum}
-    hashed = None if reason is None else hash_text(reason)
-    yield from audit.append(entry_of(kind, voted, vote.by, now, **facts, reason_digest=hashed))
+    hashed = None if reason is None else requests.hash_text(reason)
+    entry = requests.entry_of(kind, voted, vote.by, now, **facts, reason_digest=hashed)
+    yield from requests.write_down(entry, told=True)
     return voted
 
 
@@ -169,21 +156,21 @@ def _write_vote(voted: Confirmation) -> Work[None]:
         return
     values |= {"status": str(voted.status), "now": maybe_micros(voted.resolved_at), "by": voted.resolved_by}
     if not (yield "resolve_confirmation", values):
-        raise (yield from locked(voted.id)).too_late
+        raise (yield from requests.locked(voted.id)).too_late
 
 
 def _time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmation]:
     ended = asked.resolved(Status.EXPIRED, by=TIMEOUT, at=now)
     yield "expire_confirmation", {"confirmation_id": asked.id, "now": to_micros(now), "by": TIMEOUT}
-    yield from tell_of([ended], tell)
-    yield from audit.append(entry_of(AuditKind.EXPIRED, ended, TIMEOUT, now))
+    yield from requests.tell_of([ended], tell)
+    yield from requests.write_down(requests.entry_of(AuditKind.EXPIRED, ended, TIMEOUT, now), told=True)
     return ended
 
 
 def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
     """Why the grant cannot be used: also when the bytes are not those that were approved. By a clock that was
     set back far it counts as lapsed, too."""
-    if not same_digest(asked.digest, digest):
+    if not requests.same_digest(asked.digest, digest):
         return "digest"
     if asked.status is not Status.APPROVED or asked.resolved_at is None:
         return str(asked.status)
@@ -191,7 +178,7 @@ def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
         return "redeemed"
     if asked.payload is None:
         return "erased"
-    if not same_digest(asked.digest, sha256(asked.payload).hexdigest()):
+    if not requests.same_digest(asked.digest, sha256(asked.payload).hexdigest()):
         return "digest"
     return None if abs(now - asked.resolved_at) < GRANT else LAPSED
 
@@ -205,13 +192,11 @@ def _stopped(claim: TurnClaim) -> Work[str | None]:
 def _use_up(asked: Confirmation, by: str, now: datetime) -> Work[Redemption]:
     values = {"confirmation_id": asked.id, "now": to_micros(now), "by": by}
     if not (yield "redeem_confirmation", values):
-        refusal = entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why="redeemed")
-        yield from audit.append(*(yield from audit.admit(refusal)))
-        yield from ring_bells(told=True)
+        refusal = requests.entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why="redeemed")
+        yield from requests.write_down(*(yield from audit.admit(refusal)), told=True)
         return Redemption(confirmation=asked, refused="redeemed")
     used = replace(asked, redeemed_at=now, redeemed_by=by)
-    yield from audit.append(entry_of(AuditKind.REDEEMED, used, by, now))
-    yield from ring_bells()
+    yield from requests.write_down(requests.entry_of(AuditKind.REDEEMED, used, by, now))
     return Redemption(confirmation=used, payload=used.payload)
 
 
@@ -221,7 +206,7 @@ def _renew(
     """Ask again, once, as the rules of today say, unless it waits already or was denied."""
     if lapsed.renewal_of is not None:
         return None, []
-    yield from pass_entrance()
+    yield from requests.pass_entrance()
     known = yield from CONFIRMATIONS.one("renewal_of", confirmation_id=lapsed.id)
     if known:
         return known, []
@@ -232,17 +217,17 @@ def _renew(
     terms = yield from _terms_again(lapsed, now, wish)
     if terms is None:
         return None, []
-    asked = replace(renewed(lapsed, wish.new_id(), now), terms=terms)
-    yield from insert(asked)
-    yield from tell_of([asked], wish.tell)
-    return asked, [entry_of(AuditKind.RENEWED, asked, wish.by, now, renewal_of=lapsed.id)]
+    asked = replace(requests.renewed(lapsed, wish.new_id(), now), terms=terms)
+    yield from requests.insert(asked)
+    yield from requests.tell_of([asked], wish.tell)
+    return asked, [requests.entry_of(AuditKind.RENEWED, asked, wish.by, now, renewal_of=lapsed.id)]
 
 
 def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms | None]:
     """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
     if wish.renewing is None:
         return lapsed.terms
-    ruling = wish.renewing.rules((yield from holding(now)))
+    ruling = wish.renewing.rules((yield from requests.holding_rules(now)))
     try:
         yield from check_load(lapsed.action, wish.renewing.settings, now)
     except (errors.RateLimited, errors.TooManyPending):

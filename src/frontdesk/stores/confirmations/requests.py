@@ -11,32 +11,31 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Tell
-from frontdesk.contracts.store import Work, ring
+from frontdesk.contracts.store import Row, Work, ring
+from frontdesk.logs import get_logger
+from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import (
-    CLOCK_SLACK_SECONDS,
-    AskedAction,
-    Confirmation,
-    Status,
-    Submission,
-    Terms,
-)
+from frontdesk.model.confirmations import AskedAction, Confirmation, Status, Submission, Terms
+from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
-from frontdesk.stores import deliveries
-from frontdesk.stores.columns import clean, maybe_micros, to_micros
+from frontdesk.stores import audit, deliveries
+from frontdesk.stores.columns import SENSELESS, clean, maybe_micros, to_micros
 from frontdesk.stores.rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
 from frontdesk.stores.work import value
 
 ENTRANCE = "confirmations"
-CLOCK_SLACK = timedelta(seconds=CLOCK_SLACK_SECONDS)
+CLOCK_SLACK = timedelta(seconds=confirmations.CLOCK_SLACK_SECONDS)
 ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
 DESCRIPTION = PAYLOAD.names.index("description")
+
+log = get_logger(__name__)
 
 
 def hash_text(text: str) -> str:
@@ -141,10 +140,14 @@ def _owe(ended: Confirmation) -> Work[None]:
         yield "owe_callback", {**owed, "now": maybe_micros(ended.resolved_at)}
 
 
-def ring_bells(told: bool = False) -> Work[None]:
-    yield ring(Topic.CONFIRMATIONS)
-    if told:
-        yield ring(Topic.DELIVERIES)
+def write_down(*entries: AuditEntry, told: bool = False) -> Work[None]:
+    """Add to the log what happened, if anything did, as the last thing that the transaction does, and ring
+    for whoever waits; ``told`` when people were told of it."""
+    if entries:
+        yield from audit.append(*entries)
+        yield ring(Topic.CONFIRMATIONS)
+        if told:
+            yield ring(Topic.DELIVERIES)
 
 
 def at(now: datetime) -> dict[str, int]:
@@ -167,3 +170,18 @@ def entry_of(kind: AuditKind, asked: Confirmation, actor: str, at: datetime, **f
         digest=asked.digest,
         facts={"status": str(asked.status), **known},
     )
+
+
+def holding_rules(now: datetime) -> Work[Sequence[Rule]]:
+    """The rules that hold, oldest first."""
+    return [_read_rule(found) for found in (yield "rules", {"now": to_micros(now)})]
+
+
+def _read_rule(found: Row) -> Rule:
+    """The rule. One that cannot be read, which may have denied anything, has everything asked."""
+    rule_id, body = found
+    try:
+        return msgspec.json.decode(body, type=Rule)
+    except SENSELESS as error:
+        log.warning("rule_unreadable", rule=rule_id, why=str(error))
+        return Rule(id=rule_id, effect=Effect.ASK)

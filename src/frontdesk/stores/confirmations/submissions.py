@@ -13,44 +13,18 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Rules, Tell
 from frontdesk.contracts.store import NewId, Work
+from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import (
-    AT_ONCE_SECONDS,
-    MOST_AT_ONCE,
-    MOST_CALLBACKS,
-    MOST_KEYS,
-    MOST_PENDING,
-    MUTE_SECONDS,
-    MUTED,
-    RULE,
-    AskedAction,
-    Confirmation,
-    Settings,
-    Status,
-    Submission,
-    Submitted,
-    is_reserved,
-)
+from frontdesk.model.confirmations import AskedAction, Confirmation, Settings, Status, Submission, Submitted
 from frontdesk.model.rules import Effect, Ruling
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit
-from frontdesk.stores.columns import from_micros, to_micros
-from frontdesk.stores.confirmations.requests import (
-    at,
-    entry_of,
-    hash_key,
-    insert,
-    locked,
-    new_confirmation,
-    pass_entrance,
-    ring_bells,
-    tell_of,
-)
-from frontdesk.stores.confirmations.rules import holding
+from frontdesk.stores.columns import MICROS_A_SECOND, to_micros
+from frontdesk.stores.confirmations import requests
 from frontdesk.stores.rows import CONFIRMATIONS, read_callbacks, write_callbacks
 from frontdesk.stores.work import Noun, value, writes
 
-MUTE = timedelta(seconds=MUTE_SECONDS)
+MUTE = timedelta(seconds=confirmations.MUTE_SECONDS)
 
 
 class SubmissionIntentions(Noun):
@@ -75,23 +49,23 @@ class SubmissionIntentions(Noun):
         Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
         joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
         one that waits (RateLimited); of what is denied at once neither payload nor description is kept."""
-        yield from pass_entrance()
+        yield from requests.pass_entrance()
         if known := (yield from _of_key(submission)):
             return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
-        ruling = rules((yield from holding(now)))
+        ruling = rules((yield from requests.holding_rules(now)))
         same = yield from alike(submission, now)
         verdict = _verdict(ruling, same)
         if verdict is None and same:
             return (yield from _join(submission, same[-1], now))
-        fresh = new_confirmation(submission, ruling.terms, new_id(), now)
+        fresh = requests.new_confirmation(submission, ruling.terms, new_id(), now)
         if verdict:
             return (yield from _decide_at_once(submission, fresh, *verdict))
         yield from check_load(submission.action, settings, now)
-        yield from insert(fresh)
+        yield from requests.insert(fresh)
         yield from _keep_key(submission, fresh.id, now)
-        yield from tell_of([fresh], tell)
-        yield from audit.append(_entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule))
-        yield from ring_bells(told=True)
+        yield from requests.tell_of([fresh], tell)
+        submitted = _entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule)
+        yield from requests.write_down(submitted, told=True)
         return Submitted(confirmation=fresh)
 
 
@@ -99,7 +73,7 @@ def _of_key(submission: Submission) -> Work[Confirmation | None]:
     """What the requester's idempotency key was used for."""
     if submission.idempotency_key is None:
         return None
-    values = {"requester": submission.requester, "key": hash_key(submission.idempotency_key)}
+    values = {"requester": submission.requester, "key": requests.hash_key(submission.idempotency_key)}
     known = yield from CONFIRMATIONS.one("confirmation_of_key", **values)
     if known and known.digest != submission.digest:
         raise errors.KeyReused()
@@ -108,7 +82,7 @@ def _of_key(submission: Submission) -> Work[Confirmation | None]:
 
 def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Work[None]:
     if submission.idempotency_key is not None:
-        used = {"requester": submission.requester, "key": hash_key(submission.idempotency_key)}
+        used = {"requester": submission.requester, "key": requests.hash_key(submission.idempotency_key)}
         yield "put_confirmation_key", {**used, "confirmation_id": confirmation_id, "now": to_micros(now)}
 
 
@@ -121,7 +95,7 @@ def alike(wanted: AskedAction, now: datetime) -> Work[Sequence[Confirmation]]:
             digest=wanted.digest,
             session_key=wanted.session_key,
             turn_id=wanted.turn_id,
-            **at(now),
+            **requests.at(now),
             **_around(now, MUTE),
         )
     )
@@ -129,11 +103,11 @@ def alike(wanted: AskedAction, now: datetime) -> Work[Sequence[Confirmation]]:
 
 def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[AuditKind, Status, str] | None:
     """What becomes of a request at once, and by whose word; None when it waits, with another or by itself."""
-    rule = f"{RULE}{ruling.terms.rule}"
+    rule = f"{confirmations.RULE}{ruling.terms.rule}"
     if ruling.effect is Effect.DENY:
         return AuditKind.RULE_DENIED, Status.DENIED, rule
     if any(each.status is Status.DENIED for each in same):
-        return AuditKind.MUTED, Status.DENIED, MUTED
+        return AuditKind.MUTED, Status.DENIED, confirmations.MUTED
     if ruling.effect is Effect.ALLOW and not same:
         return AuditKind.AUTO_APPROVED, Status.APPROVED, rule
     return None
@@ -142,11 +116,11 @@ def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[AuditKind, S
 def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[Submitted]:
     """The first one's description and time count; whoever joins is told of the decision, too."""
     if submission.idempotency_key is not None:
-        yield from _check_keys(waiting, now)
+        keys = yield from value("count_confirmation_keys", confirmation_id=waiting.id)
+        _check_joined(waiting, keys, confirmations.MOST_KEYS, now)
     waiting = yield from _add_callback(submission, waiting, now)
     yield from _keep_key(submission, waiting.id, now)
-    yield from audit.append(*(yield from audit.admit(_entry(AuditKind.COALESCED, waiting, now))))
-    yield from ring_bells()
+    yield from requests.write_down(*(yield from audit.admit(_entry(AuditKind.COALESCED, waiting, now))))
     return Submitted(confirmation=waiting, repeated=True)
 
 
@@ -155,10 +129,10 @@ def _add_callback(submission: Submission, waiting: Confirmation, now: datetime) 
     wanted = read_callbacks(submission.callback_url)
     if set(wanted) <= set(waiting.callbacks):
         return waiting
-    found = yield from locked(waiting.id)
+    found = yield from requests.locked(waiting.id)
     if found.status is not Status.PENDING:
         return found
-    _check_callbacks(waiting, now)
+    _check_joined(waiting, len(waiting.callbacks), confirmations.MOST_CALLBACKS, now)
     joined = replace(waiting, callbacks=(*waiting.callbacks, *wanted))
     callbacks = write_callbacks(joined.callbacks)
     yield "put_callbacks", {"confirmation_id": joined.id, "callbacks": callbacks}
@@ -174,85 +148,71 @@ def _decide_at_once(
     decided = fresh.resolved(status, by=by, at=now)
     if status is Status.DENIED:
         decided = replace(decided, payload=None, description="", callbacks=())
-    yield from insert(decided)
+    yield from requests.insert(decided)
     yield from _keep_key(submission, decided.id, now)
-    yield from audit.append(_entry(kind, decided, now))
-    yield from ring_bells()
+    yield from requests.write_down(_entry(kind, decided, now))
     return Submitted(confirmation=decided, automatic=decided.is_by_rule)
 
 
-def _entry(kind: AuditKind, request: Confirmation, at: datetime, **facts: Any) -> AuditEntry:
+def _entry(kind: AuditKind, request: Confirmation, when: datetime, **facts: Any) -> AuditEntry:
     """The entry of something that was asked for: its requester's, or of whatever decided at once."""
     actor = request.resolved_by or request.requester
     about = {"action": request.action, "requester": request.requester}
-    return entry_of(kind, request, actor, at, **about, **facts)
+    return requests.entry_of(kind, request, actor, when, **about, **facts)
 
 
 def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
     """An action counts however it is written. What was asked for after now, by a clock that was set back,
     counts as long as what was asked before. What was withdrawn counts, too: people were told of it."""
-    window = timedelta(seconds=settings.window_seconds)
-    values = {"reads_as": skeleton(action), **_around(now, window), **at(now)}
+    around = _around(now, timedelta(seconds=settings.window_seconds))
+    values = {"reads_as": skeleton(action), **around, **requests.at(now)}
     ((lately, first_at, waiting, ends_at),) = yield "confirmation_load", values
     if lately >= settings.rate_limit:
-        raise errors.RateLimited(
-            action=action,
-            limit=settings.rate_limit,
-            window_seconds=settings.window_seconds,
-            retry_after_seconds=_seconds_until(first_at, window, now, most=settings.window_seconds),
-        )
-    if waiting >= MOST_PENDING:
+        raise _too_often(action, settings.rate_limit, settings.window_seconds, first_at, now)
+    if waiting >= confirmations.MOST_PENDING:
         raise errors.TooManyPending(
             pending=waiting,
             window_seconds=settings.window_seconds,
-            retry_after_seconds=_seconds_until(ends_at, timedelta(0), now, most=settings.window_seconds),
+            retry_after_seconds=_seconds_until(ends_at, now, most=settings.window_seconds),
         )
 
 
 def _check_haste(submission: Submission, now: datetime) -> Work[None]:
     """Nobody's time limits what no person decides; the space that it takes does. Those without a credential
     share one allowance: a name that anybody can change bounds nobody."""
-    window = timedelta(seconds=AT_ONCE_SECONDS)
-    query = "decided_at_once" if is_reserved(submission.requester) else "decided_at_once_of_strangers"
-    ((lately, first_at),) = yield query, {"requester": submission.requester, **_around(now, window)}
-    if lately >= MOST_AT_ONCE:
-        raise errors.RateLimited(
-            action=submission.action,
-            limit=MOST_AT_ONCE,
-            window_seconds=AT_ONCE_SECONDS,
-            retry_after_seconds=_seconds_until(first_at, window, now, most=AT_ONCE_SECONDS),
-        )
+    seconds, most = confirmations.AT_ONCE_SECONDS, confirmations.MOST_AT_ONCE
+    known = confirmations.is_reserved(submission.requester)
+    values = {"requester": submission.requester, **_around(now, timedelta(seconds=seconds))}
+    ((lately, first_at),) = yield "decided_at_once" if known else "decided_at_once_of_strangers", values
+    if lately >= most:
+        raise _too_often(submission.action, most, seconds, first_at, now)
 
 
-def _check_keys(waiting: Confirmation, now: datetime) -> Work[None]:
-    """Who joins a request with ever new keys takes space, too."""
-    if (yield from value("count_confirmation_keys", confirmation_id=waiting.id)) >= MOST_KEYS:
-        raise _joined_too_often(waiting, MOST_KEYS, now)
-
-
-def _check_callbacks(waiting: Confirmation, now: datetime) -> None:
-    """And so does who joins it with ever new addresses."""
-    if len(waiting.callbacks) >= MOST_CALLBACKS:
-        raise _joined_too_often(waiting, MOST_CALLBACKS, now)
+def _check_joined(waiting: Confirmation, joined: int, most: int, now: datetime) -> None:
+    """Who joins a request with ever new keys or addresses takes space, too, until its time is over."""
+    if joined >= most:
+        began = to_micros(waiting.created_at)
+        raise _too_often(waiting.action, most, waiting.timeout_seconds, began, now)
 
 
 def _around(now: datetime, window: timedelta) -> dict[str, int]:
     return {"since": to_micros(now - window), "until": to_micros(now + window)}
 
 
-def _joined_too_often(waiting: Confirmation, limit: int, now: datetime) -> errors.RateLimited:
-    ends_at, most = to_micros(waiting.expires_at), waiting.timeout_seconds
+def _too_often(
+    action: str, limit: int, seconds: int, first_at: int | None, now: datetime
+) -> errors.RateLimited:
+    """There is room again when the first of so many is longer ago than these seconds."""
+    room_at = None if first_at is None else first_at + seconds * MICROS_A_SECOND
     return errors.RateLimited(
-        action=waiting.action,
+        action=action,
         limit=limit,
-        window_seconds=most,
-        retry_after_seconds=_seconds_until(ends_at, timedelta(0), now, most=most),
+        window_seconds=seconds,
+        retry_after_seconds=_seconds_until(room_at, now, most=seconds),
     )
 
 
-def _seconds_until(first_at: int | None, window: timedelta, now: datetime, *, most: int) -> int:
-    """In how many seconds, one at least, there is room again when nobody decides before."""
-    if first_at is None:
-        return max(most, 1)
-    left = (from_micros(first_at) + window - now).total_seconds()
-    return max(1, min(math.ceil(left), most))
+def _seconds_until(moment: int | None, now: datetime, *, most: int) -> int:
+    """One at least, and as many as can be when the moment is not known."""
+    left = most if moment is None else math.ceil((moment - to_micros(now)) / MICROS_A_SECOND)
+    return max(1, min(left, most))

@@ -10,7 +10,7 @@ from frontdesk.model.confirmations import RETENTION, TIMEOUT, WITHDRAWN, Confirm
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.confirmations.requests import DIGEST, ID, at, entry_of, ring_bells, tell_of
+from frontdesk.stores.confirmations.requests import DIGEST, ID, at, entry_of, tell_of, write_down
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import CONFIRMATIONS, erased_body
 from frontdesk.stores.work import Noun, writes, writes_lazily
@@ -29,12 +29,11 @@ class SweepIntentions(Noun):
         unwanted = yield "waiting_for_nobody", {"limit": limit}
         ended += yield from _end(unwanted, WITHDRAWN, now)
         yield from tell_of(ended, tell)
-        yield from audit.append(
+        yield from write_down(
             *_swept(AuditKind.EXPIRED, overdue, TIMEOUT, now, Status.EXPIRED),
             *_swept(AuditKind.WITHDRAWN, unwanted, WITHDRAWN, now, Status.EXPIRED),
+            told=True,
         )
-        if ended:
-            yield from ring_bells(told=True)
         return ended
 
     @writes
@@ -47,9 +46,7 @@ class SweepIntentions(Noun):
             yield from hold(lease)
         ended = yield from _end(found, WITHDRAWN, now)
         yield from tell_of(ended, tell)
-        yield from audit.append(*_swept(AuditKind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED))
-        if ended:
-            yield from ring_bells(told=True)
+        yield from write_down(*_swept(AuditKind.WITHDRAWN, found, WITHDRAWN, now, Status.EXPIRED), told=True)
         return ended
 
     @writes
@@ -60,9 +57,7 @@ class SweepIntentions(Noun):
             yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
         passed = list(filter(None, map(CONFIRMATIONS.read, found)))
         yield from tell_of(passed, tell)
-        yield from audit.append(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING))
-        if passed:
-            yield from ring_bells(told=True)
+        yield from write_down(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING), told=True)
         return passed
 
     @writes
@@ -77,8 +72,7 @@ class SweepIntentions(Noun):
         yield "erase_reasons", {"confirmation_id": asked.id}
         yield "forget_callbacks", {"confirmation_id": asked.id}
         yield from _erase_messages(asked.id)
-        yield from audit.append(entry_of(AuditKind.PAYLOAD_ERASED, asked, by, now))
-        yield from ring_bells()
+        yield from write_down(entry_of(AuditKind.PAYLOAD_ERASED, asked, by, now))
         return True
 
     @writes
