@@ -11,11 +11,15 @@ from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import quoting
 from frontdesk.model.platforms import Platform
 
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 OptionsOf = TypeVar("OptionsOf")
+Read = TypeVar("Read")
+
+_PLACE = re.compile(r"- at `\$\.?([^`]*)`|required field `([^`]*)`")
 
 
 class CalledChannel(Generic[OptionsOf]):
@@ -61,3 +65,24 @@ def check_positive(channel: str, options: msgspec.Struct, *names: str) -> None:
         value = getattr(options, name)
         if not value > 0:
             raise errors.InvalidSetting(key=f"{channel}.{name}", value=value, allowed="a number over 0")
+
+
+def read_json(kind: type[Read], body: bytes) -> Read:
+    """The record in a body. Total: whatever is not one raises InvalidInput, which names the field.
+
+    Fields that the record does not have are passed over.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise errors.InvalidInput(what="The body", why=quoting.clean_text(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise errors.InvalidInput(what="The body", why="it is not valid JSON of valid Unicode") from None
+    except RecursionError:
+        raise errors.InvalidInput(what="The body", why="it is nested too deeply") from None
+
+
+def field_of(error: errors.InvalidInput) -> str | None:
+    """The field that the error is about, when it is one of :func:`read_json` and names one."""
+    found = _PLACE.search(str(error))
+    return (found[1] or found[2] or None) if found else None

@@ -6,10 +6,9 @@ from http import HTTPStatus
 from frontdesk import errors
 from frontdesk.channels.api_server import inbound, outbound
 from frontdesk.channels.api_server import options as settings
-from frontdesk.channels.called import CalledChannel, why_unusable
+from frontdesk.channels.called import CalledChannel, field_of, why_unusable
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
-from frontdesk.formats import bodies
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries
 from frontdesk.model.platforms import Platform
@@ -125,7 +124,7 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
         message = f"The message could not be stored: {error.outside}. Send the request again."
     if isinstance(error, AGAIN):
         return outbound.Failure(status=status, message=message, code=code, again=True)
-    param = bodies.field_of(error) if isinstance(error, errors.InvalidInput) else None
+    param = field_of(error) if isinstance(error, errors.InvalidInput) else None
     return outbound.Failure(
         status=status, message=message, code=code, type="invalid_request_error", param=param
     )

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.channels.called import read_json
 from frontdesk.contracts import channels
 from frontdesk.contracts.secrets import Secret
-from frontdesk.formats import bodies, quoting
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import messages
 from frontdesk.model.platforms import Platform
@@ -68,7 +69,7 @@ def _digest(token: str) -> bytes:
 
 def read_ask(body: bytes) -> CompletionsRequest:
     """The request in a body. Total: what is none raises InvalidInput."""
-    ask = bodies.read_json(CompletionsRequest, body)
+    ask = read_json(CompletionsRequest, body)
     if not ask.messages:
         raise _invalid("messages", "it is empty")
     if ask.n not in (None, 1):

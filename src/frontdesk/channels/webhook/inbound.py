@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.channels.called import read_json
 from frontdesk.contracts import channels
-from frontdesk.formats import bodies
 from frontdesk.logs import get_logger
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType, SessionSource
@@ -59,7 +59,7 @@ def read_message(
 
     InvalidMessage, one of these, is about a text that is too long.
     """
-    read = bodies.read_json(Body, body)
+    read = read_json(Body, body)
     if read.in_reply_to is not msgspec.UNSET:
         raise errors.InvalidInput(what="The body", why="`in_reply_to`: this is an answer, not a message")
     if read.attachments:
