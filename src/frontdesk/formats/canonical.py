@@ -122,11 +122,7 @@ def _members(values: Mapping[Any, object], depth: int) -> str:
     for key in values:
         if not isinstance(key, str):
             raise _inexact(f"a key is a {type(key).__name__}: it must be a text")
-    members = list(values.items())
-    if all(key.isascii() for key, _ in members):
-        members.sort(key=lambda member: member[0])
-    else:
-        members.sort(key=lambda member: member[0].encode("utf-16-be", "surrogatepass"))
+    members = sorted(values.items(), key=lambda member: member[0].encode("utf-16-be", "surrogatepass"))
     for (key, _), (following, _) in pairwise(members):
         if key == following:
             raise _inexact(f"the key {quoting.quote(key)} is twice in one object")

@@ -40,9 +40,8 @@ def decision(confirmation_id: str, digest: str, approver: str, expires_at: datet
 
 
 def session(mark: str, approver: str, expires_at: datetime) -> Link:
-    return Link(
-        purpose=Purpose.SESSION, about=(mark,), approver=approver, expires=int(expires_at.timestamp())
-    )
+    expires = int(expires_at.timestamp())
+    return Link(purpose=Purpose.SESSION, about=(mark,), approver=approver, expires=expires)
 
 
 def address(page_url: str, key: bytes, link: Link) -> str:

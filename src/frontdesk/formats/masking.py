@@ -133,11 +133,6 @@ class Partly(msgspec.Struct, frozen=True):
 HIDDEN = Partly((None,))
 
 
-def masked(value: Any) -> Any:
-    """The same structure, with MARK in the place of every secret."""
-    return _plain(covered(value))
-
-
 def covered(value: Any) -> Any:
     """The same structure, with a Partly in the place of everything that is a secret, and of every text that
     holds one."""
@@ -162,32 +157,6 @@ def is_secret(name: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(name)]
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Partly():
-            return str(value)
-        case Mapping():
-            shown: dict[Any, Any] = {}
-            for key, each in value.items():
-                shown[_free_name(key, shown)] = _plain(each)
-            return shown
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case _:
-            return value
-
-
-def _free_name(key: Any, taken: Mapping[Any, Any]) -> Any:
-    """The key as it may be shown; two that would look the same are told apart."""
-    name = str(cover(key)) if isinstance(key, str) else key
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name} ({number})"
-        number += 1
-    return free
 
 
 def _covered(value: Any, *, named: bool) -> Any:

@@ -70,8 +70,9 @@ def address(
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
     head = ("agent", _namespace(profile), place_of(source), source.chat_type)
     shared = source.chat_type is not ChatType.DM and rule is not KeyRule.PER_USER
-    write = _marked if source.platform.free_text_ids else _plain
-    return Address(":".join([*head, *[write(*part) for part in parts]]), rule, shared)
+    free = source.platform.free_text_ids
+    written = [_marked(mark, each) if free else encode_part(each) for mark, each in parts]
+    return Address(":".join([*head, *written]), rule, shared)
 
 
 def build_session_key(
@@ -135,10 +136,6 @@ def _group_parts(chat: str, participant: str | None, thread: str | None) -> tupl
     if thread:
         return parts, KeyRule.SHARED_THREAD
     return parts, KeyRule.SHARED_CHAT if chat else KeyRule.BARE
-
-
-def _plain(_: str, text: str) -> str:
-    return encode_part(text)
 
 
 def _marked(mark: str, text: str) -> str:

@@ -41,11 +41,6 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     turn_position: int | None = None
 
     @property
-    def is_marked(self) -> bool:
-        """Whether it can be recognised when it is handed in again."""
-        return self.platform_message_id is not None or self.turn_id is not None
-
-    @property
     def counts(self) -> bool:
         return self.role is not Role.SESSION_META
 

@@ -112,30 +112,29 @@ class Rule(Party, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def check(self, now: datetime) -> None:
         """Refuse a rule that asks for more people than may decide, or that would let through what is always
         asked, or everything, or for ever."""
-        self._check_quorum()
-        if self.effect is Effect.ALLOW:
-            self._check_allowing(now)
+        why = self._why_impossible() or (self._why_too_wide(now) if self.effect is Effect.ALLOW else None)
+        if why:
+            what = f"The rule for {self.action!r}" if self.action else "The rule"
+            raise errors.InvalidInput(what=what, why=why)
 
-    def _check_quorum(self) -> None:
+    def _why_impossible(self) -> str | None:
         if not 1 <= self.quorum <= MAX_QUORUM:
-            raise errors.InvalidInput(what="The rule", why=f"its quorum is not from 1 to {MAX_QUORUM}")
+            return f"its quorum is not from 1 to {MAX_QUORUM}"
         named = self.named(timedelta.max)
         if self.effect is Effect.ASK and self.approvers and len(named) < self.quorum:
-            raise errors.InvalidInput(
-                what="The rule", why=f"it names {len(named)} who may decide, and wants {self.quorum}"
-            )
+            return f"it names {len(named)} who may decide, and wants {self.quorum}"
+        return None
 
-    def _check_allowing(self, now: datetime) -> None:
+    def _why_too_wide(self, now: datetime) -> str | None:
         if not self.action and not self.digest:
-            raise errors.InvalidInput(what="The rule", why="one that allows names an action or a digest")
+            return "one that allows names an action or a digest"
         if self.action and any(fnmatch.fnmatchcase(each, self.action) for each in HIGH_RISK_ACTIONS):
-            raise errors.InvalidInput(
-                what=f"The rule for {self.action!r}", why="it covers what is always asked"
-            )
+            return "it covers what is always asked"
         if self.action and is_high_risk(self.action):
-            raise errors.InvalidInput(what=f"The rule for {self.action!r}", why="it is always asked")
+            return "it is always asked"
         if self.expires_at is None or self.expires_at <= now:
-            raise errors.InvalidInput(what="The rule", why="one that allows needs an end in the future")
+            return "one that allows needs an end in the future"
+        return None
 
 
 def _certainly_holds(condition: Condition, details: Mapping[str, Any]) -> bool:
@@ -264,9 +263,8 @@ def decide(
     then it is asked. A rule that cannot be evaluated asks, on its terms where it has some."""
     fitting = [(rule, _fits(rule, asked, details, now)) for rule in rules]
     found = [rule for rule, fits in fitting if fits]
-    if any(rule.effect is Effect.DENY for rule in found):
-        denying = next(rule for rule in found if rule.effect is Effect.DENY)
-        return Ruling(effect=Effect.DENY, terms=denying.terms)
+    if denying := [rule for rule in found if rule.effect is Effect.DENY]:
+        return Ruling(effect=Effect.DENY, terms=denying[0].terms)
     asking = [rule.terms for rule, fits in fitting if rule.effect is Effect.ASK and fits is not False]
     high = is_high_risk(asked.action)
     terms = _together(asking, STRICT_QUORUM if high and mode is Mode.STRICT else 1)

@@ -26,6 +26,23 @@ def private_key(kind: str = "", end: str = "\n") -> str:
     return f"-----BEGIN {kind}PRIVATE KEY-----{end}{body}{end}-----END {kind}PRIVATE KEY-----"
 
 
+def masked(value: Any) -> Any:
+    """What is covered, as people see it: with MARK in the place of every secret."""
+    return _shown(masking.covered(value))
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case masking.Partly():
+            return str(value)
+        case dict():
+            return {key: _shown(each) for key, each in value.items()}
+        case list():
+            return [_shown(each) for each in value]
+        case _:
+            return value
+
+
 class TestNames:
     @pytest.mark.parametrize(
         "name",
@@ -68,8 +85,8 @@ class TestNames:
         ],
     )
     def test_value_of_a_secret_name_is_hidden(self, name: str) -> None:
-        assert masking.masked({name: "x"}) == {name: MARK}
-        assert masking.masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: [MARK]}}]
+        assert masked({name: "x"}) == {name: MARK}
+        assert masked([{"deep": {name: ["x"]}}]) == [{"deep": {name: [MARK]}}]
 
     @pytest.mark.parametrize(
         "name",
@@ -98,22 +115,22 @@ class TestNames:
         ],
     )
     def test_value_of_another_name_is_shown(self, name: str) -> None:
-        assert masking.masked({name: "x"}) == {name: "x"}
+        assert masked({name: "x"}) == {name: "x"}
 
     def test_numbers_are_hidden_but_not_how_many_there_are(self) -> None:
         value = {"otp": 123456, "token": 1.5, "max_tokens": 4096, "tokens": 10, "secrets": 2}
-        assert masking.masked(value) == value | {"otp": MARK, "token": MARK}
+        assert masked(value) == value | {"otp": MARK, "token": MARK}
 
     @pytest.mark.parametrize("nothing", [None, "", True, False, [], {}])
     def test_that_there_is_nothing_is_not_hidden(self, nothing: object) -> None:
-        assert masking.masked({"password": nothing}) == {"password": nothing}
+        assert masked({"password": nothing}) == {"password": nothing}
 
     @pytest.mark.parametrize(
         "reference", ["$TOKEN", "${TOKEN}", "{{ secrets.token }}", "${{ secrets.TOKEN }}"]
     )
     def test_name_of_a_place_where_a_secret_is_kept_is_shown(self, reference: str) -> None:
         value = {"token": reference, "cmd": f"curl --token {reference} --password={reference}"}
-        assert masking.masked(value) == value
+        assert masked(value) == value
 
     @pytest.mark.parametrize(
         ("structure", "shown"),
@@ -137,14 +154,14 @@ class TestNames:
     )
     def test_structure_under_a_secret_name_keeps_its_shape(self, structure: Any, shown: Any) -> None:
         value = {"credentials": structure, "user": "ann"}
-        assert masking.masked(value) == {"credentials": shown, "user": "ann"}
-        assert masking.masked([{"deep": [{"apiKeys": structure}]}]) == [{"deep": [{"apiKeys": shown}]}]
-        assert masking.masked({"name": "DB_PASSWORD", "value": structure})["value"] == shown
+        assert masked(value) == {"credentials": shown, "user": "ann"}
+        assert masked([{"deep": [{"apiKeys": structure}]}]) == [{"deep": [{"apiKeys": shown}]}]
+        assert masked({"name": "DB_PASSWORD", "value": structure})["value"] == shown
 
     def test_what_is_masked_is_left_as_it_was(self) -> None:
         value = {"credentials": {"user": "ann", "keys": ["x"]}, "cmd": "curl --token abc"}
         before = json.dumps(value)
-        masking.masked(value)
+        masked(value)
         assert json.dumps(value) == before
 
     def test_value_beside_a_secret_name_is_hidden(self) -> None:
@@ -153,7 +170,7 @@ class TestNames:
             {"name": "MODE", "value": "x"},
             {"key": "token", "value": "y"},
         ]
-        shown = masking.masked(value)
+        shown = masked(value)
         assert [each["value"] for each in shown] == [MARK, "x", MARK]
         assert [each.get("name") for each in shown] == ["API_KEY", "MODE", None]
 
@@ -188,7 +205,7 @@ class TestShapes:
     )
     @pytest.mark.parametrize("around", ["{}", "run {} now", "X='{}'", "[{}]", "é{}", "a={}&b=1", "a\n{}\nb"])
     def test_what_looks_like_a_secret_is_hidden_in_any_text(self, secret: str, around: str) -> None:
-        assert masking.masked({"text": [around.format(secret)]}) == {"text": [around.format(MARK)]}
+        assert masked({"text": [around.format(secret)]}) == {"text": [around.format(MARK)]}
 
     @pytest.mark.parametrize(
         ("text", "shown"),
@@ -209,7 +226,7 @@ class TestShapes:
         ],
     )
     def test_only_the_secret_of_a_text_is_hidden(self, text: str, shown: str) -> None:
-        assert masking.masked(text) == shown
+        assert masked(text) == shown
 
     @pytest.mark.parametrize(
         "text",
@@ -255,11 +272,7 @@ class TestShapes:
         ],
     )
     def test_what_is_no_secret_is_shown(self, text: str) -> None:
-        assert masking.masked([text, {"text": text}]) == [text, {"text": text}]
-
-    def test_secret_in_a_key_is_hidden_and_both_entries_stay(self) -> None:
-        value = {long("ghp_"): 1, long("gho_"): 2, "a": 3}
-        assert masking.masked(value) == {MARK: 1, f"{MARK} (2)": 2, "a": 3}
+        assert masked([text, {"text": text}]) == [text, {"text": text}]
 
 
 class TestCommands:
@@ -291,8 +304,8 @@ class TestCommands:
         ],
     )
     def test_values_of_secret_names_in_a_text_are_hidden(self, text: str, shown: str) -> None:
-        assert masking.masked(text) == shown
-        assert masking.masked({"argv": ["sh", "-c", text]}) == {"argv": ["sh", "-c", shown]}
+        assert masked(text) == shown
+        assert masked({"argv": ["sh", "-c", text]}) == {"argv": ["sh", "-c", shown]}
 
     @pytest.mark.parametrize(
         ("argv", "shown"),
@@ -309,8 +322,8 @@ class TestCommands:
         ],
     )
     def test_secret_arguments_are_hidden(self, argv: list[str], shown: list[str]) -> None:
-        assert masking.masked({"argv": argv}) == {"argv": shown}
-        assert masking.masked(tuple(argv)) == shown
+        assert masked({"argv": argv}) == {"argv": shown}
+        assert masked(tuple(argv)) == shown
 
     @pytest.mark.parametrize(
         "argv",
@@ -337,7 +350,7 @@ class TestCommands:
         ],
     )
     def test_other_arguments_are_shown(self, argv: list[Any]) -> None:
-        assert masking.masked(argv) == argv
+        assert masked(argv) == argv
 
     @pytest.mark.parametrize(
         "runs",
@@ -357,23 +370,23 @@ class TestCommands:
     def test_what_could_be_run_is_never_hidden(self, runs: str) -> None:
         ran = runs.removeprefix("x").strip(" \n")
         shown = [
-            masking.masked(f"tool --token={runs}"),
-            masking.masked(f"tool --token {runs}"),
-            masking.masked(f"TOKEN={runs}"),
-            masking.masked(f"token: {runs}"),
-            masking.masked(f"curl -u x:{runs}"),
+            masked(f"tool --token={runs}"),
+            masked(f"tool --token {runs}"),
+            masked(f"TOKEN={runs}"),
+            masked(f"token: {runs}"),
+            masked(f"curl -u x:{runs}"),
         ]
         assert all(ran in each for each in shown), shown
         unbroken = runs.replace(" ", "${IFS}").replace("/", "~")
-        assert unbroken in masking.masked(f"curl https://a:{unbroken}@host")
+        assert unbroken in masked(f"curl https://a:{unbroken}@host")
 
     @pytest.mark.parametrize(
         "runs", ["$(rm -rf /)", "`reboot`", "x && rm -rf /", "x | sh", "x\nrm -rf /", "x; rm -rf /"]
     )
     def test_what_could_be_run_is_not_hidden_by_a_name(self, runs: str) -> None:
-        assert masking.masked({"token": runs}) == {"token": runs}
-        assert masking.masked(["--token", runs]) == ["--token", runs]
-        assert masking.masked(f'TOKEN="{runs}"').count(runs.rpartition(" ")[2]) == 1
+        assert masked({"token": runs}) == {"token": runs}
+        assert masked(["--token", runs]) == ["--token", runs]
+        assert masked(f'TOKEN="{runs}"').count(runs.rpartition(" ")[2]) == 1
 
     @pytest.mark.parametrize(
         "text",
@@ -390,18 +403,18 @@ class TestCommands:
         ],
     )
     def test_target_in_a_text_cannot_pass_for_a_secret(self, text: str) -> None:
-        assert masking.masked({"cmd": text}) == {"cmd": text}
+        assert masked({"cmd": text}) == {"cmd": text}
 
     def test_command_after_an_empty_assignment_is_shown(self) -> None:
-        assert masking.masked("TOKEN= rm -rf /") == "TOKEN= rm -rf /"
+        assert masked("TOKEN= rm -rf /") == "TOKEN= rm -rf /"
 
     def test_call_in_a_program_is_shown(self) -> None:
         program = "token=os.system('rm -rf /')"
-        assert masking.masked({"code": program}) == {"code": program}
+        assert masked({"code": program}) == {"code": program}
 
     def test_commands_between_the_lines_of_a_key_are_shown(self) -> None:
         text = f"-----BEGIN PRIVATE KEY-----\nreboot\n{KEY_LINES}\nrm -rf /srv\n-----END PRIVATE KEY-----"
-        shown = masking.masked(text)
+        shown = masked(text)
         assert "reboot" in shown
         assert "rm -rf /srv" in shown
 
@@ -432,12 +445,12 @@ values = st.recursive(
 class TestAnything:
     @given(values)
     def test_nothing_goes_missing(self, value: Any) -> None:
-        assert is_whole(masking.masked(value), value)
+        assert is_whole(masked(value), value)
 
     @given(values)
     def test_value_itself_is_not_changed(self, value: Any) -> None:
         before = json.dumps(value)
-        masking.masked(value)
+        masked(value)
         assert json.dumps(value) == before
 
     @given(awkward_texts)
@@ -457,4 +470,4 @@ class TestAnything:
         self, before: str, after: str, name: str
     ) -> None:
         value = {"x": before, "y": {name: "hunter2"}, "z": [f"{name}=hunter2", f"--{name}", "hunter2", after]}
-        assert "hunter2" not in json.dumps(masking.masked(value))
+        assert "hunter2" not in json.dumps(masked(value))

@@ -2,7 +2,7 @@
 
 import ipaddress
 from typing import ClassVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -38,28 +38,21 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check_url(url: str, allow_insecure: bool) -> None:
-    parts = _split(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _refused(parts, "an http or https address")
-    if parts.username is not None or parts.password is not None:
-        raise _refused(parts, "an address without a user name in it")
-    if parts.scheme == "http" and not allow_insecure and not _is_loopback(parts.hostname):
-        raise _refused(parts, "https, or http to this machine; allow_insecure = true permits plain http")
-
-
-def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise errors.InvalidSetting(
-            key="webhook.callback_url", value="an unreadable address", allowed="an http or https address"
-        ) from None
-    return parts
-
-
-def _refused(parts: SplitResult, allowed: str) -> errors.InvalidSetting:
+        raise _refused("an unreadable address", "an http or https address") from None
     shown = f"{parts.scheme}://{parts.hostname or ''}"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _refused(shown, "an http or https address")
+    if parts.username is not None or parts.password is not None:
+        raise _refused(shown, "an address without a user name in it")
+    if parts.scheme == "http" and not allow_insecure and not _is_loopback(parts.hostname):
+        raise _refused(shown, "https, or http to this machine; allow_insecure = true permits plain http")
+
+
+def _refused(shown: str, allowed: str) -> errors.InvalidSetting:
     return errors.InvalidSetting(key="webhook.callback_url", value=shown, allowed=allowed)
 
 
