@@ -25,16 +25,14 @@ from frontdesk.web import owner
 T = TypeVar("T")
 
 
-def ask(
-    config_file: Path | None, question: Callable[[Office], Awaitable[T]], store_url: str | None = None
-) -> T:
+def ask(loaded: Config, question: Callable[[Office], Awaitable[T]], store_url: str | None = None) -> T:
     """The answer to a question; errors are as the office raises them."""
 
-    async def answer(loaded: Config) -> T:
+    async def answer() -> T:
         async with reach_office(loaded, store_url) as office:
             return await question(office)
 
-    return asyncio.run(answer(config.load(config_file)))
+    return asyncio.run(answer())
 
 
 def answering(question: Callable[..., Awaitable[Report]]) -> Callable[..., None]:
@@ -43,7 +41,7 @@ def answering(question: Callable[..., Awaitable[Report]]) -> Callable[..., None]
     @output.answering
     @wraps(question)
     def command(config_file: Path | None, /, **given: Any) -> Report:
-        return ask(config_file, lambda office: question(office, **given))
+        return ask(config.load(config_file), lambda office: question(office, **given))
 
     return command
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from frontdesk import config
 from frontdesk.app.office import Office, Plain
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering, ask
@@ -96,7 +97,8 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
 
     What that changes is shown first. The present state is kept in a checkpoint of its own, which undoes it.
     """
-    before = ask(config_file, lambda office: office.diff_checkpoint(checkpoint))
+    loaded = config.load(config_file)
+    before = ask(loaded, lambda office: office.diff_checkpoint(checkpoint))
     if not as_json:
         changes = changes_within([msgspec.convert(each, type=FileChange) for each in before["changes"]], path)
         for change in changes[:MOST_PREVIEWED]:
@@ -109,7 +111,7 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody can be asked here: see what changes, and give --yes.")
         click.confirm("Restore it?", abort=True)
-    done = ask(config_file, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
+    done = ask(loaded, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
     changed = len(done["written"]) + len(done["removed"])
     text = (
         f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"

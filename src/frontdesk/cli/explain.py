@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from frontdesk import errors
+from frontdesk import config, errors
 from frontdesk.cli import output
 from frontdesk.cli.asking import ask
 from frontdesk.cli.output import Report
@@ -39,7 +39,7 @@ def command(config_file: Path | None, /, store_url: str | None, **fields: str | 
     echo '{"platform": "slack", "chat_type": "group", "chat_id": "C1"}' | frontdesk explain
     """
     source = SessionSource.from_dict(_given(fields))
-    told = ask(config_file, lambda office: office.explain(source.to_dict()), store_url)
+    told = ask(config.load(config_file), lambda office: office.explain(source.to_dict()), store_url)
     text = output.in_lines({"source": source.description} | _facts(told), COLUMN)
     return Report({"source": source.to_dict(), **told}, text, good=not told["refused"])
 

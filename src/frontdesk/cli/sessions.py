@@ -1,6 +1,6 @@
 """``frontdesk sessions``: conversations, found and read."""
 
-import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TextIO
@@ -10,9 +10,8 @@ import click
 from frontdesk import config
 from frontdesk.app.office import LIST_LIMIT, SEARCH_LIMIT, Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import answering, limit_option, reach_office
+from frontdesk.cli.asking import answering, ask, limit_option
 from frontdesk.cli.output import Report
-from frontdesk.config import Config
 from frontdesk.formats.exports import Format
 from frontdesk.model import calls, messages
 
@@ -117,13 +116,13 @@ def _hit(hit: Plain) -> str:
 @click.pass_obj
 def export(config_file: Path | None, session_id: str, form: str, ancestors: bool, to: TextIO) -> None:
     """Write a session as JSON lines or Markdown."""
-    asyncio.run(_export(config.load(config_file), session_id, form, ancestors, to))
+    ask(
+        config.load(config_file),
+        lambda office: _write(office.export_session(session_id, form, ancestors), to),
+    )
 
 
-async def _export(loaded: Config, session_id: str, form: str, ancestors: bool, to: TextIO) -> None:
-    async with (
-        reach_office(loaded) as office,
-        aclosing(office.export_session(session_id, form, ancestors)) as pieces,
-    ):
+async def _write(exported: AsyncGenerator[str, None], to: TextIO) -> None:
+    async with aclosing(exported) as pieces:
         async for piece in pieces:
             to.write(output.printable(piece) if to.isatty() else piece)

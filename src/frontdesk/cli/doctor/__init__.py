@@ -16,7 +16,7 @@ from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
 from frontdesk.cli.asking import look_at_channels, reach_gateway
 from frontdesk.cli.doctor import confirmations
-from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
+from frontdesk.cli.doctor.findings import Check, Finding, Severity, examine, failed, warning
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.web import owner, ports
@@ -54,10 +54,8 @@ def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
         return
     there = "" if loaded.file.exists() else " (no such file: every setting has its default; frontdesk init)"
     yield Finding(check="configuration", text=f"{loaded.file}{there}")
-    for check, look in CHECKS.items():
-        yield examine(check, look, loaded)
-    yield from _gateway(loaded)
-    yield from confirmations.examine_all(loaded, anchor)
+    for check, look in (CHECKS | confirmations.checks(anchor)).items():
+        yield from examine(check, look, loaded)
 
 
 def _python() -> Finding:
@@ -101,21 +99,15 @@ def _held(loaded: Config, name: str, error: errors.StoreLocked) -> Finding:
     return warning(text)
 
 
-def _gateway(loaded: Config) -> Iterator[Finding]:
+def _gateway(loaded: Config) -> list[Finding]:
     """What the running gateway says of itself."""
     try:
         told = asyncio.run(_ask_gateway(loaded))
     except errors.NoGateway:
-        return
-    except errors.FrontdeskError as error:
-        yield Finding(check="gateway", verdict=Severity.FAILED, text=one_line(error))
-        return
-    for trouble in told["troubles"]:
-        yield Finding(check="gateway", verdict=Severity.FAILED, text=" ".join(trouble.split()))
-    for doubt in told["warnings"]:
-        yield Finding(check="gateway", verdict=Severity.WARNING, text=" ".join(doubt.split()))
-    if told["ready"]:
-        yield Finding(check="gateway", text=f"process {told['process']} is ready")
+        return []
+    found = [failed(" ".join(trouble.split())) for trouble in told["troubles"]]
+    found += [warning(" ".join(doubt.split())) for doubt in told["warnings"]]
+    return [*found, *([Finding(text=f"process {told['process']} is ready")] if told["ready"] else [])]
 
 
 async def _ask_gateway(loaded: Config) -> dict[str, Any]:
@@ -141,7 +133,6 @@ async def _open(loaded: Config) -> None:
 def _agent(loaded: Config) -> Finding:
     """The agent can be made, and what its turns will need is there and answers."""
     try:
-        asyncio.run(_make_agent(loaded))
         if program := _missing_program(loaded):
             text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
             return failed(text)
@@ -157,17 +148,11 @@ def _agent(loaded: Config) -> Finding:
 
 def _missing_program(loaded: Config) -> str | None:
     """The program of an agent that is one, when it is nowhere to be found."""
-    options = build.agent_options(loaded)
-    command: tuple[str, ...] = getattr(options, "command", ())
-    if not command:
+    program, *_ = getattr(build.agent_options(loaded), "command", None) or [None]
+    if program is None:
         return None
-    program = command[0]
     place = Path(loaded.running.working_dir or ".").expanduser().absolute() / program
     return None if shutil.which(place if os.sep in program else program) else program
-
-
-async def _make_agent(loaded: Config) -> None:
-    await build.make_agent(loaded).close()
 
 
 def _channels(loaded: Config) -> Finding:
@@ -206,7 +191,7 @@ def _port(loaded: Config) -> Finding:
         return warning(one_line(error))
 
 
-CHECKS = {
+CHECKS: dict[str, Check] = {
     "disk": _disk,
     "store": _store,
     "agent": _agent,
@@ -214,4 +199,5 @@ CHECKS = {
     "secrets": _secrets,
     "checkpoints": _git,
     "address": _port,
+    "gateway": _gateway,
 }

@@ -9,9 +9,9 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.cli import anchors, auditing, one_line
-from frontdesk.cli.asking import look_at_channels, reach_office
+from frontdesk.cli.asking import ask, look_at_channels
 from frontdesk.cli.confirm import reaching
-from frontdesk.cli.doctor.findings import Finding, Severity, examine, failed, warning
+from frontdesk.cli.doctor.findings import Check, Finding, Severity, failed, warning
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
 from frontdesk.web import ports
@@ -27,19 +27,20 @@ NOT_KNOWN = (
 )
 
 
-def examine_all(loaded: Config, anchor: str | None) -> Iterator[Finding]:
-    yield examine("approvers", _approvers, loaded)
-    yield examine("confirmations", _service, loaded)
-    yield examine("audit log", partial(_log, anchor), loaded)
-    yield examine("callbacks", _callbacks, loaded)
+def checks(anchor: str | None) -> dict[str, Check]:
+    """With the last anchor that is kept there the audit log is compared."""
+    return {
+        "approvers": _approvers,
+        "confirmations": _service,
+        "audit log": partial(_log, anchor),
+        "callbacks": _callbacks,
+    }
 
 
 def _approvers(loaded: Config) -> Finding:
     """Who can decide, and where they are told."""
-    missing = list(_without_token(loaded))
-    if missing:
-        text = f"no token for {', '.join(missing)}: they cannot decide"
-        return warning(text)
+    if missing := list(_without_token(loaded)):
+        return warning(f"no token for {', '.join(missing)}: they cannot decide")
     homes = _homes(loaded)
     if not homes:
         return warning(NOBODY)
@@ -124,8 +125,9 @@ def _taken(own: Own | None, where: str, port: int) -> Finding:
         return Finding(text=f"served at {where}, {own.waiting} waiting")
     place = own.served_at or "no port" if own else None
     yours = f"your service is at {place}" if place else "no service of yours runs"
-    text = f"{where} is taken by another program ({yours}): stop that one, or choose another confirm.port"
-    return warning(text)
+    return warning(
+        f"{where} is taken by another program ({yours}): stop that one, or choose another confirm.port"
+    )
 
 
 def _log(anchor: str | None, loaded: Config) -> Finding:
@@ -136,8 +138,7 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
     except OSError as error:
         return failed(one_line(error))
     if fault:
-        text = f"row {fault.number} is {fault.change}: {fault.why}. See frontdesk audit verify"
-        return failed(text)
+        return failed(f"row {fault.number} is {fault.change}: {fault.why}. See frontdesk audit verify")
     if newest == 0:
         return Finding(text="empty")
     beyond = f", and the anchor's row {known.number}" if known else "; no anchor was given to compare it with"
@@ -147,18 +148,12 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
 def _callbacks(loaded: Config) -> Finding:
     """Programs that are still to be told of a decision."""
     try:
-        told = asyncio.run(_owed(loaded))
+        told = ask(loaded, lambda office: office.status())["callbacks"]
     except errors.StoreLocked:
         return Finding(verdict=Severity.NOTE, text=NOT_KNOWN)
     except errors.FrontdeskError as error:
         return warning(one_line(error))
     if told["overdue"]:
-        text = f"{told['overdue']} of {told['owed']} are overdue: is a service running, with its secret?"
-        return warning(text)
+        late = f"{told['overdue']} of {told['owed']} are overdue"
+        return warning(f"{late}: is a service running, with its secret?")
     return Finding(text=f"{told['owed']} waiting" if told["owed"] else "none waiting")
-
-
-async def _owed(loaded: Config) -> dict[str, int]:
-    async with reach_office(loaded) as office:
-        callbacks: dict[str, int] = (await office.status())["callbacks"]
-        return callbacks

@@ -24,6 +24,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+Check = Callable[[Config], Finding | list[Finding]]
+
+
 def warning(text: str) -> Finding:
     return Finding(verdict=Severity.WARNING, text=text)
 
@@ -32,10 +35,11 @@ def failed(text: str) -> Finding:
     return Finding(verdict=Severity.FAILED, text=text)
 
 
-def examine(check: str, look: Callable[[Config], Finding], loaded: Config) -> Finding:
+def examine(check: str, look: Check, loaded: Config) -> list[Finding]:
     """What a check finds; what stands in its way is a finding, too."""
     try:
         found = look(loaded)
     except errors.FrontdeskError as error:
         found = failed(one_line(error))
-    return msgspec.structs.replace(found, check=check)
+    several = [found] if isinstance(found, Finding) else found
+    return [msgspec.structs.replace(each, check=check) for each in several]
