@@ -116,10 +116,8 @@ def _hit(hit: Plain) -> str:
 @click.pass_obj
 def export(config_file: Path | None, session_id: str, form: str, ancestors: bool, to: TextIO) -> None:
     """Write a session as JSON lines or Markdown."""
-    ask(
-        config.load(config_file),
-        lambda office: _write(office.export_session(session_id, form, ancestors), to),
-    )
+    wanted = (session_id, form, ancestors)
+    ask(config.load(config_file), lambda office: _write(office.export_session(*wanted), to))
 
 
 async def _write(exported: AsyncGenerator[str, None], to: TextIO) -> None:

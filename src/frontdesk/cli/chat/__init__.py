@@ -19,7 +19,7 @@ from frontdesk.cli.asking import reach_terminal
 from frontdesk.cli.chat import conversation
 from frontdesk.cli.chat.conversation import Conversation
 from frontdesk.cli.chat.screen import Screen
-from frontdesk.cli.chat.seats import Lines, PlainPage, Seat
+from frontdesk.cli.chat.seats import Lines, Page, Seat
 from frontdesk.config import Config
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, star
         if text is None:
             await Conversation(terminal, _seat(terminal, chat, loaded.home), chat, _back(chat, start)).run()
             return 0
-        page = PlainPage(asides_to_stderr=True)
+        page = Page(asides_to_stderr=True)
         asking = Conversation(terminal, Lines(page), chat, "")
         ended = await asking.ask_once(text, JsonScreen(page) if as_json else Screen(page))
         return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
@@ -71,7 +71,7 @@ async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, star
 def _seat(terminal: Terminal, chat: str, home: Path) -> Seat:
     """A prompt where somebody sits, lines where not."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        return Lines(PlainPage())
+        return Lines(Page())
     from frontdesk.cli.chat import prompt  # noqa: PLC0415 - the editor is loaded only where there is a terminal
 
     return prompt.make_prompt(partial(terminal.titles, chat), home, config.environment())

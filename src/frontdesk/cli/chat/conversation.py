@@ -79,18 +79,19 @@ class Conversation:
         finally:
             await _end([each for each in (self._stopping, showing, self._showing) if each])
 
-    async def _hear(self, showing: asyncio.Task[None]) -> Written | Key:
-        """What comes next; what ended the showing is raised."""
+    async def _hear(self, showing: asyncio.Task[Any]) -> Written | Key | None:
+        """What comes next; None when the showing has ended before that. What ended it is raised."""
         hearing = asyncio.create_task(self._seat.hear())
         try:
             await asyncio.wait({hearing, showing}, return_when=asyncio.FIRST_COMPLETED)
             if showing.done():
                 showing.result()
+                return None
             return hearing.result()
         finally:
             await _end({hearing})
 
-    async def _react(self, heard: Written | Key) -> bool:
+    async def _react(self, heard: Written | Key | None) -> bool:
         """Whether the conversation goes on. A key does one thing."""
         match heard:
             case Written():
@@ -237,19 +238,18 @@ class Conversation:
             showing = asyncio.create_task(
                 self._show(self._terminal.say(text, self._chat, follow=True), screen)
             )
-            hearing = asyncio.create_task(self._seat.hear())
             try:
-                await asyncio.wait({showing, hearing}, return_when=asyncio.FIRST_COMPLETED)
-                if showing.done():
+                heard = await self._hear(showing)
+                if heard is None:
                     return showing.result()
-                if hearing.result() is Key.INTERRUPT:
+                if heard is Key.INTERRUPT:
                     self._page.end()
                     stopping = asyncio.create_task(self._obey(STOP))
                     await asyncio.wait({showing, stopping}, timeout=STOP_SECONDS)
                     await _end({stopping})
                 return INTERRUPTED
             finally:
-                await _end({showing, hearing})
+                await _end({showing})
 
 
 def _settles(text: str, confirmation_id: str) -> bool:

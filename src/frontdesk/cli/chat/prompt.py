@@ -22,7 +22,7 @@ from frontdesk.cli import output
 from frontdesk.cli.chat.completion import CommandCompleter, Titles
 from frontdesk.cli.chat.history import FILE, KeptHistory
 from frontdesk.cli.chat.markdown import MAX_BLOCK_CHARACTERS, Painter, split_finished
-from frontdesk.cli.chat.seats import Key, Page, PlainPage, Written, signals
+from frontdesk.cli.chat.seats import Page, Seat, Written, signals
 
 PROMPT = "> "
 CONTINUATION = "  "
@@ -34,14 +34,13 @@ MAX_ECHO_CHARACTERS = 1_000
 USUAL_ROWS, USUAL_COLUMNS = 24, 80
 
 
-class Prompt:
-    """What was submitted and pressed, in the order of time; Ctrl-C on a line that is not empty clears it."""
+class Prompt(Seat):
+    """An editor; Ctrl-C on a line that is not empty clears it."""
 
     is_terminal = True
 
     def __init__(self, page: Page, writes_on: Output, titles: Titles, home: Path) -> None:
-        self.page = page
-        self._heard: asyncio.Queue[Written | Key] = asyncio.Queue()
+        super().__init__(page)
         self._busy_since: float | None = None
         self._asked: str | None = None
         self._set_aside = ""
@@ -90,9 +89,6 @@ class Prompt:
             await asyncio.sleep(TICK_SECONDS)
             if self._busy_since is not None:
                 self._app.invalidate()
-
-    async def hear(self) -> Written | Key:
-        return await self._heard.get()
 
     def invite(self, *, busy: bool, asked: str | None = None) -> None:
         if busy and self._busy_since is None:
@@ -156,10 +152,7 @@ class Prompt:
             self._buffer.reset()
             self._draw()
         else:
-            self._heard.put_nowait(Key.INTERRUPT)
-
-    def _leave(self) -> None:
-        self._heard.put_nowait(Key.LEAVE)
+            super()._interrupt()
 
 
 def _speakable(text: str) -> str:
@@ -217,7 +210,7 @@ class DrawnPrompt(Prompt):
         self._drawn.show(f"{self._label()}{_speakable(short)}".replace("\n", f"\n{CONTINUATION}"))
 
 
-class DrawnPage:
+class DrawnPage(Page):
     """Markdown, block by block as it is complete."""
 
     def __init__(self, prompt: DrawnPrompt, *, colours: bool) -> None:
@@ -325,7 +318,7 @@ class DumbPrompt(Prompt):
         sys.stdout.flush()
 
 
-class DumbPage(PlainPage):
+class DumbPage(Page):
     def __init__(self, prompt: DumbPrompt) -> None:
         super().__init__()
         self._prompt = prompt
