@@ -113,8 +113,15 @@ def _running(config: Config) -> Running:
 async def check(config: Config) -> None:
     """Refuse what no gateway could be made of."""
     await make_agent(config).close()
-    for channel in make_channels(config):
+    await try_channels(config)
+
+
+async def try_channels(config: Config) -> list[Channel]:
+    """The channels that a gateway would have, closed again."""
+    channels = make_channels(config)
+    for channel in channels:
         await channel.close()
+    return channels
 
 
 async def try_agent(config: Config) -> str | None:

@@ -143,20 +143,19 @@ class CallbackClient:
     async def call(self, url: str, message_id: str, body: bytes) -> bool:
         """Whether it was heard. Only the status of the answer counts; the rest of it is not read."""
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                status = await self._post(url, message_id, body)
+            signed = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
+            headers = {"content-type": "application/json", **signed}
+            async with (
+                asyncio.timeout(CALL_SECONDS),
+                self._client.stream("POST", url, content=body, headers=headers) as answer,
+            ):
+                status = answer.status_code
         except (errors.FrontdeskError, httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             log.warning("callback_failed", confirmation=message_id, why=type(error).__name__)
             return False
         if not httpx.codes.is_success(status):
             log.warning("callback_failed", confirmation=message_id, why=f"status {status}")
         return httpx.codes.is_success(status)
-
-    async def _post(self, url: str, message_id: str, body: bytes) -> int:
-        signed = webhooks.signed_headers(self._secret(), message_id, self._clock.now(), body)
-        headers = {"content-type": "application/json", **signed}
-        async with self._client.stream("POST", url, content=body, headers=headers) as answer:
-            return answer.status_code
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -129,13 +129,7 @@ class Office:
         able = next((each.capabilities for each in channels if (each.name, each.account) == named), None)
         known = able or Capabilities()
         verdict = await self._people.look(source, known.authenticates, reliable_ids=known.reliable_sender_ids)
-        return {
-            "channel": able is not None,
-            "allowed": verdict.allowed,
-            "rule": str(verdict.rule),
-            "role": str(verdict.role) if verdict.role else None,
-            "who": verdict.who,
-        }
+        return {"channel": able is not None} | picked(verdict, "allowed", "rule", "role", "who")
 
     async def list_sessions(
         self,
@@ -296,6 +290,14 @@ def _plain(record: msgspec.Struct) -> Plain:
     return data
 
 
+def picked(record: object, *names: str) -> Plain:
+    """These fields of it as plain data, times in ISO format."""
+    fields = {name: getattr(record, name) for name in names}
+    times = {name: field.isoformat() for name, field in fields.items() if isinstance(field, datetime)}
+    data: Plain = msgspec.to_builtins(fields | times)
+    return data
+
+
 def _plain_refusals(refusals: Refusals) -> Plain:
     return {"since": refusals.since.isoformat(), "counts": dict(sorted(refusals.counts.items()))}
 
@@ -338,27 +340,12 @@ def _where(source: SessionSource) -> str:
 
 def _next_try(delivery: Delivery) -> str | None:
     """When it is tried again by itself; what waits behind another one goes when that has arrived."""
-    retried = (
-        delivery.state is DeliveryState.PENDING and delivery.error is not None and delivery.due_at is not None
-    )
+    retried = delivery.state is DeliveryState.PENDING and delivery.error is not None
     return delivery.due_at.isoformat() if retried and delivery.due_at else None
 
 
 def _plain_delivery(delivery: Delivery) -> Plain:
-    return {
-        "id": delivery.id,
-        "kind": str(delivery.kind),
-        "state": str(delivery.state),
-        "platform": str(delivery.to.platform),
-        "account": delivery.to.account,
-        "chat_id": delivery.to.chat_id,
-        "where": _where(delivery.to),
-        "text": delivery.text,
-        "error": delivery.error,
-        "attempts": delivery.attempts,
-        "next_try_at": _next_try(delivery),
-        "turn_id": delivery.turn_id,
-        "session_id": delivery.session_id,
-        "created_at": delivery.created_at.isoformat(),
-        "sent_at": delivery.sent_at.isoformat() if delivery.sent_at else None,
-    }
+    to = picked(delivery.to, "platform", "account", "chat_id") | {"where": _where(delivery.to)}
+    tries = picked(delivery, "text", "error", "attempts") | {"next_try_at": _next_try(delivery)}
+    about = picked(delivery, "turn_id", "session_id", "created_at", "sent_at")
+    return picked(delivery, "id", "kind", "state") | to | tries | about

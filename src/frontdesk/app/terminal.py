@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.app.office import Plain, picked
 from frontdesk.contracts.channels import Desk, Incoming
 from frontdesk.model import deliveries, events, messages, turns
 from frontdesk.model.platforms import TERMINAL
@@ -17,8 +20,15 @@ if TYPE_CHECKING:
 CLI = SessionSource.local_cli().chat_id
 MAX_NAME_CHARACTERS = 64
 MOST_TITLES = 200
-
-Plain = dict[str, Any]
+SHOWN: dict[type, tuple[str, ...]] = {
+    events.Text: ("text",),
+    events.Call: ("id", "name", "arguments"),
+    events.Result: ("id", "name", "content", "is_error"),
+    events.Approval: ("id", "action", "description"),
+    events.Asked: ("id", "text"),
+    events.Failed: ("message", "retryable"),
+}
+"""What people are shown of each kind of event; of the others, nothing."""
 
 
 class Terminal:
@@ -95,35 +105,17 @@ def source_of(chat: str) -> SessionSource:
 
 def plain_events(step: events.Event | turns.Turn) -> list[Plain]:
     """What people are shown of a step."""
-    match step:
-        case events.Text(text=text):
-            return [{"type": "text", "text": text}]
-        case events.Calls(calls=calls):
-            return [
-                {"type": "call", "id": call.id, "name": call.name, "arguments": call.arguments}
-                for call in calls
-            ]
-        case events.Result():
-            text = messages.text_of({"content": step.content})
-            fields = {"id": step.id, "name": step.name, "content": text, "is_error": step.is_error}
-            return [{"type": "result"} | fields]
-        case events.Approval(id=request_id, action=action, description=description):
-            return [{"type": "approval", "id": request_id, "action": action, "description": description}]
-        case events.Asked(id=confirmation_id, text=text):
-            return [{"type": "asked", "id": confirmation_id, "text": text}]
-        case events.Failed(message=message, retryable=retryable):
-            return [{"type": "failed", "message": message, "retryable": retryable}]
-    return []
+    several: Sequence[object] = step.calls if isinstance(step, events.Calls) else [step]
+    if isinstance(step, events.Result):
+        several = [replace(step, content=messages.text_of({"content": step.content}))]
+    return [
+        {"type": type(each).__name__.lower()} | picked(each, *SHOWN[type(each)])
+        for each in several
+        if type(each) in SHOWN
+    ]
 
 
 def _plain_delivery(delivery: deliveries.Delivery) -> Plain:
-    return {
-        "id": delivery.id,
-        "kind": str(delivery.kind),
-        "state": str(delivery.state),
-        "text": delivery.text,
-        "final": delivery.final,
-        "turn_id": delivery.turn_id,
-        "confirmation_id": delivery.confirmation_id,
-        "created_at": delivery.created_at.isoformat(),
-    }
+    return picked(
+        delivery, "id", "kind", "state", "text", "final", "turn_id", "confirmation_id", "created_at"
+    )

@@ -74,20 +74,12 @@ async def reach_gateway(home: Path) -> SocketClient:
     return client
 
 
-async def look_at_channels(loaded: Config) -> list[Channel]:
-    """The channels that a gateway would have, closed again."""
-    from frontdesk.app import build  # noqa: PLC0415 - takes long to load, and few questions need it
-
-    channels = build.make_channels(loaded)
-    for channel in channels:
-        await channel.close()
-    return channels
-
-
 async def _channels(loaded: Config) -> list[Channel]:
     """None where they cannot be made."""
+    from frontdesk.app import build  # noqa: PLC0415 - takes long to load, and few questions need it
+
     try:
-        return await look_at_channels(loaded)
+        return await build.try_channels(loaded)
     except errors.FrontdeskError as error:
         output.note(one_line(error))
         return []

@@ -1,6 +1,7 @@
 """``frontdesk run``: the gateway, until it is told to stop."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,16 +12,19 @@ import msgspec
 import uvloop
 
 from frontdesk import config
-from frontdesk.app import build, heap, loglines, sockets
+from frontdesk.app import build, loglines, sockets
 from frontdesk.app.confirmations import Keys, prepare_keys
 from frontdesk.app.gateway import Gateway
-from frontdesk.cli import homes, output
+from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
 from frontdesk.web import server
 from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
 
 LEVELS = ("debug", "info", "warning", "error")
+LOG = "frontdesk.log"
+YOUNG_OBJECTS_AND_ROUNDS = (50_000, 20, 50)
+"""So many more must be there before they are looked at: else a burst of messages is, at every step."""
 
 
 @click.command()
@@ -37,10 +41,21 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     """
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     loaded = msgspec.structs.replace(config.load(config_file), **given)
-    homes.make_home(loaded.home)
-    loglines.listen(log_level, loaded.home / homes.LOG if chat else None)
+    prepare(loaded.home, log_level, log_to_file=chat)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
+
+
+def prepare(home: Path, log_level: str, *, log_to_file: bool) -> None:
+    """Make the home folder, and begin the log."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise click.ClickException(
+            f"The home folder {home} cannot be made: {why}. Set another one."
+        ) from error
+    loglines.listen(log_level, home / LOG if log_to_file else None)
 
 
 async def _run(loaded: Config, chat: bool) -> None:
@@ -61,7 +76,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             if orders and orders.are_heard:
                 return  # before any turn is begun
             await gateway.start()
-            heap.freeze_loaded()
+            _freeze_loaded()
             _tell_of_upgrade(gateway.parts.store.upgraded)
             _greet(loaded, keys, address.url, confirming)
             if chat:  # the log, which has them, goes to a file
@@ -92,6 +107,13 @@ def _greet(loaded: Config, keys: Keys, url: str, confirming: str | None) -> None
     if keys.made:
         what = "The approver's token, which decides about dangerous actions."
         output.show_secret(what, keys.token, keys.token_file)
+
+
+def _freeze_loaded() -> None:
+    """What is loaded stays, so the collector need not look at it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*YOUNG_OBJECTS_AND_ROUNDS)
 
 
 async def _chat(gateway: Gateway, home: Path) -> None:

@@ -14,7 +14,7 @@ import click
 
 from frontdesk import config, errors
 from frontdesk.app.terminal import CLI, Terminal, source_of
-from frontdesk.cli import INTERRUPTED, homes, output
+from frontdesk.cli import INTERRUPTED, output
 from frontdesk.cli.asking import reach_terminal
 from frontdesk.cli.chat import conversation
 from frontdesk.cli.chat.conversation import Conversation
@@ -90,11 +90,10 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
     except errors.NoGateway:
         if not start:
             raise
-        from frontdesk.app import build, loglines  # noqa: PLC0415 - what runs is loaded only where it does
+        from frontdesk.app import build  # noqa: PLC0415 - what runs is loaded only where it does
+        from frontdesk.cli import run  # noqa: PLC0415 - the same
 
-        homes.make_home(loaded.home)
-        loglines.listen("info", loaded.home / homes.LOG)
-
+        run.prepare(loaded.home, "info", log_to_file=True)
         async with build.open_gateway(loaded) as gateway:
             await gateway.start()
             yield Terminal.of_gateway(gateway)

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 from frontdesk import errors
-from frontdesk.app.terminal import Plain, Terminal
+from frontdesk.app.office import Plain
+from frontdesk.app.terminal import Terminal
 from frontdesk.cli import one_line
 from frontdesk.cli.chat.screen import Screen
 from frontdesk.cli.chat.seats import Key, Seat, Written

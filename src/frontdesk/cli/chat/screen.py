@@ -1,13 +1,10 @@
 """The screen: what happens in a turn, as people see it."""
 
-from typing import Any
-
+from frontdesk.app.office import Plain
 from frontdesk.cli import output
 from frontdesk.cli.chat.seats import Page
 
 MAX_ASIDE_CHARACTERS = 160
-
-Plain = dict[str, Any]
 
 
 class Screen:

@@ -14,7 +14,7 @@ from frontdesk import SessionStore, config, errors
 from frontdesk.app import build, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import look_at_channels, reach_gateway
+from frontdesk.cli.asking import reach_gateway
 from frontdesk.cli.doctor import confirmations
 from frontdesk.cli.doctor.findings import Check, Finding, Severity, examine, failed, warning
 from frontdesk.cli.output import Report
@@ -157,7 +157,7 @@ def _missing_program(loaded: Config) -> str | None:
 
 def _channels(loaded: Config) -> Finding:
     """The channels can be made."""
-    names = [(each.name, each.account) for each in asyncio.run(look_at_channels(loaded))]
+    names = [(each.name, each.account) for each in asyncio.run(build.try_channels(loaded))]
     return Finding(text=", ".join(f"{name}@{account}" if account else name for name, account in names))
 
 

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from frontdesk import errors
+from frontdesk.app import build
 from frontdesk.cli import anchors, auditing, one_line
-from frontdesk.cli.asking import ask, look_at_channels
+from frontdesk.cli.asking import ask
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.doctor.findings import Check, Finding, Severity, failed, warning
 from frontdesk.config import Config
@@ -59,7 +60,7 @@ def _without_token(loaded: Config) -> Iterator[str]:
 def _homes(loaded: Config) -> list[str]:
     """The connected platforms that have a home channel."""
     try:
-        connected = {str(channel.name) for channel in asyncio.run(look_at_channels(loaded))}
+        connected = {str(channel.name) for channel in asyncio.run(build.try_channels(loaded))}
     except errors.FrontdeskError:
         return []  # the check of the channels says why
     return sorted(name for name in connected if loaded.gateway.get_home_channel(name))
