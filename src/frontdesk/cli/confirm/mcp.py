@@ -19,7 +19,7 @@ from frontdesk.cli import output
 from frontdesk.cli.confirm import reaching
 from frontdesk.cli.confirm.protocol import McpServer, Tell, Tool, ToolOutcome
 from frontdesk.confirm.client import Client
-from frontdesk.confirm.records import Decision, Ticket
+from frontdesk.confirm.records import Ticket
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import GRANT_SECONDS, Status
 
@@ -48,7 +48,7 @@ AGAIN = (
 )
 REDEEMED = "Approved and used up. Carry out exactly this, now and once:\n{payload}"
 
-Call = Callable[[Mapping[str, Any], Tell], Awaitable[ToolOutcome]]
+Call = Callable[[Any, Tell], Awaitable[ToolOutcome]]
 Wait = Annotated[int, Meta(ge=0, le=3600, description="How many seconds to wait for a decision at most.")]
 
 
@@ -127,83 +127,73 @@ class ConfirmationTools:
 
     @property
     def tools(self) -> list[Tool]:
+        ask = "Ask a person to allow a dangerous action before you carry it out."
+        use = "Wait for the decision, use the approval up, and get the exact action."
         return [
-            Tool(
-                name="request_confirmation",
-                title="Ask a person",
-                description="Ask a person to allow a dangerous action before you carry it out.",
-                schema=_schema(AskArguments),
-                call=partial(_guarded, self.request),
-            ),
-            Tool(
-                name="redeem_confirmation",
-                title="Use an approval",
-                description="Wait for the decision, use the approval up, and get the exact action.",
-                schema=_schema(RedeemArguments),
-                call=partial(_guarded, self.redeem),
-            ),
+            _tool("request_confirmation", "Ask a person", ask, AskArguments, self.request),
+            _tool("redeem_confirmation", "Use an approval", use, RedeemArguments, self.redeem),
         ]
 
-    async def request(self, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
-        asking = msgspec.convert(arguments, type=AskArguments)
+    async def request(self, asking: AskArguments, tell: Tell) -> ToolOutcome:
         said = msgspec.structs.asdict(asking)
         del said["wait_seconds"]
         ticket = await self._client.request(**said)
-        decision = await self._decided(ticket, asking.wait_seconds, tell)
-        facts = _facts(ticket, decision.status)
-        if decision.status is Status.PENDING:
-            return ToolOutcome(text=PENDING, facts=facts)
-        decision.check()
-        return ToolOutcome(text=APPROVED.format(seconds=GRANT_SECONDS), facts=facts)
+        if not await self._approved(ticket, asking.wait_seconds, tell):
+            return _pending(ticket)
+        return ToolOutcome(text=APPROVED.format(seconds=GRANT_SECONDS), facts=_facts(ticket, Status.APPROVED))
 
-    async def redeem(self, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
-        redeeming = msgspec.convert(arguments, type=RedeemArguments)
+    async def redeem(self, redeeming: RedeemArguments, tell: Tell) -> ToolOutcome:
         ticket = Ticket(id=redeeming.id, action="", digest=redeeming.digest)
-        decision = await self._decided(ticket, redeeming.wait_seconds, tell)
-        if decision.status is Status.PENDING:
-            return ToolOutcome(text=PENDING, facts=_facts(ticket, decision.status))
-        decision.check()
+        if not await self._approved(ticket, redeeming.wait_seconds, tell):
+            return _pending(ticket)
         try:
             redeemed = await self._client.redeem(ticket)
         except errors.GrantUnusable as lapsed:
             if lapsed.renewal is None:
                 raise
-            renewal = msgspec.structs.replace(ticket, id=lapsed.renewal)
-            return ToolOutcome(text=AGAIN, facts=_facts(renewal, Status.PENDING))
+            return _pending(msgspec.structs.replace(ticket, id=lapsed.renewal), AGAIN)
         payload = redeemed.payload.decode()
         facts = _facts(ticket, Status.APPROVED) | canonical.read_strict(redeemed.payload)
         return ToolOutcome(text=REDEEMED.format(payload=payload), facts=facts | {"payload": payload})
 
-    async def _decided(self, ticket: Ticket, seconds: int, tell: Tell) -> Decision:
-        """The decision, or what is known after so long; whoever waits hears that we still do."""
+    async def _approved(self, ticket: Ticket, seconds: int, tell: Tell) -> bool:
+        """Whether it is approved after so long; whoever waits hears that we still do. NotConfirmed when it
+        will not be."""
         while True:
             decision = await self._client.wait(ticket, min(seconds, TOLD_SECONDS))
+            if decision.status is not Status.PENDING:
+                decision.check()
+                return True
             seconds -= TOLD_SECONDS
-            if seconds <= 0 or decision.status is not Status.PENDING:
-                return decision
+            if seconds <= 0:
+                return False
             tell(f"Nobody has decided about {ticket.id} yet.")
 
 
-async def _guarded(call: Call, arguments: Mapping[str, Any], tell: Tell) -> ToolOutcome:
+async def _guarded(
+    call: Call, kind: type[msgspec.Struct], arguments: Mapping[str, Any], tell: Tell
+) -> ToolOutcome:
     """What stands in the way is told to the agent, which must not go on then."""
     try:
-        return await call(arguments, tell)
+        return await call(msgspec.convert(arguments, type=kind), tell)
     except errors.NotConfirmed as refusal:
         status = Status.DENIED if isinstance(refusal, errors.Denied) else Status.EXPIRED
         return ToolOutcome(text=f"{refusal} Do not do it.", facts={"status": str(status)}, failed=True)
-    except errors.FrontdeskError as error:
-        return ToolOutcome(text=str(error), facts={"status": "error"}, failed=True)
-    except msgspec.ValidationError as error:
-        return ToolOutcome(
-            text=f"The arguments cannot be used: {error}", facts={"status": "error"}, failed=True
-        )
+    except (errors.FrontdeskError, msgspec.ValidationError) as error:
+        unusable = "The arguments cannot be used: " if isinstance(error, msgspec.ValidationError) else ""
+        return ToolOutcome(text=f"{unusable}{error}", facts={"status": "error"}, failed=True)
+
+
+def _pending(ticket: Ticket, text: str = PENDING) -> ToolOutcome:
+    return ToolOutcome(text=text, facts=_facts(ticket, Status.PENDING))
 
 
 def _facts(ticket: Ticket, status: Status) -> dict[str, Any]:
     return {"id": ticket.id, "digest": ticket.digest, "status": str(status)}
 
 
-def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The arguments as JSON Schema, complete in itself."""
+def _tool(name: str, title: str, description: str, kind: type[msgspec.Struct], call: Call) -> Tool:
+    """The schema of its arguments is complete in itself."""
     _, components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    return dict(components[kind.__name__])
+    told = {"name": name, "title": title, "description": description}
+    return Tool(listed=told | {"inputSchema": components[kind.__name__]}, call=partial(_guarded, call, kind))

@@ -48,20 +48,9 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    title: str
-    description: str
-    schema: Mapping[str, Any]
+    listed: Plain
+    """As clients see it: ``name``, ``title``, ``description``, ``inputSchema``."""
     call: Callable[[Mapping[str, Any], Tell], Awaitable[ToolOutcome]]
-
-    @property
-    def listed(self) -> Plain:
-        return {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.schema,
-        }
 
 
 class Refused(Exception):
@@ -85,7 +74,7 @@ class McpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class McpServer:
     def __init__(self, tools: Sequence[Tool], instructions: str, write: Callable[[bytes], None]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.listed["name"]: tool for tool in tools}
         self._offered = {"capabilities": {"tools": {}}, "instructions": instructions}
         self._write = write
         self._running: dict[str | int, asyncio.Task[None]] = {}
