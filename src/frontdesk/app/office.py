@@ -285,7 +285,7 @@ def _chosen(kind: type[Choice], name: str) -> Choice:
         raise errors.InvalidInput(what=f"{kind.__name__} {name!r}", why=f"there is {allowed}") from None
 
 
-def _plain(record: msgspec.Struct) -> Plain:
+def _plain(record: Any) -> Plain:
     data: Plain = msgspec.to_builtins(record, enc_hook=str)
     return data
 
@@ -294,8 +294,7 @@ def picked(record: object, *names: str) -> Plain:
     """These fields of it as plain data, times in ISO format."""
     fields = {name: getattr(record, name) for name in names}
     times = {name: field.isoformat() for name, field in fields.items() if isinstance(field, datetime)}
-    data: Plain = msgspec.to_builtins(fields | times)
-    return data
+    return _plain(fields | times)
 
 
 def _plain_refusals(refusals: Refusals) -> Plain:
@@ -303,30 +302,24 @@ def _plain_refusals(refusals: Refusals) -> Plain:
 
 
 def _plain_session(session: Session, messages: int) -> Plain:
-    entry = session.entry
+    entry, origin = session.entry, session.entry.origin
     return {
         "id": session.id,
         "key": entry.session_key,
-        "owner": session.owner,
-        "title": session.title,
-        "platform": str(entry.platform) if entry.platform else None,
-        "chat_type": str(entry.chat_type),
-        "account": entry.origin.account if entry.origin else None,
-        "chat_id": entry.origin.chat_id if entry.origin else None,
-        "where": _where(entry.origin) if entry.origin else entry.session_key,
+        **picked(session, "owner", "title"),
+        **picked(entry, "platform", "chat_type"),
+        "account": origin.account if origin else None,
+        "chat_id": origin.chat_id if origin else None,
+        "where": _where(origin) if origin else entry.session_key,
         "state": str(session.status),
         "end_reason": session.end_reason,
-        "suspended": entry.suspended,
-        "resume_pending": entry.resume_pending,
-        "parent_id": session.parent_id,
-        "relation": str(session.relation) if session.relation else None,
+        **picked(entry, "suspended", "resume_pending"),
+        **picked(session, "parent_id", "relation"),
         "messages": messages,
-        "input_tokens": entry.input_tokens,
-        "output_tokens": entry.output_tokens,
+        **picked(entry, "input_tokens", "output_tokens"),
         "cost_usd": entry.estimated_cost_usd,
-        "created_at": entry.created_at.isoformat(),
-        "updated_at": entry.updated_at.isoformat(),
-        "ended_at": session.ended_at.isoformat() if session.ended_at else None,
+        **picked(entry, "created_at", "updated_at"),
+        **picked(session, "ended_at"),
     }
 
 
