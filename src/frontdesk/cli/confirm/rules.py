@@ -1,9 +1,9 @@
 """``frontdesk confirm rules``: what is refused, asked for and allowed beforehand."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -90,6 +90,57 @@ def _terms(rule: Plain) -> list[str]:
     return terms
 
 
+def _text(text: str) -> str:
+    if not text.strip():
+        raise click.BadParameter("it is blank")
+    return text.strip()
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        why = f"{text!r} is no name of an approver: use token:ann, telegram:42 or {TERMINAL}"
+        raise click.BadParameter(why)
+    return text
+
+
+def _digest(text: str) -> str:
+    found = text.strip().lower()
+    if not DIGEST.fullmatch(found):
+        raise click.BadParameter("a digest has 64 signs of 0-9 and a-f")
+    return found
+
+
+def _condition(text: str) -> Plain:
+    found = _CONDITION.fullmatch(text)
+    argument = found["argument"].strip() if found else ""
+    if not found or not all(part.strip() for part in argument.split(".")):
+        why = "use ARGUMENT, ARGUMENT=VALUE, ARGUMENT~PATTERN, ARGUMENT>5 or ARGUMENT<5"
+        raise click.BadParameter(f"{text!r}: {why}")
+    if found["test"] is None:
+        return {"argument": argument, "test": str(Comparison.PRESENT)}
+    test = TESTS[found["test"]]
+    value = found["value"] if test is Comparison.LIKE else _value(found["value"])
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if test in (Comparison.ABOVE, Comparison.BELOW) and not number:
+        raise click.BadParameter(f"{text!r}: only a number is above or below another one")
+    return {"argument": argument, "test": str(test), "value": value}
+
+
+def _value(text: str) -> Any:
+    """A number, true, false, null or a JSON text as what it is, anything else as a text."""
+    try:
+        return canonical.read_strict(text.encode())
+    except errors.InexactJson:
+        return text
+
+
+def _end(span: str) -> str:
+    found = _SPAN.fullmatch(span.strip())
+    if not found:
+        raise click.BadParameter(f"{span!r}: use 30m, 12h or 7d")
+    return (datetime.now(UTC) + int(found["number"]) * UNITS[found["unit"]]).isoformat()
+
+
 @rules_command.command(
     "add",
     epilog=output.examples(
@@ -99,21 +150,25 @@ def _terms(rule: Plain) -> list[str]:
     ),
 )
 @click.argument("effect", type=click.Choice([str(each) for each in Effect]))
-@click.option("--action", help="The action's name; * and ? stand for any characters.")
-@click.option("--digest", metavar="HEX", help="Exactly the action with this digest.")
+@click.option(
+    "--action", metavar="TEXT", type=_text, help="The action's name; * and ? stand for any characters."
+)
+@click.option("--digest", metavar="HEX", type=_digest, help="Exactly the action with this digest.")
 @click.option(
     "--where",
     "conditions",
     multiple=True,
+    type=_condition,
     metavar=f"ARGUMENT[{''.join(TESTS)}VALUE]",
     help="An argument that is there, equals a value, is like a pattern, is below or above a number.",
 )
-@click.option("--session", "session_key", metavar="KEY", help="Only in this conversation.")
+@click.option("--session", "session_key", metavar="KEY", type=_text, help="Only in this conversation.")
 @click.option("--quorum", type=click.IntRange(1, MAX_QUORUM), help="How many people must approve.")
 @click.option(
     "--approver",
     "approvers",
     multiple=True,
+    type=_name,
     metavar="NAME",
     help="Who may decide, as the audit log names them: token:ann, telegram:42, local.",
 )
@@ -125,10 +180,11 @@ def _terms(rule: Plain) -> list[str]:
     metavar="SECONDS",
     help="When people are told again, and others may decide, too.",
 )
-@click.option("--escalate-to", multiple=True, metavar="NAME", help="Who these others are.")
+@click.option("--escalate-to", multiple=True, type=_name, metavar="NAME", help="Who these others are.")
 @click.option(
     "--expires-in",
     "expires_at",
+    type=_end,
     metavar="SPAN",
     help="30m, 12h, 7d: how long it holds. What allows needs it.",
 )
@@ -149,8 +205,9 @@ def add_rule(service: ServiceDesk, /, **said: Any) -> Report:
 
 def _wanted(said: Plain) -> Plain:
     """What is said about a rule, without what is not; click.UsageError for what makes no sense together."""
-    given = {name: value for name, value in said.items() if value not in (None, ())}
-    rule = {name: READ[name](value) if name in READ else value for name, value in given.items()}
+    rule = {name: value for name, value in said.items() if value not in (None, ())}
+    for people in rule.keys() & {"approvers", "escalate_to"}:
+        rule[people] = list(dict.fromkeys(rule[people]))
     if rule["effect"] != Effect.ASK and (terms := rule.keys() & set(TERMS)):
         raise click.UsageError(f"{_options(terms)}: only a rule that asks has terms.")
     if rule["effect"] == Effect.ALLOW and not rule.keys() & {"action", "digest"}:
@@ -170,79 +227,6 @@ def _wanted(said: Plain) -> Plain:
 def _options(names: set[str]) -> str:
     options = {"approvers": "approver", "escalate_after_seconds": "escalate-after"}
     return ", ".join(f"--{options.get(name, name).replace('_', '-')}" for name in TERMS if name in names)
-
-
-def _text(option: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if not text.strip():
-            raise click.BadParameter("it is blank", param_hint=option)
-        return text.strip()
-
-    return read
-
-
-def _names(option: str) -> Callable[[tuple[str, ...]], list[str]]:
-    def read(names: tuple[str, ...]) -> list[str]:
-        for name in names:
-            if not _NAME.fullmatch(name):
-                why = f"{name!r} is no name of an approver: use token:ann, telegram:42 or {TERMINAL}"
-                raise click.BadParameter(why, param_hint=option)
-        return list(dict.fromkeys(names))
-
-    return read
-
-
-def _digest(text: str) -> str:
-    found = text.strip().lower()
-    if not DIGEST.fullmatch(found):
-        raise click.BadParameter("a digest has 64 signs of 0-9 and a-f", param_hint="--digest")
-    return found
-
-
-def _condition(text: str) -> Plain:
-    found = _CONDITION.fullmatch(text)
-    argument = found["argument"].strip() if found else ""
-    if not found or not all(part.strip() for part in argument.split(".")):
-        _refuse_condition(text, "use ARGUMENT, ARGUMENT=VALUE, ARGUMENT~PATTERN, ARGUMENT>5 or ARGUMENT<5")
-    if found["test"] is None:
-        return {"argument": argument, "test": str(Comparison.PRESENT)}
-    test = TESTS[found["test"]]
-    value = found["value"] if test is Comparison.LIKE else _value(found["value"])
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if test in (Comparison.ABOVE, Comparison.BELOW) and not number:
-        _refuse_condition(text, "only a number is above or below another one")
-    return {"argument": argument, "test": str(test), "value": value}
-
-
-def _refuse_condition(text: str, why: str) -> NoReturn:
-    raise click.BadParameter(f"{text!r}: {why}", param_hint="--where")
-
-
-def _value(text: str) -> Any:
-    """A number, true, false, null or a JSON text as what it is, anything else as a text."""
-    try:
-        return canonical.read_strict(text.encode())
-    except errors.InexactJson:
-        return text
-
-
-def _end(span: str) -> str:
-    found = _SPAN.fullmatch(span.strip())
-    if not found:
-        raise click.BadParameter(f"{span!r}: use 30m, 12h or 7d", param_hint="--expires-in")
-    return (datetime.now(UTC) + int(found["number"]) * UNITS[found["unit"]]).isoformat()
-
-
-READ: dict[str, Callable[[Any], Any]] = {
-    "action": _text("--action"),
-    "session_key": _text("--session"),
-    "digest": _digest,
-    "conditions": lambda texts: list(map(_condition, texts)),
-    "approvers": _names("--approver"),
-    "escalate_to": _names("--escalate-to"),
-    "expires_at": _end,
-}
-"""How what is said on the command line becomes what the service takes."""
 
 
 def _doubts(rule: Plain) -> Iterator[str]:
