@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.cli.auditing import AuditLog
+from frontdesk.cli.audit import AuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,16 +53,13 @@ class OwnService(Client):
         return sockets.connected(self._path, **self._opening)
 
 
-async def find_own(home: Path) -> SocketClient | None:
-    """Who answers for the service of this home on the owner's socket, where nobody else can listen: the
-    gateway, or the service alone."""
+async def find_own(home: Path) -> tuple[SocketClient, dict[str, str]] | None:
+    """Who answers for the service of this home on the owner's socket, where nobody else can listen, and how
+    it greets: the gateway, or the service alone."""
     for path in (sockets.socket_of(home), sockets.service_socket_of(home)):
         client = SocketClient(path)
-        try:
-            await client.call("GET", "/")
-        except errors.GatewayUnreachable:
-            continue
-        return client
+        with suppress(errors.GatewayUnreachable):
+            return client, await client.call("GET", "/")
     return None
 
 
@@ -81,7 +78,8 @@ async def reach_service(loaded: Config, url: str | None) -> Client:
     own = await find_own(loaded.home)
     if own is None:
         raise errors.ServiceUnreachable(url=address(loaded, url), why="no service of yours runs")
-    return OwnService(own.path, read_token(loaded.home))
+    client, _ = own
+    return OwnService(client.path, read_token(loaded.home))
 
 
 @contextmanager

@@ -4,21 +4,26 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
+import msgspec
 
 from frontdesk import SessionStore, config, errors
-from frontdesk.app import build, opening
+from frontdesk.app import build, health, opening
 from frontdesk.app.office import Office
-from frontdesk.cli import one_line, output
-from frontdesk.cli.asking import reach_gateway
-from frontdesk.cli.doctor import confirmations
-from frontdesk.cli.doctor.findings import Check, Finding, Severity, examine, failed, warning
+from frontdesk.cli import anchors, audit, one_line, output
+from frontdesk.cli.asking import ask, reach_gateway
+from frontdesk.cli.confirm import reaching
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
+from frontdesk.config.confirm import OWNER
 from frontdesk.web import owner, ports
 
 LEAST_FREE_MIB = 500
@@ -27,6 +32,50 @@ MIB = 1024 * 1024
 INSPECTION_SECONDS = 20.0
 """How long a large database is looked through for damage."""
 OLDEST_PYTHON = (3, 11)
+NOBODY = (
+    "nobody is told of requests: no connected channel has a home_channel. Who decides has to look at the page"
+    " /approvals, or at frontdesk confirm list"
+)
+
+NOT_KNOWN = (
+    "not known whether any are overdue: only the program that has the store could tell. Its log has"
+    " callback_failed for each that fails"
+)
+
+
+class Severity(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    """Nothing is wrong, but something is not known."""
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    check: str = ""
+    verdict: Severity = Severity.OK
+    text: str
+
+
+Check = Callable[[Config], Finding | list[Finding]]
+
+
+def warning(text: str) -> Finding:
+    return Finding(verdict=Severity.WARNING, text=text)
+
+
+def failed(text: str) -> Finding:
+    return Finding(verdict=Severity.FAILED, text=text)
+
+
+def examine(check: str, look: Check, loaded: Config) -> list[Finding]:
+    """What a check finds; what stands in its way is a finding, too."""
+    try:
+        found = look(loaded)
+    except errors.FrontdeskError as error:
+        found = failed(one_line(error))
+    several = [found] if isinstance(found, Finding) else found
+    return [msgspec.structs.replace(each, check=check) for each in several]
 
 
 @click.command()
@@ -54,7 +103,8 @@ def _examine(config_file: Path | None, anchor: str | None) -> Iterator[Finding]:
         return
     there = "" if loaded.file.exists() else " (no such file: every setting has its default; frontdesk init)"
     yield Finding(check="configuration", text=f"{loaded.file}{there}")
-    for check, look in (CHECKS | confirmations.checks(anchor)).items():
+    checks: dict[str, Check] = {**CHECKS, "audit log": partial(_log, anchor), "callbacks": _callbacks}
+    for check, look in checks.items():
         yield from examine(check, look, loaded)
 
 
@@ -93,7 +143,7 @@ def _held(loaded: Config, name: str, error: errors.StoreLocked) -> Finding:
     """A store that something has: what runs for this home, or a stranger to it."""
     if _gateway_runs(loaded):
         return Finding(text=f"{name}, {IN_USE}")
-    if confirmations.find_own(loaded):
+    if asyncio.run(_find_own(loaded)):
         return Finding(text=f"{name}, in use by the running confirmation service")
     text = f"{name} is in use by {error.holder}: nothing else of frontdesk starts until that has ended"
     return warning(text)
@@ -157,8 +207,7 @@ def _missing_program(loaded: Config) -> str | None:
 
 def _channels(loaded: Config) -> Finding:
     """The channels can be made."""
-    names = [(each.name, each.account) for each in asyncio.run(build.try_channels(loaded))]
-    return Finding(text=", ".join(f"{name}@{account}" if account else name for name, account in names))
+    return Finding(text=", ".join(map(health.name_of, asyncio.run(build.try_channels(loaded)))))
 
 
 def _secrets(loaded: Config) -> Finding:
@@ -191,6 +240,121 @@ def _port(loaded: Config) -> Finding:
         return warning(one_line(error))
 
 
+def _approvers(loaded: Config) -> Finding:
+    """Who can decide, and where they are told."""
+    if missing := list(_without_token(loaded)):
+        return warning(f"no token for {', '.join(missing)}: they cannot decide")
+    homes = _homes(loaded)
+    if not homes:
+        return warning(NOBODY)
+    named = ", ".join([OWNER, *sorted(loaded.confirm.people.approvers)])
+    return Finding(text=f"{named}; told in {', '.join(homes)}")
+
+
+def _without_token(loaded: Config) -> Iterator[str]:
+    for name, secret in sorted(loaded.confirm.people.approvers.items()):
+        try:
+            secret()
+        except errors.MissingSecret:
+            yield name
+
+
+def _homes(loaded: Config) -> list[str]:
+    """The connected platforms that have a home channel."""
+    try:
+        connected = {str(channel.name) for channel in asyncio.run(build.try_channels(loaded))}
+    except errors.FrontdeskError:
+        return []  # the check of the channels says why
+    return sorted(name for name in connected if loaded.gateway.get_home_channel(name))
+
+
+class Own(msgspec.Struct, frozen=True, kw_only=True):
+    """The service of this home, which runs."""
+
+    served_at: str | None
+    pending: int | None
+    """None when its store is in trouble."""
+
+    @property
+    def waiting(self) -> str:
+        return "nobody knows how many are" if self.pending is None else str(self.pending)
+
+    def has(self, port: int) -> bool:
+        return self.served_at is not None and urlsplit(self.served_at).port == port
+
+
+async def _find_own(loaded: Config) -> Own | None:
+    """The service of this home, which answers on the owner's socket."""
+    found = await reaching.find_own(loaded.home)
+    if found is None:
+        return None
+    client, greeting = found
+    pending = None
+    with suppress(errors.GatewayUnreachable):
+        pending = (await client.call("GET", "/health"))["pending_count"]
+    return Own(served_at=greeting.get("confirmations"), pending=pending)
+
+
+def _service(loaded: Config) -> Finding:
+    confirm = loaded.confirm
+    if not confirm.enabled:
+        return Finding(text="not served on a port: confirm.enabled is false")
+    own, where = asyncio.run(_find_own(loaded)), f"{confirm.host}:{confirm.port}"
+    try:
+        with ports.listening(confirm.host, confirm.port):
+            return Finding(text=_free(own, where))
+    except errors.AddressInUse:
+        return _taken(own, where, confirm.port)
+    except errors.CannotListen as error:
+        return warning(one_line(error))
+
+
+def _free(own: Own | None, where: str) -> str:
+    if own is None or own.served_at is None:
+        return f"{where} is free"
+    return f"served at {own.served_at}, {own.waiting} waiting; {where}, which is set, is free"
+
+
+def _taken(own: Own | None, where: str, port: int) -> Finding:
+    """Whether it is the service of this home that has the port."""
+    if own and own.has(port):
+        return Finding(text=f"served at {where}, {own.waiting} waiting")
+    place = own.served_at or "no port" if own else None
+    yours = f"your service is at {place}" if place else "no service of yours runs"
+    return warning(
+        f"{where} is taken by another program ({yours}): stop that one, or choose another confirm.port"
+    )
+
+
+def _log(anchor: str | None, loaded: Config) -> Finding:
+    """The end of the log, quickly: audit verify looks at all of it."""
+    try:
+        known = anchors.read(anchor) if anchor else None
+        newest, fault = audit.ask_log(loaded, lambda log: audit.glance(log, known))
+    except OSError as error:
+        return failed(one_line(error))
+    if fault:
+        return failed(f"row {fault.number} is {fault.change}: {fault.why}. See frontdesk audit verify")
+    if newest == 0:
+        return Finding(text="empty")
+    beyond = f", and the anchor's row {known.number}" if known else "; no anchor was given to compare it with"
+    return Finding(text=f"row {newest}, the newest, holds{beyond}")
+
+
+def _callbacks(loaded: Config) -> Finding:
+    """Programs that are still to be told of a decision."""
+    try:
+        told = ask(loaded, lambda office: office.status())["callbacks"]
+    except errors.StoreLocked:
+        return Finding(verdict=Severity.NOTE, text=NOT_KNOWN)
+    except errors.FrontdeskError as error:
+        return warning(one_line(error))
+    if told["overdue"]:
+        late = f"{told['overdue']} of {told['owed']} are overdue"
+        return warning(f"{late}: is a service running, with its secret?")
+    return Finding(text=f"{told['owed']} waiting" if told["owed"] else "none waiting")
+
+
 CHECKS: dict[str, Check] = {
     "disk": _disk,
     "store": _store,
@@ -200,4 +364,6 @@ CHECKS: dict[str, Check] = {
     "checkpoints": _git,
     "address": _port,
     "gateway": _gateway,
+    "approvers": _approvers,
+    "confirmations": _service,
 }
