@@ -19,19 +19,13 @@ NONE = (
 )
 
 
-def read(place: str) -> Anchor:
-    """The newest anchor that is kept there. InvalidInput when there is none: one that is gone would have
-    shown what was done to the log."""
-    found = find(place)
-    if found is None:
-        raise errors.InvalidInput(what=f"The anchor {place}", why=NONE)
-    return found
-
-
-def find(place: str) -> Anchor | None:
-    """The newest anchor that is kept there; None when there is none."""
+def read(place: str, *, begins: bool = False) -> Anchor | None:
+    """The newest anchor that is kept there. Unless it begins now, InvalidInput when there is none: one that
+    is gone would have shown what was done to the log."""
     text = _asked(place) if place.startswith(ADDRESSES) else _in_file(Path(place))
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines and not begins:
+        raise errors.InvalidInput(what=f"The anchor {place}", why=NONE)
     return Anchor.read(lines[-1]) if lines else None
 
 

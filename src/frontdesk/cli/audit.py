@@ -173,8 +173,7 @@ def verify(
         raise click.ClickException(f"There is no file {file}: nothing was verified.")
     if begins and not anchor:
         raise click.UsageError("--new-anchor needs --anchor: where should it be?")
-    look = anchors.find if begins else anchors.read
-    known = look(anchor) if anchor else None
+    known = anchors.read(anchor, begins=begins) if anchor else None
     if exported:
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:

@@ -50,12 +50,8 @@ def _given(fields: dict[str, str | None]) -> dict[str, Any]:
         return given
     if given or sys.stdin.isatty():
         raise click.UsageError("Give --platform, or the source as JSON on the input.")
-    return _decoded(sys.stdin.buffer.read())
-
-
-def _decoded(text: bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise errors.InvalidSource(why=f"the input is not a JSON object ({error})") from error
 

@@ -60,7 +60,7 @@ def _prepare_output() -> None:
 async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, start: bool) -> int:
     async with _reached(loaded, start) as terminal:
         if text is None:
-            await Conversation(terminal, _seat(terminal, chat, loaded.home), chat, _back(chat, start)).run()
+            await _converse(terminal, loaded.home, chat, _back(chat, start))
             return 0
         page = Page(asides_to_stderr=True)
         asking = Conversation(terminal, Lines(page), chat, "")
@@ -68,13 +68,14 @@ async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, star
         return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
 
 
-def _seat(terminal: Terminal, chat: str, home: Path) -> Seat:
-    """A prompt where somebody sits, lines where not."""
-    if not sys.stdin.isatty() or not sys.stdout.isatty():
-        return Lines(Page())
-    from frontdesk.cli.chat import prompt  # noqa: PLC0415 - the editor is loaded only where there is a terminal
+async def _converse(terminal: Terminal, home: Path, chat: str, back: str) -> None:
+    """At a prompt where somebody sits, in lines where not."""
+    seat: Seat = Lines(Page())
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from frontdesk.cli.chat import prompt  # noqa: PLC0415 - loaded only where there is a terminal
 
-    return prompt.make_prompt(partial(terminal.titles, chat), home, config.environment())
+        seat = prompt.make_prompt(partial(terminal.titles, chat), home, config.environment())
+    await Conversation(terminal, seat, chat, back).run()
 
 
 def _back(chat: str, start: bool) -> str:
@@ -114,5 +115,4 @@ async def chat_with(gateway: "Gateway", home: Path) -> None:
     SIGINT, SIGTERM and SIGHUP are the chat's until then.
     """
     _prepare_output()
-    terminal = Terminal.of_gateway(gateway)
-    await Conversation(terminal, _seat(terminal, CLI, home), CLI, BACK).run()
+    await _converse(Terminal.of_gateway(gateway), home, CLI, BACK)

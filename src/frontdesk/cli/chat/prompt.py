@@ -4,25 +4,28 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import ColorDepth, DummyOutput, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from frontdesk import errors
 from frontdesk.cli import output
-from frontdesk.cli.chat.completion import CommandCompleter, Titles
 from frontdesk.cli.chat.history import FILE, KeptHistory
 from frontdesk.cli.chat.markdown import MAX_BLOCK_CHARACTERS, Painter, split_finished
 from frontdesk.cli.chat.seats import Page, Seat, Written, signals
+from frontdesk.flow.commands import registry
 
 PROMPT = "> "
 CONTINUATION = "  "
@@ -32,6 +35,40 @@ REDRAW_SECONDS = 0.05
 TICK_SECONDS = 1.0
 MAX_ECHO_CHARACTERS = 1_000
 USUAL_ROWS, USUAL_COLUMNS = 24, 80
+RESUME = "/resume"
+
+Titles = Callable[[], Awaitable[list[str]]]
+
+
+class CommandCompleter(Completer):
+    """The commands by name, and behind /resume the titles of one's own conversations."""
+
+    def __init__(self, titles: Titles) -> None:
+        self._titles = titles
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+        """The commands that begin like that."""
+        begun = document.text_before_cursor
+        if not begun.startswith("/") or begun != begun.strip():
+            return
+        for command in sorted(registry.COMMANDS, key=lambda each: each.name):
+            if command.name.startswith(begun[1:].lower()):
+                about = output.short(command.help)
+                yield Completion(f"/{command.name}", -len(begun), display_meta=about)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        name, space, begun = document.text_before_cursor.partition(" ")
+        if space and name.lower() == RESUME and "\n" not in begun:
+            begun, titles = begun.lstrip(), []
+            with contextlib.suppress(errors.FrontdeskError):  # whoever sends the line is told
+                titles = await self._titles()
+            for title in titles:
+                if title.lower().startswith(begun.lower()):
+                    yield Completion(title, -len(begun), display=output.printable(title))
+        for completion in self.get_completions(document, complete_event):
+            yield completion
 
 
 class Prompt(Seat):
@@ -131,11 +168,8 @@ class Prompt(Seat):
         keys.add("escape", "enter", filter=writing)(lambda _: self._buffer.insert_text("\n"))
         keys.add("c-c")(lambda _: self._interrupt())
         keys.add("c-d", filter=empty & writing)(lambda _: self._leave())
-        keys.add("c-l")(self._clear_screen)
+        keys.add("c-l")(lambda event: event.app.renderer.clear())
         return keys
-
-    def _clear_screen(self, event: KeyPressEvent) -> None:
-        event.app.renderer.clear()
 
     def _submit(self) -> None:
         text = self._buffer.text

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Unpack
+from typing import Any, Unpack
 
 import click
 
@@ -157,13 +157,11 @@ def _told() -> Iterator[None]:
     """What stands in the way is told in a line, with an exit code that commands seldom have."""
     try:
         yield
+        return
     except errors.FrontdeskError as error:
-        _fail(one_line(error), NOT_CONFIRMED)
+        text, code = one_line(error), NOT_CONFIRMED
     except OSError as error:
+        text = f"{error.filename}: {error.strerror}"
         code = programs.NOT_FOUND if isinstance(error, FileNotFoundError) else programs.CANNOT_RUN
-        _fail(f"{error.filename}: {error.strerror}", code)
-
-
-def _fail(text: str, code: int) -> NoReturn:
     output.tell(f"Error: {text}")
     sys.exit(code)
