@@ -63,7 +63,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             channels,
             running=running,
             hooks=hooks,
-            snapshots=_snapshots(config),
+            snapshots=workplace(config)[0],
             confirming=_confirming(config),
         )
         gateway.warnings = lambda: [str(missing) for missing in missing_secrets(config)]
@@ -219,10 +219,8 @@ def _is_option(name: str, options: set[str]) -> bool:
 
 def workplace(config: Config) -> tuple[CheckpointManager | None, str | None]:
     """The checkpoints that a gateway of this configuration would have, and of which directory."""
-    return _snapshots(config), _running(config).working_dir
-
-
-def _snapshots(config: Config) -> CheckpointManager | None:
+    directory = _running(config).working_dir
     if not config.running.checkpoints:
-        return None
-    return CheckpointManager(config.max_checkpoints, config.home / "checkpoints", private=[config.home])
+        return None, directory
+    kept = config.home / "checkpoints"
+    return CheckpointManager(config.max_checkpoints, kept, private=[config.home]), directory

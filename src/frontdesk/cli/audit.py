@@ -258,13 +258,10 @@ async def _write(batches: AsyncIterable[Sequence[Row]], file: BinaryIO) -> int:
     return written
 
 
-def _text(row: Row) -> str:
-    """The entry. What is no text was put there by somebody else, and fits its hash in no form."""
-    return row.body.decode(errors="replace")
-
-
 def _line(row: Row) -> bytes:
-    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=_text(row))
+    # What is no text was put there by somebody else, and fits its hash in no form.
+    body = row.body.decode(errors="replace")
+    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=body)
     return msgspec.json.encode(exported) + b"\n"
 
 

@@ -82,8 +82,10 @@ def command(config_file: Path | None, force: bool, only_print: bool, offline: bo
     found_here = [_offer(each, environ, offline) for each in found.suggestions(environ)]
     local = Offer(title=LOCAL_TITLE, table=LOCAL)
     offers = [*found_here, local if offline else _tried(local)]
-    best = min(offers, key=_rank)
-    text = "\n".join((HEAD, _agents(best, offers), EXAMPLES))
+    # What works comes first, then what may once its endpoint answers.
+    best = min(offers, key=lambda offer: (offer.fault is not None) + (not offer.usable))
+    others = [_commented(offer) for offer in offers if offer is not best]
+    text = "\n".join((HEAD, best.table, *others, EXAMPLES))
     if only_print:
         output.show(text.rstrip())
         return
@@ -95,11 +97,6 @@ def command(config_file: Path | None, force: bool, only_print: bool, offline: bo
     output.show(NEXT if best.fault is None else LATER if best.usable else FIRST)
     if not best.usable:
         sys.exit(1)
-
-
-def _rank(offer: Offer) -> int:
-    """What works comes first, then what may once its endpoint answers."""
-    return (offer.fault is not None) + (not offer.usable)
 
 
 def _offer(suggestion: found.Suggestion, environ: Mapping[str, str], offline: bool) -> Offer:
@@ -137,13 +134,8 @@ def _tried(offer: Offer) -> Offer:
     return msgspec.structs.replace(offer, fault=doubt)
 
 
-def _agents(best: Offer, offers: list[Offer]) -> str:
-    """The agent's table: the best one, the others behind comment marks, with what they lack."""
-    others = [_commented(offer) for offer in offers if offer is not best]
-    return "\n".join([best.table, *others])
-
-
 def _commented(offer: Offer) -> str:
+    """The agent's table behind comment marks, with what it lacks."""
     lines = offer.table.splitlines()
     if offer.fault:
         lines.insert(1, f"# {offer.fault}")

@@ -48,10 +48,6 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def show_json(data: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
-
-
 def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
 
@@ -83,7 +79,8 @@ def answering(command: Callable[..., Report]) -> Callable[..., None]:
 
 def show_report(report: Report, as_json: bool) -> None:
     if as_json:
-        show_json(report.data() if callable(report.data) else report.data)
+        data = report.data() if callable(report.data) else report.data
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
     elif report.text:
         show(report.text)
     for doubt in report.doubts:

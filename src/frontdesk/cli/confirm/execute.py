@@ -1,5 +1,6 @@
 """``frontdesk confirm run``: a command that runs when somebody has approved exactly that."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import click
+import msgspec
 
 from frontdesk import config, errors
 from frontdesk.cli import INTERRUPTED, one_line, output
@@ -91,11 +93,11 @@ def run_command(
         asking = ApprovedCommand(loaded, url)
         approved = asking.obtain(
             action,
-            description or f"Run {program.shown}"[:MAX_TEXT_CHARACTERS],
-            program.details,
+            description or f"Run {shlex.join(argv)}"[:MAX_TEXT_CHARACTERS],
+            msgspec.to_builtins(program),
             **options,
         )
-        programs.execute(programs.read_program(approved.details), here, given)
+        programs.execute(msgspec.convert(approved.details, type=programs.Program), here, given)
 
 
 class ApprovedCommand:

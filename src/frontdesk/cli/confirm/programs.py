@@ -4,14 +4,13 @@ this input."""
 import errno
 import hashlib
 import os
-import shlex
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -57,20 +56,6 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """None for no input at all."""
     umask: str
     """In octal digits: what others may not do with the files that it makes."""
-
-    @property
-    def details(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
-
-    @property
-    def shown(self) -> str:
-        return shlex.join(self.argv)
-
-
-def read_program(details: Mapping[str, Any]) -> Program:
-    """The command in the bytes that were approved."""
-    return msgspec.convert(details, type=Program)
 
 
 def describe(
