@@ -28,8 +28,8 @@ from frontdesk import (
     plugins,
 )
 from frontdesk.agents import scripted
-from frontdesk.app import heap
 from frontdesk.app.gateway import Gateway
+from frontdesk.cli import run
 from frontdesk.contracts.channels import Incoming
 from frontdesk.model import turns
 from frontdesk.stores.store import Store
@@ -122,7 +122,7 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
     async with await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions:
         gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
         async with gateway.started():
-            heap.freeze_loaded()
+            run.freeze_loaded()
 
             async def accept(number: int) -> float:
                 start = time.perf_counter()

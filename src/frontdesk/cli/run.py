@@ -76,7 +76,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             if orders and orders.are_heard:
                 return  # before any turn is begun
             await gateway.start()
-            _freeze_loaded()
+            freeze_loaded()
             _tell_of_upgrade(gateway.parts.store.upgraded)
             _greet(loaded, keys, address.url, confirming)
             if chat:  # the log, which has them, goes to a file
@@ -109,7 +109,7 @@ def _greet(loaded: Config, keys: Keys, url: str, confirming: str | None) -> None
         output.show_secret(what, keys.token, keys.token_file)
 
 
-def _freeze_loaded() -> None:
+def freeze_loaded() -> None:
     """What is loaded stays, so the collector need not look at it."""
     gc.collect()
     gc.freeze()
