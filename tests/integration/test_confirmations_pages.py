@@ -466,6 +466,15 @@ async def test_forged_session_is_none(desk: Desk, clock: SettableClock) -> None:
             assert (await desk.http.get("/approvals", headers=headers)).status_code == 401
 
 
+@pytest.mark.parametrize("who", ["token:ann", "token:nobody"])
+async def test_end_that_no_clock_reaches_proves_nothing_and_breaks_nothing(desk: Desk, who: str) -> None:
+    asked = await submitted(desk)
+    named = base64.urlsafe_b64encode(f'["{who}",{10**300}]'.encode()).decode().rstrip("=")
+    headers = {"cookie": f"{COOKIE}=0123456789abcdef.{named}.x"}
+    assert (await desk.http.get("/approvals", headers=headers)).status_code == 401
+    assert (await desk.http.get(f"/approvals/{asked.id}", params={"t": f"{named}.x"})).status_code == 403
+
+
 async def test_session_is_not_another_one_by_another_number(desk: Desk) -> None:
     await sign_in(desk)
     number, _, proof = desk.http.cookies[COOKIE].partition(".")

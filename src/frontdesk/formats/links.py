@@ -5,8 +5,10 @@ import hashlib
 import hmac
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frontdesk import errors
 
@@ -14,6 +16,8 @@ MIN_KEY_BYTES = 32
 MAX_TOKEN_CHARACTERS = 2_000
 PARAMETER = "t"
 """The part of the address that holds the token."""
+Moment = Annotated[int, Meta(ge=0, lt=2**40)]
+"""In seconds since 1970. Whoever names a later one has not got it from us, and may break what writes it."""
 
 
 class Purpose(StrEnum):
@@ -29,8 +33,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     purpose: Purpose
     about: tuple[str, ...]
     approver: str
-    expires: int
-    """In seconds since 1970."""
+    expires: Moment
 
 
 def decision(confirmation_id: str, digest: str, approver: str, expires_at: datetime) -> Link:
@@ -74,7 +77,7 @@ def read(token: str) -> tuple[str, int]:
     said = token.partition(".")[0]
     try:
         read = base64.b64decode(said + "=" * (-len(said) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(read, type=tuple[str, int])
+        return msgspec.json.decode(read, type=tuple[str, Moment])
     except (ValueError, msgspec.MsgspecError):
         raise errors.LinkRefused() from None
 
