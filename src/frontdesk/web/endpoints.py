@@ -240,6 +240,7 @@ async def _unless_gone(request: Request, answering: Awaitable[Response]) -> Resp
     answer, gone = asyncio.ensure_future(answering), asyncio.create_task(_gone(request))
     try:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        # Where both have happened the answer counts: what it tells may be done already.
         return answer.result() if answer.done() else Response(status_code=UNHEARD)
     finally:
         answer.cancel()

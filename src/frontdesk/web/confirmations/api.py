@@ -197,6 +197,7 @@ def seen_payload(asked: Confirmation) -> bytes:
 async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayload:
     """Have the bytes of an allowed action, once, to carry them out."""
     digest = call.read(records.RedeemBody).digest
+    # First: whoever may not see it learns neither its state nor that its digest is another one.
     await api.seen(call)
     asked, payload = await api.service.redeem(call.id, call.caller, digest)
     encoded = base64.b64encode(payload).decode()

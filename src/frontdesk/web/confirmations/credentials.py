@@ -69,6 +69,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, token: bytes) -> Caller | None:
         """Whose token it is. All are compared, in the same time whatever they hold."""
         given = hashlib.sha256(token).digest()
+        # Both, also when the first has it: how long it takes does not tell whose it is.
         agents = _owners(self.agents, given)
         approvers = _owners(self.approvers, given)
         if agents and approvers:

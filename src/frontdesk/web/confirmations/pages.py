@@ -131,6 +131,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def sign_out(self, call: HttpCall) -> Response:
         """End the session."""
         call.read(PageDone)
+        # The end is written before the browser loses its cookie: a copy of that is worth nothing then, also
+        # where we die in between.
         try:
             await asyncio.to_thread(self.sessions.end, call.request)
         except OSError as error:

@@ -58,6 +58,7 @@ class Streams:
         decided = asyncio.ensure_future(self._service.wait(confirmation_id, seconds))
         self.waiting += 1
         try:
+            # The service's own wait ends first, with its last look; the second more is for that.
             await self._until(decided, seconds + 1)
             return decided.result() if decided.done() else await self._service.find(confirmation_id)
         finally:
@@ -70,6 +71,7 @@ class Streams:
         """What happens after that row of the audit log, or from now on, as server-sent events; ``write``
         makes each of them."""
         if after is None:
+            # What is written after this look has a higher number, and is followed: no row is missed.
             newest = await self._service.audit_newest(1)
             after = newest[0].number if newest else 0
         rows = self._service.follow(after)
