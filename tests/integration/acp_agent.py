@@ -1,12 +1,11 @@
 """``python acp_agent.py FOLDER [WORD…]``: an agent on the official SDK that does what it is told.
 
-Its sessions are files in the folder. Words change how it starts: ``mute``, ``old``, ``no-load``, ``greet``.
+Its sessions are files in the folder. The word ``sign-in`` lets it want a login.
 """
 
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Awaitable, Callable
@@ -46,15 +45,10 @@ class Agent:
         self.client = client
 
     async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
-        if "mute" in self._words:
-            await asyncio.Event().wait()
-        if "greet" in self._words:
-            os.write(1, b"Welcome to the agent!\n")
         return schema.InitializeResponse(
-            protocol_version=7 if "old" in self._words else protocol_version,
+            protocol_version=protocol_version,
             agent_capabilities=schema.AgentCapabilities(
-                load_session="no-load" not in self._words,
-                prompt_capabilities=schema.PromptCapabilities(image=True),
+                load_session=True, prompt_capabilities=schema.PromptCapabilities(image=True)
             ),
         )
 
@@ -121,8 +115,6 @@ class Agent:
             "prompts": known,
             "loaded": self._loaded,
             "model": self._model,
-            "cwd": str(Path.cwd()),
-            "environment": sorted(os.environ),
         }
         await self.say(session, json.dumps(report))
 
@@ -194,35 +186,6 @@ class Agent:
         await self.say(session, " no more")
         return schema.PromptResponse(stop_reason="cancelled")
 
-    async def do_be_stubborn(self, session: str) -> None:
-        await self.say(session, "waiting")
-        await asyncio.Event().wait()
-
-    async def do_hang(self, session: str) -> None:
-        await asyncio.Event().wait()
-
-    async def do_die(self, session: str) -> None:
-        print("I cannot go on", file=sys.stderr, flush=True)
-        os._exit(3)
-
-    async def do_die_once(self, session: str) -> None:
-        mark = self._folder / "died"
-        if not mark.exists():
-            mark.touch()
-            os._exit(3)
-        await self.do_report(session)
-
-    async def do_write_garbage(self, session: str) -> None:
-        os.write(1, b"this is not JSON\n" * 50)
-        await asyncio.Event().wait()
-
-    async def do_write_a_long_line(self, session: str) -> None:
-        await self.say(session, "x" * 200_000)
-
-    async def do_flood(self, session: str) -> None:
-        while True:
-            await self.say(session, "x" * 1_000)
-
     async def do_refuse(self, session: str) -> None:
         raise acp.RequestError.invalid_params({"why": "no"})
 
@@ -233,18 +196,6 @@ class Agent:
         await self.client.session_update(session_id=session, update=update)
         usage = schema.Usage(total_tokens=30, input_tokens=20, output_tokens=10, cached_read_tokens=5)
         return schema.PromptResponse(stop_reason="max_tokens", usage=usage)
-
-    async def do_have_children(self, session: str) -> None:
-        """A child that outlives us and has the pipe `life` open, as we have."""
-        self._life = open(self._folder / "life", "w")  # noqa: ASYNC230, SIM115
-        subprocess.Popen(["sleep", "600"], stdout=self._life, stderr=subprocess.DEVNULL)  # noqa: ASYNC220
-        await self.say(session, "I have a child.")
-
-    async def do_complain(self, session: str) -> None:
-        for number in range(300):
-            print(f"complaint {number} " + "!" * 5_000, file=sys.stderr)
-        sys.stderr.flush()
-        await self.say(session, "I complained.")
 
 
 if __name__ == "__main__":

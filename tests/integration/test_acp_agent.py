@@ -1,4 +1,5 @@
-"""The acp driver with a real agent process on the other side, built with the official SDK."""
+"""The acp driver with real agents on the other side: one built with the official SDK, a plain one that starts
+at once."""
 
 import asyncio
 import json
@@ -22,16 +23,17 @@ from frontdesk.testing.agents import AgentContract
 # One loop for all tests, so that a process can be kept from one to the next.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PROGRAM = Path(__file__).with_name("acp_agent.py")
+OFFICIAL = Path(__file__).with_name("acp_agent.py")
+PLAIN = Path(__file__).with_name("acp_plain.py")
 
 Start = Callable[..., acp.Driver]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[acp.Driver]:
-    """A driver whose process serves many tests: each begins a session of its own in it."""
+    """A driver whose process, with the SDK, serves many tests: each begins a session of its own in it."""
     folder = str(tmp_path_factory.mktemp("shared"))
-    command = (sys.executable, "-X", "utf8", str(PROGRAM), folder)
+    command = (sys.executable, "-X", "utf8", str(OFFICIAL), folder)
     driver = acp.Driver(acp.Options(command=command, cwd=folder))
     yield driver
     await driver.close()
@@ -42,8 +44,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Makes drivers, and closes them in the end."""
     made: list[acp.Driver] = []
 
-    def started(*words: str, **options: Any) -> acp.Driver:
-        command = (sys.executable, "-X", "utf8", str(PROGRAM), str(tmp_path), *words)
+    def started(*words: str, program: Path = PLAIN, **options: Any) -> acp.Driver:
+        command = (sys.executable, "-X", "utf8", str(program), str(tmp_path), *words)
         made.append(acp.Driver(acp.Options(**{"command": command, "cwd": str(tmp_path)} | options)))
         return made[-1]
 
@@ -279,8 +281,9 @@ async def test_notes_beside_a_message_do_not_change_the_past(shared: acp.Driver)
     assert (await conversation.report())["session"] == first["session"]
 
 
-async def test_session_is_loaded_into_a_new_process(start: Start) -> None:
-    conversation = Conversation(start())
+@pytest.mark.parametrize("program", [OFFICIAL, PLAIN], ids=["official", "plain"])
+async def test_session_is_loaded_into_a_new_process(start: Start, program: Path) -> None:
+    conversation = Conversation(start(program=program))
     first = await conversation.report()
     await conversation.driver.release("s1")
     assert not is_alive(first["pid"])
@@ -421,11 +424,11 @@ async def test_agent_of_another_version_fails_the_turn(start: Start) -> None:
 
 
 async def test_agent_that_wants_a_login_says_so(start: Start) -> None:
-    assert "sign in" in failure(await Conversation(start("sign-in")).say("hello")).message
+    assert "sign in" in failure(await Conversation(start("sign-in", program=OFFICIAL)).say("hello")).message
 
 
-async def test_refused_prompt_fails_the_turn(start: Start) -> None:
-    assert "refused session/prompt" in failure(await Conversation(start()).say("refuse")).message
+async def test_refused_prompt_fails_the_turn(shared: acp.Driver) -> None:
+    assert "refused session/prompt" in failure(await Conversation(shared).say("refuse")).message
 
 
 async def test_program_that_is_not_there_fails_the_turn(start: Start) -> None:
@@ -539,8 +542,10 @@ async def test_closed_driver_runs_nothing(start: Start) -> None:
     assert "closed" in failure(await Conversation(driver).say("hello")).message
 
 
-async def test_what_a_turn_used_is_told_and_its_cost_as_soon_as_it_is_known(start: Start) -> None:
-    conversation = Conversation(start())
+async def test_what_a_turn_used_is_told_and_its_cost_as_soon_as_it_is_known(
+    shared: acp.Driver,
+) -> None:
+    conversation = Conversation(shared)
     for _ in range(2):
         found = await conversation.say("spend")
         cost, used = of_kind(found, events.Used)

@@ -24,7 +24,6 @@ from frontdesk.testing.agents import (
 )
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_agent.py"
-ACP_PROGRAM = Path(__file__).with_name("acp_agent.py")
 SOON_SECONDS = 0.2
 MAX_LINE_BYTES = 4096
 PRELUDE = "import os, signal, subprocess, sys, time\n"
