@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 import uvloop
 
+from frontdesk import SessionStore
 from tests import counts, servers
 from tests.schemas import Schemas
 
@@ -23,7 +24,7 @@ TESTS = Path(__file__).parent
 ORDER = ("acceptance", "integration", "flow", "contracts", "docs")
 
 # Enough for work at the same time; each connection has to learn every statement anew.
-CONNECTIONS = 4
+CONNECTIONS = 2
 
 # Files have the same permissions whoever runs the tests.
 os.umask(0o022)
@@ -72,15 +73,34 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_schemas(postgres_url: str) -> Schemas:
-    return Schemas(postgres_url)
+def postgres_schemas(postgres_url: str) -> Iterator[Schemas]:
+    schemas = Schemas(postgres_url)
+    yield schemas
+    schemas.close()
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A SQLite store in which nothing was ever stored."""
+    path = tmp_path_factory.mktemp("empty") / "state.db"
+
+    async def create() -> None:
+        async with await SessionStore.open(f"sqlite:///{path}"):
+            pass
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(create())
+    return path.read_bytes()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty store."""
+    """The address of an empty store. Its tables are there: creating them takes longer than most tests do."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/state.db"
+        path = tmp_path / "state.db"
+        path.write_bytes(request.getfixturevalue("empty_database"))
+        path.chmod(0o600)
+        yield f"sqlite:///{path}"
     else:
         with request.getfixturevalue("postgres_schemas").lent() as url:
             yield f"{url}&pool={CONNECTIONS}"

@@ -33,33 +33,42 @@ UPDATE indexed SET up_to = '0';
 
 
 class Schemas:
-    """The schemas of one server."""
+    """The schemas of one server, emptied over one connection, since a new one has to learn what is there."""
 
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
         self._emptied: list[str] = []
         self._shape: asyncpg.Record | None = None
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._connection: asyncpg.Connection | None = None
 
     @contextmanager
     def lent(self) -> Iterator[str]:
         """The address of an empty store."""
         url = self._emptied.pop() if self._emptied else fresh_schema(self._server_url)
         yield url
-        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            if runner.run(self._empty(url)):
-                self._emptied.append(url)
+        if self._runner.run(self._empty(url)):
+            self._emptied.append(url)
+
+    def close(self) -> None:
+        if self._connection:
+            self._runner.run(self._connection.close())
+        self._runner.close()
 
     async def _empty(self, url: str) -> bool:
         """False when a test changed more than rows."""
-        async with connected(url) as connection:
-            if not await connection.fetchval("SELECT current_schema()"):
-                return True
-            shape = await connection.fetchrow(SHAPE)
-            self._shape = self._shape or shape
-            if shape != self._shape:
-                return False
-            async with connection.transaction():
-                await connection.execute(EMPTY)
+        if self._connection is None:
+            self._connection = await asyncpg.connect(self._server_url)
+        connection = self._connection
+        await connection.execute(f"SET search_path TO {schema_of(url)}")
+        if not await connection.fetchval("SELECT current_schema()"):
+            return True
+        shape = await connection.fetchrow(SHAPE)
+        self._shape = self._shape or shape
+        if shape != self._shape:
+            return False
+        async with connection.transaction():
+            await connection.execute(EMPTY)
         return True
 
 
@@ -68,11 +77,15 @@ def fresh_schema(server_url: str) -> str:
     return f"{server_url}{separator}schema=t{uuid.uuid4().hex}"
 
 
+def schema_of(store_url: str) -> str:
+    return parse_qs(urlsplit(store_url).query)["schema"][-1]
+
+
 @asynccontextmanager
 async def connected(store_url: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection to the schema that a PostgreSQL store lives in."""
-    schema = parse_qs(urlsplit(store_url).query)["schema"][-1]
-    connection = await asyncpg.connect(store_url.partition("?")[0], server_settings={"search_path": schema})
+    path = {"search_path": schema_of(store_url)}
+    connection = await asyncpg.connect(store_url.partition("?")[0], server_settings=path)
     try:
         yield connection
     finally:

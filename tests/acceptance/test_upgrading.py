@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from tests.acceptance import program
-from tests.contracts.olden import at_version
+from tests.contracts.versions import at_version
 
 OLD = 4
 FILE = """

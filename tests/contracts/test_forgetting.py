@@ -21,7 +21,7 @@ from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, BOB, CHAT, Asker, on_terms, pages, request, ruling
 from tests.contracts.conftest import stored
-from tests.contracts.olden import at_version
+from tests.contracts.versions import at_version
 
 KEPT = 90
 LONG_AFTER = timedelta(days=KEPT, seconds=1)

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk import SessionStore, errors
 from frontdesk.stores.sql import load_migrations
-from tests.contracts.olden import at_version
+from tests.contracts.versions import at_version
 
 OLD = 4
 

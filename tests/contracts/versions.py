@@ -1,6 +1,8 @@
 """Stores as older versions have left them."""
 
+from collections.abc import Iterable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -10,14 +12,37 @@ from frontdesk.stores.sqlite.schema import APPLICATION_ID
 from tests import schemas
 
 
+async def at_version(store_url: str, version: int, *statements: str) -> None:
+    """Put a store in the place of the one that is there: as a version left it, with what it had stored."""
+    if store_url.startswith("sqlite"):
+        _write_file(Path(store_url.removeprefix("sqlite:///")), version, statements)
+        return
+    async with schemas.connected(store_url) as connection:
+        schema = await connection.fetchval("SHOW search_path")
+        await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; CREATE SCHEMA "{schema}"')
+        for script in (*load_migrations("postgres")[:version], *statements):
+            await connection.execute(script)
+        await connection.execute(f"UPDATE meta SET version = {version}")
+
+
+def _write_file(path: Path, version: int, statements: Iterable[str]) -> None:
+    path.unlink(missing_ok=True)
+    with closing(apsw.Connection(str(path))) as file:
+        with file:
+            for script in (*load_migrations("sqlite")[:version], *statements):
+                file.execute(script)
+        file.pragma("application_id", APPLICATION_ID)
+        file.pragma("user_version", version)
+
+
 class OldStore:
     """A store at the version before a step, to be filled as that version would have filled it."""
 
     def __init__(self, url: str, step: str) -> None:
         self._url = url
         self._statements: list[str] = []
-        self._scripts = load_migrations("sqlite" if self.is_sqlite else "postgres")
-        places = [place for place, script in enumerate(self._scripts) if f"-- step: {step}\n" in script]
+        scripts = load_migrations("sqlite" if self.is_sqlite else "postgres")
+        places = [place for place, script in enumerate(scripts) if f"-- step: {step}\n" in script]
         self._version = places[0]
 
     @property
@@ -39,18 +64,4 @@ class OldStore:
         return str(value)
 
     async def write(self) -> None:
-        statements = (*self._scripts[: self._version], *self._statements)
-        if self.is_sqlite:
-            with closing(apsw.Connection(self._url.removeprefix("sqlite:///"))) as file:
-                with file:
-                    for statement in statements:
-                        file.execute(statement)
-                file.pragma("application_id", APPLICATION_ID)
-                file.pragma("user_version", self._version)
-            return
-        async with schemas.connected(self._url) as connection:
-            schema = await connection.fetchval("SHOW search_path")
-            await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; CREATE SCHEMA "{schema}"')
-            for statement in statements:
-                await connection.execute(statement)
-            await connection.execute(f"UPDATE meta SET version = {self._version}")
+        await at_version(self._url, self._version, *self._statements)
