@@ -11,12 +11,19 @@ import uvloop
 
 from frontdesk import Clock, GatewayConfig, SessionStore
 from frontdesk.testing import SettableClock
-from tests import counts, schemas
+from tests import counts, examples, schemas
 from tests.contracts.samples import LASTING
 
 Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 GATEWAY_LOOPS: Loops = {"uvloop": uvloop.new_event_loop}
 LIBRARY_LOOPS: Loops = {**GATEWAY_LOOPS, "asyncio": asyncio.new_event_loop}
+
+DECIDED_ALIKE = {
+    "test_one_reset_per_local_day",
+    "test_person_is_one_in_whatever_order_their_names_are_learned",
+    "test_running_service_names_a_row_that_cannot_be_read",
+}
+"""Their many examples differ in what is decided about rows, not in what a store does with them."""
 
 HasActiveProcesses = Callable[[str], bool | Awaitable[bool]]
 
@@ -46,6 +53,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Loops:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On asyncio's loop SQLite alone, whose engine has threads of its own: PostgreSQL would take minutes."""
     items[:] = [item for item in items if not {"asyncio", "postgresql"} <= _variant(item)]
+    examples.leave_out_further(items, lambda item: item.name.partition("[")[0] in DECIDED_ALIKE)
 
 
 def _variant(item: pytest.Item) -> set[str]:

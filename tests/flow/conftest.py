@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import counts
+from tests import examples
 from tests.flow.harness import House, open_house
 
 FOLDER = Path(__file__).parent
@@ -14,20 +14,11 @@ OTHER_STATES = {"test_ordering", "test_suspects", "test_tenure", "test_withdrawa
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On PostgreSQL the first example of each test where examples differ in what people say and not in what a
-    store does; every one in `make prove`."""
-    if not counts.proving():
-        seen: set[str] = set()
-        items[:] = [item for item in items if not _is_further_example(item, seen)]
+    examples.leave_out_further(items, _differs_in_what_people_say)
 
 
-def _is_further_example(item: pytest.Item, seen: set[str]) -> bool:
-    test, _, variant = item.nodeid.partition("[")
-    if item.path.parent != FOLDER or item.path.stem in OTHER_STATES or "postgresql" not in variant:
-        return False
-    known = test in seen
-    seen.add(test)
-    return known
+def _differs_in_what_people_say(item: pytest.Item) -> bool:
+    return item.path.parent == FOLDER and item.path.stem not in OTHER_STATES
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from frontdesk.flow.commands import registry
 from frontdesk.model.access import Access, Strangers
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session
+from tests import counts
 from tests.flow.harness import House, Notebook, open_house
 
 LASTING = SessionResetPolicy(mode=ResetMode.NONE, max_messages=0)
@@ -69,7 +70,11 @@ async def live_privately(house: House, work: Path) -> list[str]:
     return [*ids, (await current(house, house.source())).id]
 
 
-def everything_to_try(ids: list[str]) -> list[str]:
+SHARES = counts.count(3, 1)
+"""Into how many parts the arguments of each command are divided: each kind of chat tries one of them."""
+
+
+def everything_to_try(ids: list[str], share: int) -> list[str]:
     """Every command with everything that could lead it to something private. What one is given to keep is
     shown again by right."""
     looked_for = [f"{TEXT[:5]}*", f"--all {TEXT[:5]}*", TITLE, f'"{TITLE}"', *ids]
@@ -79,7 +84,11 @@ def everything_to_try(ids: list[str]) -> list[str]:
             arguments[each.name] += ["1", "2", "yes", "--all", *looked_for]
     kept = ("title", "model", "checkpoint", "undo", "queue", "steer")
     arguments |= {name: ["", "ours"] for name in kept}
-    return [f"/{name} {argument}".strip() for name, given in arguments.items() for argument in given]
+    return [
+        f"/{name} {argument}".strip()
+        for name, given in arguments.items()
+        for argument in given[share % min(SHARES, len(given)) :: SHARES]
+    ]
 
 
 def private_words(text: str, ids: list[str], typed: str) -> list[str]:
@@ -88,16 +97,17 @@ def private_words(text: str, ids: list[str], typed: str) -> list[str]:
     return [secret for secret in secrets if secret in text and secret not in typed]
 
 
-@pytest.mark.parametrize(("fields", "per_user"), CASES, ids=[*CROWDS, *SHARED_GROUPS])
+@pytest.mark.parametrize("case", range(len(CASES)), ids=[*CROWDS, *SHARED_GROUPS])
 async def test_no_command_shows_private_words_where_others_read(
-    store_url: str, tmp_path: Path, fields: dict[str, Any], per_user: bool
+    store_url: str, tmp_path: Path, case: int
 ) -> None:
+    fields, per_user = CASES[case]
     async with opened(store_url, tmp_path, per_user=per_user) as house:
         ids = await live_privately(house, tmp_path / "work")
         before = [await house.store.sessions.find(each) for each in ids]
         crowd = house.source("ann", chat="crowd", **fields)
         await house.ask("hello everybody", source=crowd)
-        for typed in everything_to_try(ids):
+        for typed in everything_to_try(ids, case):
             said = await house.ask(typed, source=crowd)
             assert private_words(said, ids, typed) == [], typed
             assert (await current(house, crowd)).id not in ids

@@ -29,7 +29,7 @@ from tests import counts, powerless
 from tests.integration import trees
 from tests.integration.trees import look
 
-FEW = counts.count(25, 200)
+FEW = counts.count(10, 200)
 OTHER_ID = "0123456789ab"
 
 
