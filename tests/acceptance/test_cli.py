@@ -13,8 +13,7 @@ import pytest
 
 from frontdesk import Platform, SessionSource, SessionStore, config
 from frontdesk.config import reference
-from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment
-from tests.acceptance.program import run_afresh as run
+from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, run, run_afresh
 
 SHOWN = """
 from frontdesk.cli import main
@@ -25,7 +24,7 @@ print(*sorted(name for name in sys.modules if name.startswith("frontdesk.")), fi
 
 
 def test_help_lists_the_commands(tmp_path: Path) -> None:
-    done = run(tmp_path, "--help")
+    done = run_afresh(tmp_path, "--help")
     assert done.returncode == 0
     for command in ("run", "chat", "sessions", "explain", "config"):
         assert f"\n  {command} " in done.stdout
@@ -48,17 +47,17 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     [["run"], ["chat"], ["sessions"], ["explain"], ["config"], ["config", "show"], ["config", "check"]],
 )
 def test_every_command_has_help(command: list[str], tmp_path: Path) -> None:
-    done = run(tmp_path, *command, "--help")
+    done = run_afresh(tmp_path, *command, "--help")
     assert done.returncode == 0
     assert f"Usage: frontdesk {' '.join(command)}" in done.stdout
 
 
 def test_version(tmp_path: Path) -> None:
-    assert run(tmp_path, "--version").stdout == f"frontdesk {version('frontdesk')}\n"
+    assert run_afresh(tmp_path, "--version").stdout == f"frontdesk {version('frontdesk')}\n"
 
 
 def test_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
-    done = run(tmp_path, "toru")
+    done = run_afresh(tmp_path, "toru")
     assert done.returncode == 2
     assert "No such command 'toru'" in done.stderr
 
@@ -92,9 +91,9 @@ def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
 
 
 def test_search_without_hits_says_so(tmp_path: Path) -> None:
-    done = run(tmp_path, "sessions", "search", "nothing")
+    done = run_afresh(tmp_path, "sessions", "search", "nothing")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "Nothing found.\n")
-    asked = run(tmp_path, "sessions", "search", "nothing", "--json")
+    asked = run_afresh(tmp_path, "sessions", "search", "nothing", "--json")
     assert (asked.returncode, json.loads(asked.stdout)) == (1, [])
 
 
@@ -102,7 +101,9 @@ class TestConfigShow:
     def test_output_says_where_each_value_came_from_and_is_a_valid_file(self, tmp_path: Path) -> None:
         file = tmp_path / "desk.toml"
         file.write_text('home = "/srv/desk"\n[session_reset.by_chat."slack:C1"]\nat_hour = 5\n')
-        done = run(tmp_path, "--config", str(file), "config", "show", FRONTDESK_SESSION_RESET_MODE="none")
+        done = run_afresh(
+            tmp_path, "--config", str(file), "config", "show", FRONTDESK_SESSION_RESET_MODE="none"
+        )
         assert done.returncode == 0
         lines = done.stdout.splitlines()
         assert any(
@@ -163,7 +164,7 @@ class TestConfigShow:
 class TestConfigCheck:
     def test_good_file_has_no_errors(self, tmp_path: Path) -> None:
         (tmp_path / "good.toml").write_text("[session_reset]\nat_hour = 5\n")
-        done = run(tmp_path, "config", "check", "good.toml")
+        done = run_afresh(tmp_path, "config", "check", "good.toml")
         assert (done.returncode, done.stdout, done.stderr) == (0, "good.toml: no errors\n", "")
 
     def test_bad_value_is_named_with_its_file(self, tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ class TestConfigCheck:
 
 
 def test_reference_is_printed(tmp_path: Path) -> None:
-    assert run(tmp_path, "config", "reference").stdout == reference.render()
+    assert run_afresh(tmp_path, "config", "reference").stdout == reference.render()
 
 
 async def talk(url: str) -> None:
@@ -217,7 +218,7 @@ async def talk(url: str) -> None:
 class TestExplain:
     def test_options_describe_the_source(self, tmp_path: Path) -> None:
         options = ["--platform", "slack", "--chat-type", "group", "--chat-id", "C1", "--thread-id", "7"]
-        done = run(tmp_path, "explain", *options)
+        done = run_afresh(tmp_path, "explain", *options)
         assert done.returncode == 0
         assert done.stdout.splitlines() == [
             "source   group: C1, thread: 7",
@@ -333,5 +334,5 @@ class TestBackground:
         assert "Nothing runs" in run(tmp_path, "--config", "desk.toml", "background", "list").stdout
 
     def test_unknown_conversation_is_an_error_in_one_line(self, tmp_path: Path) -> None:
-        done = run(tmp_path, "background", "begin", "20260101_000000_00000000")
+        done = run_afresh(tmp_path, "background", "begin", "20260101_000000_00000000")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
