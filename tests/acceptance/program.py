@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests import patience
 from tests.acceptance import forks
 
+PATIENCE_SECONDS = patience.PATIENCE_SECONDS
 FRONTDESK = Path(sys.executable).with_name("frontdesk")
 # Run the arguments on a terminal of their own, its other end being our input and output.
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
-
-# How long the program may take for anything, on the busiest machine; a test fails after that.
-PATIENCE_SECONDS = 60.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -88,14 +87,6 @@ def read_until(process: subprocess.Popen[bytes], text: str) -> str:
         assert byte, f"the program ended or fell silent after writing {written.decode()!r}"
         written += byte
     return written.decode()
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Wait for what nobody tells us."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def write(process: subprocess.Popen[bytes], text: str) -> None:

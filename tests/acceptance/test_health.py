@@ -17,6 +17,7 @@ from frontdesk.formats import webhooks
 from tests import mounts
 from tests.acceptance import program
 from tests.acceptance.test_run import SECRET, Receiver, request
+from tests.patience import until
 
 CONFIGURATION = """
 [agent]
@@ -83,7 +84,7 @@ class Running(NamedTuple):
             assert word in found
 
     def assert_ready(self) -> None:
-        program.wait_for(lambda: self.ready()[0] == 200)
+        until(lambda: self.ready()[0] == 200)
         assert self.status()[0] == 0
         code, found = self.doctor()
         assert (code, found) == (0, "")
@@ -174,7 +175,7 @@ def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, rece
         def listed(*arguments: str) -> str:
             return program.run(tmp_path, "deliveries", "list", *arguments, **desk.environment).stdout
 
-        program.wait_for(lambda: len(json.loads(listed("--json"))) >= 3)
+        until(lambda: len(json.loads(listed("--json"))) >= 3)
         behind, *_, first = json.loads(listed("--json"))
         assert (first["state"] in ("pending", "sending"), first["attempts"] > 0) == (True, True)
         assert "ConnectError" in first["error"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import program
-from tests.watchdogs import kill_watchdog, lives, needs_proc, until
+from tests.patience import until
+from tests.processes import kill_watchdog, lives, needs_proc
 
 AGENT = """
 import json, os, subprocess, sys, time

@@ -21,6 +21,7 @@ import pytest
 from frontdesk.formats import webhooks
 from tests import loopback
 from tests.acceptance import program
+from tests.patience import until
 
 SECRET = "a secret of the laboratory"
 TOKEN = "sesame-sesame-open"
@@ -154,7 +155,7 @@ def test_hook_commands_are_run_and_told_again_once_they_can_be_started(
         hook.chmod(0o700)
         assert post(url, "e2", "/new") == 202
         assert receiver.wait_for(2)[1].startswith("This is a new conversation")
-        program.wait_for(lambda: told.exists() and told.read_text().count("\n") == 2)
+        until(lambda: told.exists() and told.read_text().count("\n") == 2)
     heard = {each["event"]: each for each in map(json.loads, told.read_text().splitlines())}
     assert heard.keys() == {"on_session_start", "on_session_finalize"}
     transcript = heard["on_session_finalize"]["transcript"]

@@ -19,6 +19,7 @@ from frontdesk.agents import acp
 from frontdesk.contracts.agents import Line
 from frontdesk.model import events
 from frontdesk.testing.agents import AgentContract
+from tests.processes import gone, lives
 
 # One loop for all tests, so that a process can be kept from one to the next.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -107,23 +108,6 @@ def said(found: list[events.Event]) -> str:
 def failure(found: list[events.Event]) -> events.Failed:
     assert isinstance(found[-1], events.Failed), found[-1]
     return found[-1]
-
-
-async def gone(pid: int) -> None:
-    """Wait until a process is no more."""
-    watch = os.pidfd_open(pid)
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(watch, ended.set)
-    try:
-        async with asyncio.timeout(30):
-            await ended.wait()
-    finally:
-        asyncio.get_running_loop().remove_reader(watch)
-        os.close(watch)
-
-
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 async def test_answer_is_told_and_the_turn_is_done(shared: acp.Driver) -> None:
@@ -218,7 +202,7 @@ async def test_agent_that_does_not_stop_is_ended(start: Start) -> None:
     before = await conversation.report()
     found = await conversation.say("be stubborn", stop_at_text)
     assert found[-1] == events.Done(finish_reason="cancelled")
-    assert not is_alive(before["pid"])
+    assert not lives(before["pid"])
 
 
 async def test_stop_while_the_agent_starts_ends_the_turn(start: Start) -> None:
@@ -236,7 +220,7 @@ async def test_closing_the_iterator_ends_the_process(start: Start) -> None:
     before = await conversation.report()
     async with aclosing(conversation.driver.run(conversation.assignment("wait"), Line())) as happening:
         await anext(happening)
-    assert not is_alive(before["pid"])
+    assert not lives(before["pid"])
 
 
 async def test_second_turn_goes_to_the_same_session_and_tells_only_the_new_message(
@@ -286,7 +270,7 @@ async def test_session_is_loaded_into_a_new_process(start: Start, program: Path)
     conversation = Conversation(start(program=program))
     first = await conversation.report()
     await conversation.driver.release("s1")
-    assert not is_alive(first["pid"])
+    assert not lives(first["pid"])
     second = await conversation.report()
     assert second["pid"] != first["pid"]
     assert (second["session"], second["loaded"]) == (first["session"], True)
@@ -495,8 +479,8 @@ async def test_longest_resting_process_makes_room(start: Start) -> None:
     first, second = await one.report(), await two.report()
     assert (await one.report())["pid"] == first["pid"]
     await three.report()
-    assert is_alive(first["pid"])
-    assert not is_alive(second["pid"])
+    assert lives(first["pid"])
+    assert not lives(second["pid"])
 
 
 async def test_turn_waits_for_a_process_in_bounds(start: Start) -> None:
@@ -538,7 +522,7 @@ async def test_closed_driver_runs_nothing(start: Start) -> None:
     driver = start()
     first = await Conversation(driver).report()
     await driver.close()
-    assert not is_alive(first["pid"])
+    assert not lives(first["pid"])
     assert "closed" in failure(await Conversation(driver).say("hello")).message
 
 

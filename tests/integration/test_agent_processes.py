@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import uvloop
 
@@ -22,6 +21,7 @@ from frontdesk.testing.agents import (
     said,
     until,
 )
+from tests.processes import lives, needs_proc
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_agent.py"
 SOON_SECONDS = 0.2
@@ -29,8 +29,6 @@ MAX_LINE_BYTES = 4096
 PRELUDE = "import os, signal, subprocess, sys, time\n"
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc to look into")
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -55,13 +53,6 @@ async def write_on(process: Process) -> None:
     while True:
         await process.write(b"anybody?\n")
         await asyncio.sleep(0)
-
-
-def lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_lines_go_in_and_out_until_the_end_of_the_input(run: Run) -> None:

@@ -16,7 +16,8 @@ from frontdesk.agents.command import Driver, Options
 from frontdesk.contracts.agents import Line
 from frontdesk.model import events
 from frontdesk.model.sessions import Usage
-from frontdesk.testing.agents import PATIENCE_SECONDS, answer, assignment, run, said, until
+from frontdesk.testing.agents import PATIENCE_SECONDS, answer, assignment, run, said
+from tests.processes import gone, lives, needs_proc
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_agent.py"
 SOON_SECONDS = 0.2
@@ -79,24 +80,8 @@ async def failure(driver: Driver, line: Line | None = None) -> events.Failed:
     return last
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-async def is_gone(pid: int) -> None:
-    """Wait until the process is; a killed one may take its moment."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        await until(lambda: not is_alive(pid))
-
-
 def pids(heard: list[events.Event]) -> list[int]:
     return [int(word) for event in heard if isinstance(event, events.Text) for word in event.text.split()]
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to look into")
 
 
 # what is said
@@ -326,7 +311,7 @@ async def test_agent_that_never_begins_fails_and_may_be_tried_again(make: Make) 
 async def test_agent_that_hangs_fails_and_is_gone(make: Make) -> None:
     heard = await said(make(HANGING, idle_seconds=SOON_SECONDS), assignment("hello"))
     assert heard[-1] == events.Failed(message="the agent said nothing for 0.2 seconds", retryable=True)
-    await is_gone(*pids(heard[:1]))
+    await gone(*pids(heard[:1]))
 
 
 async def test_agent_may_wait_for_a_decision_longer_than_it_may_be_silent(make: Make) -> None:
@@ -434,9 +419,9 @@ async def test_closed_turn_leaves_neither_agent_nor_its_children(make: Make, dea
     driver = make(f"{deaf}{FAMILY}time.sleep(1000)", kill_seconds=SOON_SECONDS)
     async with aclosing(run(driver, assignment("hello"), Line())) as heard:
         family = pids([await anext(heard)])
-        assert all(map(is_alive, family))
+        assert all(map(lives, family))
     for pid in family:
-        await is_gone(pid)
+        await gone(pid)
 
 
 @needs_proc
@@ -451,7 +436,7 @@ async def test_stopped_agent_that_does_not_listen_is_killed_with_its_children(ma
             line.send(events.Stop())
     assert heard[-1] == events.Done(finish_reason="stopped")
     for pid in pids(heard):
-        await is_gone(pid)
+        await gone(pid)
 
 
 async def test_stopped_agent_may_have_its_last_words(make: Make) -> None:
@@ -469,7 +454,7 @@ async def test_child_that_holds_the_output_does_not_hold_the_turn(make: Make) ->
     assert isinstance(failed, events.Failed)
     assert (failed.detail, failed.retryable) == ("the agent ended before it was done (exit code 4)", True)
     for pid in pids(heard[:1]):
-        await is_gone(pid)
+        await gone(pid)
 
 
 @needs_proc
@@ -482,7 +467,7 @@ async def test_agent_that_lingers_after_done_is_ended(make: Make) -> None:
     heard = await said(driver, assignment("hello"))
     assert heard[-1] == events.Done()
     for pid in pids(heard):
-        await is_gone(pid)
+        await gone(pid)
 
 
 @needs_proc
@@ -504,7 +489,7 @@ async def test_cancelled_twice_it_still_leaves_nothing(make: Make) -> None:
         await asyncio.sleep(0.01)
     assert pids(heard)
     for pid in pids(heard):
-        await is_gone(pid)
+        await gone(pid)
 
 
 @needs_proc
@@ -513,7 +498,7 @@ async def test_close_ends_running_turns(make: Make) -> None:
     iterator = run(driver, assignment("hello"), Line())
     (pid,) = pids([await anext(iterator)])
     await driver.close()
-    assert not is_alive(pid)
+    assert not lives(pid)
     assert isinstance(await anext(iterator), events.Failed)
     await iterator.aclose()
 
@@ -550,7 +535,7 @@ async def test_kept_process_serves_its_session_until_it_is_released(make: Make) 
     assert (await counted(driver, "other"))[0] != pid
     assert await counted(driver) == [pid, 3]
     await driver.release("session")
-    assert not is_alive(pid)
+    assert not lives(pid)
     assert (await counted(driver))[1] == 1
 
 
@@ -558,7 +543,7 @@ async def test_kept_process_serves_its_session_until_it_is_released(make: Make) 
 async def test_kept_process_ends_after_its_rest(make: Make) -> None:
     driver = make(COUNTING, keep=True, keep_seconds=SOON_SECONDS)
     pid, _ = await counted(driver)
-    await is_gone(pid)
+    await gone(pid)
     assert (await counted(driver))[1] == 1
 
 
@@ -566,7 +551,7 @@ async def test_kept_process_ends_after_its_rest(make: Make) -> None:
 async def test_process_that_rested_longest_makes_room(make: Make) -> None:
     driver = make(COUNTING, keep=True, max_kept=2)
     first, second, third = [(await counted(driver, name))[0] for name in "abc"]
-    assert [is_alive(pid) for pid in (first, second, third)] == [False, True, True]
+    assert [lives(pid) for pid in (first, second, third)] == [False, True, True]
 
 
 @needs_proc
@@ -574,7 +559,7 @@ async def test_kept_process_ends_with_the_driver(make: Make) -> None:
     driver = make(COUNTING, keep=True)
     pid, _ = await counted(driver)
     await driver.close()
-    assert not is_alive(pid)
+    assert not lives(pid)
 
 
 async def test_kept_process_that_died_is_replaced(make: Make) -> None:

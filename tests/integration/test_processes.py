@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from frontdesk.processes import end_left
-from tests.watchdogs import kill_watchdog, lives, needs_proc, until
+from tests.patience import until
+from tests.processes import kill_watchdog, lives, needs_proc
 
 STARTER = """
 import asyncio, sys
