@@ -1,12 +1,15 @@
-"""A process that has imported the program, and forks one off for each order.
+"""A process that has imported the program, and forks one off for each order: the program, or a module of the
+tests that is made of its parts.
 
     python forker.py 5
 
-5 is a socket. An order is the program's arguments, environment and directory, with its input, output and
-errors; the answer is the new process. Importing is nearly all that a short command takes time for.
+5 is a socket. An order is arguments, environment and directory, with input, output and errors, and perhaps
+the name of a module; the answer is the new process. Importing is nearly all that a short command takes time
+for.
 """
 
 import atexit
+import contextlib
 import fcntl
 import gc
 import importlib
@@ -14,6 +17,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import socket
 import sys
 import termios
@@ -27,6 +31,7 @@ from frontdesk import cli
 # What takes long and few commands need, or needs a package that may be missing.
 LEFT_OUT = ("frontdesk.agents", "frontdesk.stores.postgres", "frontdesk.testing")
 LATE = ("frontdesk.agents.command", "frontdesk.agents.scripted", "uvicorn.protocols.http.httptools_impl")
+PERHAPS = "frontdesk.stores.postgres"
 MOST_BYTES = 1_000_000
 UNWRITTEN = 120
 """What Python says when its output could not be written at the end."""
@@ -38,11 +43,13 @@ def import_all() -> None:
             importlib.import_module(found.name)
     for name in LATE:
         importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        importlib.import_module(PERHAPS)
     gc.freeze()
 
 
-def wait_for_order(orders: socket.socket) -> None:
-    """Returns in a new process, which is as if it had been started with the order."""
+def wait_for_order(orders: socket.socket) -> str:
+    """Returns in a new process, which is as if it had been started with the order; the name of its module."""
     while True:
         message, streams, _, _ = socket.recv_fds(orders, MOST_BYTES, 3)
         if not message:
@@ -52,8 +59,9 @@ def wait_for_order(orders: socket.socket) -> None:
             pid = os.fork()
             if not pid:
                 orders.close()
-                _begin(json.loads(message), streams)
-                return
+                order = json.loads(message)
+                _begin(order, streams)
+                return str(order["module"])
             # Whoever gave the order inherits what this process leaves.
             orders.send(str(pid).encode())
             os._exit(0)
@@ -105,8 +113,13 @@ def end(code: str | int | None) -> None:
 
 if __name__ == "__main__":
     import_all()
-    wait_for_order(socket.socket(fileno=int(sys.argv[1])))
+    module = wait_for_order(socket.socket(fileno=int(sys.argv[1])))
     try:
-        cli.main()
+        if module:
+            sys.path[0] = os.getcwd()
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            cli.main()
     except SystemExit as left:
         end(left.code)
+    end(0)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests import counts
 from tests.acceptance import forker
@@ -93,6 +93,7 @@ class Forked(subprocess.Popen[Any]):
     """A process that was not started but forked."""
 
     seated = False
+    module = ""
 
     def _execute_child(
         self,
@@ -114,6 +115,7 @@ class Forked(subprocess.Popen[Any]):
             "environment": dict(env),
             "new_session": start_new_session,
             "seated": self.seated,
+            "module": self.module,
             "umask": _umask(),
         }
         given, _, _, output, _, errors = pipes
@@ -130,6 +132,14 @@ class Forked(subprocess.Popen[Any]):
 
 class Seated(Forked):
     seated = True
+
+
+def popen_module(module: str, *arguments: str, **named: Any) -> subprocess.Popen[Any]:
+    """A module of the tests that is run like a program: `python -m module ...`."""
+    if can_fork(named["env"]):
+        kind = type("ForkedModule", (Forked,), {"module": module})
+        return cast("subprocess.Popen[Any]", kind([module, *arguments], **named))
+    return subprocess.Popen([sys.executable, "-m", module, *arguments], **named)
 
 
 def popen(command: Sequence[str | Path], **named: Any) -> subprocess.Popen[Any]:

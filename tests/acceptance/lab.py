@@ -13,10 +13,10 @@ import math
 import random
 import secrets
 import signal
-import sys
+import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,10 +30,11 @@ import msgspec
 from frontdesk.formats import webhooks
 from frontdesk.testing import crashes
 from tests import counts, loopback
-from tests.acceptance import lab_checks, lab_main, program
+from tests.acceptance import forks, lab_checks, lab_main, program
 from tests.acceptance.lab_checks import Asked, Evidence, Facts, Run, Taking
 from tests.acceptance.lab_main import Note
 from tests.acceptance.lab_receiver import Receiver
+from tests.processes import Followed
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 90.0
@@ -60,7 +61,7 @@ STALE = 401
 """What was signed by a clock that is an hour off is refused."""
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 TURNS_HOURS = (-24.0, -1.0, -0.5, 0.0, 1.0, 24.0)
-BETWEEN_TURNS_SECONDS, KILLED_AFTER_TURN = 3.0, 0.3
+BETWEEN_TURNS_SECONDS, KILLED_AFTER_TURN = counts.count(3, 6) / 2, 0.3
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +102,7 @@ class Frozen:
 class Life:
     """One process of a node, from its start to its death."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, crash: str) -> None:
+    def __init__(self, name: str, process: Followed, crash: str) -> None:
         """``crash`` is where it is to die by itself, if anywhere."""
         self.name = name
         self.crash = crash
@@ -114,7 +115,6 @@ class Life:
         self._reading = [asyncio.create_task(self._read_notes()), asyncio.create_task(self._read_log())]
 
     async def _read_notes(self) -> None:
-        assert self.process.stdout
         async for line in self.process.stdout:
             with contextlib.suppress(msgspec.MsgspecError):  # the program itself may write anything
                 self._note(msgspec.json.decode(line, type=Note))
@@ -125,7 +125,6 @@ class Life:
             self.ready.set()
 
     async def _read_log(self) -> None:
-        assert self.process.stderr
         async for line in self.process.stderr:
             self.log.append(line.decode(errors="replace").rstrip())
 
@@ -138,6 +137,7 @@ class Life:
         """Its exit code, once everything that it wrote is read."""
         code = await self.process.wait()
         await asyncio.gather(*self._reading)
+        self.process.close()
         self.ready.set()
         return code
 
@@ -218,14 +218,8 @@ class Node:
         while not self._stopping:
             crash, self.next_crash = self.next_crash, ""
             number = 1 if crash.endswith(RARE) else random.randint(1, TIMES)
-            process = await asyncio.create_subprocess_exec(
-                *self._command(crash and f"{crash}:{number}"),
-                cwd=ROOT,
-                env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
+            process = Followed(self._start(crash and f"{crash}:{number}"))
+            await process.read()
             life = Life(f"{self.name}.{len(self.lives)}", process, crash)
             self.lives.append(life)
             self._alive.set()
@@ -233,10 +227,13 @@ class Node:
             self._alive.clear()
             self.deaths[code] += 1
 
-    def _command(self, crash: str) -> Sequence[str]:
+    def _start(self, crash: str) -> "subprocess.Popen[bytes]":
+        pipe = subprocess.PIPE
+        named: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+        named |= {"cwd": ROOT, "env": self._environment}
         if self._program:
-            return [str(program.FRONTDESK), "--config", str(self.file), "run"]
-        return [sys.executable, "-m", lab_main.__name__, str(self.file), crash]
+            return subprocess.Popen([program.FRONTDESK, "--config", self.file, "run"], **named)
+        return forks.popen_module(lab_main.__name__, str(self.file), crash, **named)
 
     async def life(self) -> Life:
         """The present life, once it is ready."""

@@ -4,7 +4,6 @@ import contextlib
 import random
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
@@ -17,7 +16,7 @@ import pytest
 from frontdesk import Session, SessionStore, Viewer
 from frontdesk.testing import postgres
 from tests import counts, servers
-from tests.acceptance import victim
+from tests.acceptance import forks, victim
 from tests.acceptance.victim import Failed, Message, Opening, Orders, Said, Step
 
 CHATS = 16
@@ -63,11 +62,9 @@ class Client:
         self._ledger = ledger
         progress = {chat: ledger.progress[chat] for chat in chats}
         orders = msgspec.json.encode(Orders(url=url, progress=progress, until=until))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", victim.__name__, orders.decode()],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+        pipe = subprocess.PIPE
+        self._process = forks.popen_module(
+            victim.__name__, orders.decode(), cwd=ROOT, env=forks.ENVIRONMENT, stdout=pipe, stderr=pipe
         )
 
     def listen(self, lines: int) -> None:

@@ -19,6 +19,8 @@ from tests.acceptance.lab import Lab, Plan
 from tests.acceptance.lab_checks import Arrived, Asked, Delivery, Evidence, Facts, Row, Run, Taking, Turn
 
 MOST_SHOWN = 10
+# Where the time that passes is what counts, and not how much is said in it.
+LEISURELY_SECONDS = counts.count(5, 1) / 10
 
 # Processes are started and killed again and again, each of which takes its time on a busy machine.
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(counts.count(600, 7200))]
@@ -189,7 +191,7 @@ async def test_nothing_stands_still_when_clocks_are_turned(
     if not lab.FAKETIME:
         pytest.skip("there is no libfaketime on this machine; `make clocks` installs it, or says how")
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
-    plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5)
+    plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5, pause_seconds=LEISURELY_SECONDS)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=laboratory.turn_clocks(counts.count(2, 100)))
         await check(laboratory, capsys, f"Clocks turned, {nodes} nodes")
@@ -202,7 +204,15 @@ async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
     """One node is `frontdesk run` as installed. Every fourth turn takes longer than the time to stop."""
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
     # So many chats that one has a slow turn at whichever node is killed.
-    plan = Plan(nodes=nodes, chats=12, program=nodes == 1, slow_seconds=6.0, drain_seconds=5.0, trouble=0)
+    plan = Plan(
+        nodes=nodes,
+        chats=12,
+        program=nodes == 1,
+        slow_seconds=6.0,
+        drain_seconds=5.0,
+        pause_seconds=LEISURELY_SECONDS,
+        trouble=0,
+    )
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(2, 100)))
         evidence = await check(laboratory, capsys, f"SIGTERM, then SIGKILL, {nodes} nodes")
@@ -216,7 +226,7 @@ async def test_turn_that_kills_the_process_is_set_aside_alone(
     tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
-    plan = Plan(nodes=nodes, messages=8, slow_seconds=0.7, trouble=0)
+    plan = Plan(nodes=nodes, messages=8, slow_seconds=0.7, pause_seconds=LEISURELY_SECONDS, trouble=0)
 
     async def poison(laboratory: Lab) -> None:
         await laboratory.ask("poison", 0, "hello", "echo: hello")
