@@ -1,11 +1,13 @@
 """A clock that is set back costs nobody more than a moment, through a whole gateway."""
 
 import asyncio
+import threading
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy
 from frontdesk.agents import scripted
 from frontdesk.model import deliveries, turns
 from frontdesk.model.running import Running
@@ -91,3 +93,31 @@ async def test_clock_that_goes_on_hastens_nothing(store_url: str, clock: Settabl
 
 async def _done(happened: bool) -> bool | None:
     return happened or None
+
+
+class HouseClock:
+    """Only the gateway's own thread looks at it."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self.strangers = 0
+
+    def now(self) -> datetime:
+        self.strangers += threading.get_ident() != self._thread
+        return datetime.now(UTC)
+
+
+async def test_what_is_decided_in_a_transaction_is_given_the_time(store_url: str) -> None:
+    clock = HouseClock()
+    config = GatewayConfig(default_reset_policy=SessionResetPolicy(mode=ResetMode.NONE, max_messages=2))
+    async with open_house(store_url, clock=clock, config=config) as house:
+        running = await house.say("!hang")
+        await house.until(running.turn_id, turns.TurnState.RUNNING)
+        for text in ("waits", "/steer now", "/queue later", "/stop"):
+            await house.say(text)
+
+        async def rotated() -> bool | None:
+            return any("New session" in text for text in house.notebook.notices) or None
+
+        assert await poll(rotated)
+    assert clock.strangers == 0

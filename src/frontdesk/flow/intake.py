@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
 from frontdesk.flow.authorization import REFUSALS
-from frontdesk.flow.commands import registry
+from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.confirmations import questions
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
@@ -58,12 +58,16 @@ class Intake:
         self._check_origin(incoming.source)
         verdict = await self._admitted(incoming.source)
         key = await self._parts.conversations.route(incoming.source)
-        turn, wanted = self._turn(incoming, key, verdict)
-        admit = partial(self._admit_as, turn, wanted) if wanted else partial(self._admit, turn)
-        accepted = await self._parts.store.turns.accept(turn, admit)
-        if accepted.running and turn.kind is TurnKind.COMMAND:
+        turn, command, argument = self._turn(incoming, key, verdict)
+        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command))
+        if accepted.running and command and command.stops_when:
             try:
-                await self._stop_for(turn, accepted.running)
+                # By now the other turn may have ended: then there is nothing to stop.
+                if await command.stops_when(self._parts, turn, argument):
+                    await self._parts.store.turns.interrupt(accepted.running)
+                elif self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices:
+                    waits = self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE])
+                    await self._parts.store.deliveries.add(waits)
             except errors.StoreError as error:  # the message is ours by now, and its sender hears so
                 log.warning("store_troubled", turn=turn.id, why=str(error))
         key = accepted.turn.session_key
@@ -105,16 +109,18 @@ class Intake:
             created_at=self._parts.clock.now(),
         )
 
-    def _turn(self, incoming: Incoming, key: str, verdict: access.AccessVerdict) -> tuple[Turn, Busy | None]:
-        """The turn, and what its sender wants to become of it while another one runs, if they said so."""
-        kind, text, wanted = TurnKind.MESSAGE, incoming.text, None
+    def _turn(
+        self, incoming: Incoming, key: str, verdict: access.AccessVerdict
+    ) -> tuple[Turn, Command | None, str]:
+        """The turn, with the command that its text begins with and what follows that."""
+        kind, text, command, argument = TurnKind.MESSAGE, incoming.text, None, ""
         if incoming.observed:
             kind = TurnKind.OBSERVED
         elif incoming.content is None and text.lstrip().startswith("/") and (found := registry.parse(text)):
             command, argument = found
             kind = command.kind
             if command.takes_in and argument:  # it is a message after all
-                kind, text, wanted = TurnKind.MESSAGE, argument, command.takes_in
+                kind, text = TurnKind.MESSAGE, argument
         turn = Turn(
             id=new_id("t"),
             kind=kind,
@@ -127,46 +133,40 @@ class Intake:
             event_id=incoming.event_id,
             received_at=self._parts.clock.now(),
         )
-        return turn, wanted
+        return turn, command, argument
 
-    def _admit(self, turn: Turn, running: Turn | None, queued: int) -> Admission:
-        """What becomes of a message when something runs or waits before it."""
-        if turn.kind in (TurnKind.CONTROL, TurnKind.OBSERVED) or (running is None and not queued):
+    def _admit(self, turn: Turn, command: Command | None, running: Turn | None, queued: int) -> Admission:
+        """What becomes of a message when something runs or waits before it. It is decided in the transaction
+        that stores the message, so nothing here waits, or looks at the clock."""
+        wanted = command.takes_in if command and turn.kind is TurnKind.MESSAGE else None
+        alone = turn.kind in (TurnKind.CONTROL, TurnKind.OBSERVED) or (running is None and not queued)
+        if alone and not wanted:
             return Admission()
-        most = self._parts.running.most_waiting
-        if queued >= most:
-            raise errors.TooManyWaiting(waiting=queued)
-        found = registry.parse(turn.text) if turn.kind is TurnKind.COMMAND else None
-        if found and found[0].stops_turn:
-            return Admission(interrupts=found[0].stops_when is None)
-        usual = Busy.QUEUE if turn.kind is TurnKind.COMMAND else self._parts.running.busy_mode
-        mode = self._mode(usual, running, queued)
-        wanted = self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices
-        first_to_wait = queued + (running is not None) == 1  # told once, not with each of many messages
-        text = WAITING_NOTICE if running and running.state is turns.TurnState.WAITING else BUSY_NOTICES[mode]
-        notices = self._parts.notices(turn, text) if wanted and first_to_wait else ()
-        return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
-
-    async def _stop_for(self, turn: Turn, running_id: str) -> None:
-        """Stop what runs for a command that does so only when it is worth it; else say that it waits. By now
-        the other turn may have ended: then there is nothing to stop."""
-        command, argument = registry.parse(turn.text) or (None, "")
-        if command is None or command.stops_when is None:
-            return
-        if await command.stops_when(self._parts, turn, argument):
-            await self._parts.store.turns.interrupt(running_id)
-        elif self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices:
-            await self._parts.store.deliveries.add(self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE]))
-
-    def _admit_as(self, turn: Turn, wanted: Busy, running: Turn | None, queued: int) -> Admission:
-        """What becomes of a message whose sender said what should. They are told what does."""
         if queued >= self._parts.running.most_waiting:
             raise errors.TooManyWaiting(waiting=queued)
-        mode = self._mode(wanted, running, queued)
-        text = _told(wanted, mode, running, queued)
-        told = text is not None and self._parts.capabilities_of(turn.source).notices
-        notices = self._parts.notices(turn, text) if text and told else ()
-        return Admission(steers=mode is Busy.STEER, notices=notices)
+        if turn.kind is TurnKind.COMMAND and command and command.stops_turn:
+            return Admission(interrupts=command.stops_when is None)
+        usual = Busy.QUEUE if turn.kind is TurnKind.COMMAND else self._parts.running.busy_mode
+        mode = self._mode(wanted or usual, running, queued)
+        text = self._told(wanted, mode, running, queued)
+        notices: tuple[deliveries.Delivery, ...] = ()
+        if text and self._parts.capabilities_of(turn.source).notices:
+            notices = self._parts.notices(turn, text, delivery_id=f"{turn.id}-busy", at=turn.received_at)
+        return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
+
+    def _told(self, wanted: Busy | None, mode: Busy, running: Turn | None, queued: int) -> str | None:
+        """What the sender is told of that: always who said what should become of it, else the first that has
+        to wait, not each of many."""
+        before = queued + (running is not None)
+        if wanted is None and not (self._parts.running.busy_notice and before == 1):
+            return None
+        if not before:
+            return NOTHING_TO_STEER if wanted is Busy.STEER else None
+        if wanted and queued:
+            return BEHIND_OTHERS.format(count="another" if before == 1 else f"{before} others")
+        if running and running.state is turns.TurnState.WAITING:
+            return WAITING_NOTICE
+        return CANNOT_STEER if wanted and wanted is not mode else BUSY_NOTICES[mode]
 
     def _mode(self, mode: Busy, running: Turn | None, queued: int) -> Busy:
         """A turn that is not running cannot be steered, and what waits before a message goes first. One that
@@ -213,17 +213,6 @@ class Intake:
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())
-
-
-def _told(wanted: Busy, mode: Busy, running: Turn | None, queued: int) -> str | None:
-    if running is None and not queued:
-        return NOTHING_TO_STEER if wanted is Busy.STEER else None
-    if queued:
-        before = queued + (running is not None)
-        return BEHIND_OTHERS.format(count="another" if before == 1 else f"{before} others")
-    if running and running.state is turns.TurnState.WAITING:
-        return WAITING_NOTICE
-    return CANNOT_STEER if wanted is not mode else BUSY_NOTICES[mode]
 
 
 def _check(incoming: Incoming) -> None:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -71,41 +72,45 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         text: str,
         *,
         kind: deliveries.DeliveryKind = deliveries.DeliveryKind.REPLY,
-        **fields: Any,
+        final: bool = True,
+        session_id: str | None = None,
+        delivery_id: str | None = None,
+        at: datetime | None = None,
     ) -> tuple[Delivery, ...]:
         """The answer to a message as its chat takes it: in as many pieces as its limit asks for.
 
-        What ends the turn begins in the place of what was shown of it meanwhile.
+        What ends the turn begins in the place of what was shown of it meanwhile. What is decided in a
+        transaction, which may be run again, is given its id and the time.
         """
         capabilities = self.capabilities_of(turn.source)
         pieces = split_text(text, capabilities.text_limit)
-        final = fields.pop("final", True)
-        place = {deliveries.DRAFT: turn.draft} if final and turn.draft else {}
-        return tuple(
-            Delivery(
-                id=new_id("d"),
+        first, at = delivery_id or new_id("d"), at or self.clock.now()
+        said = []
+        for number, piece in enumerate(pieces, 1):
+            delivery = Delivery(
+                id=first if number == 1 else f"{first}-{number}",
                 kind=kind,
                 lane=lanes.chat_lane(turn.source, collects=capabilities.collects),
                 to=turn.source,
                 text=piece,
                 final=final and number == len(pieces),
                 turn_id=turn.id,
+                session_id=session_id,
                 session_key=turn.session_key,
                 event_id=turn.event_id,
-                extra=place if number == 1 else {},
-                created_at=self.clock.now(),
-                **fields,
+                extra={deliveries.DRAFT: turn.draft} if final and turn.draft and number == 1 else {},
+                created_at=at,
             )
-            for number, piece in enumerate(pieces, 1)
-        )
+            said.append(delivery)
+        return tuple(said)
 
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
         """Something that the gateway itself has to say."""
         return self.answers(turn, text, kind=deliveries.DeliveryKind.NOTICE, final=final, **fields)
 
-    def last_word(self, turn: Turn, text: str) -> tuple[Delivery, ...]:
+    def last_word(self, turn: Turn, text: str, **fields: Any) -> tuple[Delivery, ...]:
         """What is said of a turn that was not answered, where somebody waits for an answer."""
-        return () if turn.kind in UNHEARD else self.notices(turn, text, final=True)
+        return () if turn.kind in UNHEARD else self.notices(turn, text, final=True, **fields)
 
 
 def new_id(letter: str) -> str:

@@ -1,7 +1,7 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import AgentRun, Hearing, Stopped
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.rotation import Rotation, reset_notices
+from frontdesk.flow.rotation import reset_notices, rotate
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
@@ -209,7 +209,7 @@ class RunningTurn(Hearing):
         if not session.started or turn.session_id == session.id:
             rows = [*await self._opening(session), message]
         if not session.reset_told:
-            told += reset_notices(parts, turn, session)
+            told += reset_notices(parts, turn, parts.clock.now(), session)
         if note and parts.capabilities_of(turn.source).notices:
             told += parts.notices(turn, note)
         return await parts.store.turns.begin(
@@ -293,12 +293,12 @@ class RunningTurn(Hearing):
         )
         await self._finish(ending)
         if reason:
-            await self._rotate(Rotation(self._parts, self.claim, session, reason))
+            await self._rotate(session, reason)
 
-    async def _rotate(self, rotation: Rotation) -> None:
+    async def _rotate(self, session: Session, reason: EndReason) -> None:
         """The answer is safe by now; when this fails, the next message finds the session over."""
         try:
-            await rotation.carry_out(self)
+            await rotate(self._parts, self, session, reason)
         except (errors.StoreError, errors.LeaseLost):
             raise
         except Exception:
@@ -361,5 +361,5 @@ def _what_failed(failure: events.Failed) -> str:
     return quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
 
 
-def set_aside_notices(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
-    return parts.last_word(turn, SET_ASIDE)
+def set_aside_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
+    return parts.last_word(turn, SET_ASIDE, delivery_id=f"{turn.id}-aside", at=now)

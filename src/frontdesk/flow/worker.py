@@ -129,8 +129,7 @@ class Worker:
 
     async def _claim(self, kind: lanes.LaneKind, limit: int) -> list[RunningTurn]:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
-        parts, set_aside = self._parts, partial(set_aside_notices, self._parts)
-        now = parts.clock.now()
+        parts, now = self._parts, self._parts.clock.now()
         due = await parts.store.turns.due(kind, now, BEGUN_TOGETHER + 1)
         if not due:
             return []
@@ -143,7 +142,7 @@ class Worker:
             kind,
             limit,
             now,
-            set_aside,
+            partial(set_aside_notices, parts, now),
             beside=beside,
             lease_seconds=seconds,
         )

@@ -1,6 +1,7 @@
 """Commands about what is going on: stop, status, usage."""
 
 import asyncio
+from datetime import datetime
 from functools import partial
 
 from frontdesk.contracts.bells import Topic
@@ -48,7 +49,8 @@ async def ask_for_text(_: Parts, request: CommandRequest) -> str:
 
 @COMMANDS.add("/stop", "Stop what is running.", kind=TurnKind.CONTROL)
 async def stop(parts: Parts, request: CommandRequest) -> str:
-    turn = await parts.store.turns.request_stop(request.key, parts.clock.now(), partial(_tell, parts))
+    now = parts.clock.now()
+    turn = await parts.store.turns.request_stop(request.key, now, partial(_tell, parts, now))
     if turn is None:
         return " ".join((await _let_go(parts, request), await _waiting(parts, request))).strip()
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
@@ -60,8 +62,8 @@ async def stop(parts: Parts, request: CommandRequest) -> str:
     return f"{text} {await _waiting(parts, request)}".strip()
 
 
-def _tell(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
-    return parts.last_word(turn, notices.STOPPED)
+def _tell(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
+    return parts.last_word(turn, notices.STOPPED, delivery_id=f"{turn.id}-stopped", at=now)
 
 
 async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
@@ -81,8 +83,9 @@ async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
 
 
 async def _break_off(parts: Parts, turn: Turn) -> None:
-    ending = Ending(state=TurnState.INTERRUPTED, deliveries=_tell(parts, turn), error=BROKEN_OFF)
-    broken = await parts.store.turns.break_off(turn, ending, parts.clock.now())
+    now = parts.clock.now()
+    ending = Ending(state=TurnState.INTERRUPTED, deliveries=_tell(parts, now, turn), error=BROKEN_OFF)
+    broken = await parts.store.turns.break_off(turn, ending, now)
     if broken:
         log.warning("turn_broken_off", turn=broken.id, session=broken.session_id)
 
