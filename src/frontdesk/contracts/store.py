@@ -53,22 +53,13 @@ def ring(topic: Topic, *, far: bool = True) -> Statement:
     return RING, {"bell": (topic, far)}
 
 
-class Mergeable(Generic[T]):
+class Mergeable(msgspec.Struct, Generic[T], frozen=True):
     """Work that an engine may do in one go with other work of its kind."""
 
-    __slots__ = ("alone", "item", "together")
-
-    def __init__(
-        self,
-        item: Row,
-        *,
-        alone: Callable[..., Work[T]],
-        together: Callable[[list[Any]], Work[list[T | None]]],
-    ) -> None:
-        self.item = item
-        self.alone = alone
-        self.together = together
-        """For each of the items what became of it; None when it has to be done alone, after the others."""
+    item: Row
+    alone: Callable[..., Work[T]]
+    together: Callable[[list[Any]], Work[list[T | None]]]
+    """For each of the items what became of it; None when it has to be done alone, after the others."""
 
     def __call__(self) -> Work[T]:
         return self.alone(*self.item)

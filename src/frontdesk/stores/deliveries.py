@@ -134,6 +134,7 @@ def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryC
 
     After a crash it is as if it had been claimed by itself: the send counts as under way.
     """
+    # The lane before the rows: whoever adds to it waits, so that nothing comes to stand before the first.
     first_one, *others = deliveries
     lease = yield from take_lane(first_one.lane, taker)
     if lease is None:

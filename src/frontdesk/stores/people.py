@@ -118,6 +118,8 @@ class People(Noun):
 
         Wrong codes are counted for whoever types them.
         """
+        # Before the lock of codes, which nobody holds who wants this one; whoever learns a name has its own
+        # lock, and then this one. So nobody waits in a circle.
         yield "lock_key", {"key": "links"}
         trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
         if trial.pairing:

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from frontdesk.contracts.store import Row
 from frontdesk.logs import get_logger
-from frontdesk.model import deliveries, turns
+from frontdesk.model import deliveries, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.codes import CodeKind, Pairing
@@ -18,32 +18,11 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
-from frontdesk.model.sessions import (
-    USAGE_COUNTERS,
-    Relation,
-    Renewal,
-    Session,
-    SessionEntry,
-    clean_override,
-    read_origin,
-    read_reason,
-)
+from frontdesk.model.sessions import Relation, Renewal, Session, SessionEntry
 from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
 from frontdesk.model.turns import Turn
-from frontdesk.stores.columns import (
-    FLAG,
-    PLAIN,
-    SENSELESS,
-    TIME,
-    Column,
-    Columns,
-    Document,
-    Records,
-    clean,
-    from_micros,
-    to_micros,
-    to_minute,
-)
+from frontdesk.stores import columns
+from frontdesk.stores.columns import FLAG, PLAIN, TIME, Column, Columns, Document, Records
 
 log = get_logger(__name__)
 
@@ -66,7 +45,7 @@ ENTRY = Columns(
         "created_at": TIME,
         "updated_at": TIME,
         "was_auto_reset": FLAG,
-        "auto_reset_reason": Column(read_reason, str),
+        "auto_reset_reason": Column(sessions.read_reason, str),
         "reset_had_activity": FLAG,
         "is_fresh_reset": FLAG,
         "expiry_finalized": FLAG,
@@ -74,7 +53,9 @@ ENTRY = Columns(
         "resume_pending": FLAG,
         "last_resume_marked_at": TIME,
     },
-    kept=dict.fromkeys(["message_count", *USAGE_COUNTERS, "estimated_cost_usd", "cost_status"], PLAIN)
+    kept=dict.fromkeys(
+        ["message_count", *sessions.USAGE_COUNTERS, "estimated_cost_usd", "cost_status"], PLAIN
+    )
     | {"last_prompt_tokens": PLAIN},
 )
 SESSION = Columns(
@@ -107,18 +88,19 @@ class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def _read_renewal(renewed: dict[str, int | float]) -> Renewal:
-    return msgspec.convert(renewed | {"at": from_micros(int(renewed["at"]))}, Renewal)
+    return msgspec.convert(renewed | {"at": columns.from_micros(int(renewed["at"]))}, Renewal)
 
 
 def _write_renewal(renewal: Renewal) -> dict[str, int | float]:
-    return asdict(renewal) | {"at": to_micros(renewal.at)}
+    return asdict(renewal) | {"at": columns.to_micros(renewal.at)}
 
 
 DETAILS = Document(
     SessionDetails,
-    model_override=Column(write=clean_override),
+    model_override=Column(write=sessions.clean_override),
     served=Column(
-        lambda served: tuple(map(from_micros, served)), lambda served: tuple(map(to_micros, served))
+        lambda served: tuple(map(columns.from_micros, served)),
+        lambda served: tuple(map(columns.to_micros, served)),
     ),
     renewal=Column(_read_renewal, _write_renewal),
 )
@@ -130,11 +112,11 @@ def _read_details(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The facts of the entry and of the session; None when the blob cannot be read."""
     try:
         facts = DETAILS.facts(blob)
-    except SENSELESS:
+    except columns.SENSELESS:
         return None
     entry = {name: facts.pop(name) for name in DETAILS_OF_ENTRY}
     origin = entry["origin"]
-    entry["origin"] = read_origin(origin)
+    entry["origin"] = sessions.read_origin(origin)
     return entry, facts | {"unread_origin": None if entry["origin"] else origin}
 
 
@@ -158,7 +140,7 @@ def session_row(session: Session) -> dict[str, Any]:
         **ENTRY.values(facts),
         **SESSION.values(facts),
         "details": DETAILS.write(facts),
-        "active_minute": to_minute(entry.updated_at),
+        "active_minute": columns.to_minute(entry.updated_at),
     }
 
 
@@ -254,7 +236,7 @@ def erased_body(blob: bytes) -> bytes:
     """The body of a delivery that says nothing any more."""
     try:
         return DELIVERY_BODY.write({**DELIVERY_BODY.facts(blob), "text": deliveries.ERASED, "extra": {}})
-    except SENSELESS:
+    except columns.SENSELESS:
         return b"{}"
 
 
@@ -276,7 +258,7 @@ FEED = Records(
 )
 
 BACKGROUND_TASK = Columns(
-    {"session_key": PLAIN, "name": Column(write=clean), "begun_at": TIME, "until": TIME}
+    {"session_key": PLAIN, "name": Column(write=columns.clean), "begun_at": TIME, "until": TIME}
 )
 BACKGROUND = Records("background", BackgroundTask, BACKGROUND_TASK.facts)
 

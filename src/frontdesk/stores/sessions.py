@@ -24,7 +24,8 @@ ID_ATTEMPTS = 8
 
 
 class Sessions(Noun):
-    async def settle(
+    @writes
+    def settle(
         self,
         key: str,
         decide: Decide,
@@ -33,13 +34,13 @@ class Sessions(Noun):
         new_id: NewId,
         peer: str | None = None,
         target: str | None = None,
-    ) -> moves.Settled:
+    ) -> Work[moves.Settled]:
         """Decide about a key's current session and carry the decision out.
 
         ``decide`` may be called more than once. The other session of the situation is ``target``, else, when
         the key has none, the newest one of ``peer`` that is open or merely closed.
         """
-        return await self._engine.write(partial(settle, key, decide, now, new_id, peer, target))
+        return settle(key, decide, now, new_id, peer, target)
 
     async def touch(self, key: str, lets_go_on: Callable[[Session], bool], now: datetime) -> Session | None:
         """The usual case, without a lock: the key's session simply goes on. When it does not, as far as can
@@ -130,6 +131,7 @@ class Sessions(Noun):
     @writes
     def prune(self, key: str, before: datetime, now: datetime) -> Work[bool]:
         """End the key's session as pruned and forget the key, if it still is stale."""
+        # Looked at again behind the lock: a message may have come in since the key was found stale.
         yield "lock_key", {"key": key}
         session = yield from _current_locked(key)
         if session is None or session.entry.suspended or session.entry.updated_at >= before:

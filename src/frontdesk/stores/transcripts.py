@@ -181,6 +181,7 @@ def append(
 
 
 def _head(session_id: str) -> Work[Head | None]:
+    """Where the transcript goes on; nobody else adds to it or hides rows of it until the commit."""
     found = yield "transcript_head", {"session_id": session_id}
     if not found:
         return None

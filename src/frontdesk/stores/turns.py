@@ -7,20 +7,9 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.contracts import store
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import (
-    Admit,
-    Decide,
-    Mergeable,
-    NewId,
-    Repeatable,
-    Row,
-    Statement,
-    TellReset,
-    TellTurn,
-    Work,
-    ring,
-)
+from frontdesk.contracts.store import Mergeable, Row, Statement, Work, ring
 from frontdesk.model import lanes, turns
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
@@ -45,7 +34,7 @@ CREWS = (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES)
 class Turns(Noun):
     """The turns of all conversations. What is written under a claim is refused once its lease is lost."""
 
-    def accept(self, turn: Turn, admit: Admit) -> Coroutine[Any, Any, Accepted]:
+    def accept(self, turn: Turn, admit: store.Admit) -> Coroutine[Any, Any, Accepted]:
         """Take a message in, once for each event of a platform's account."""
         return self._engine.write(
             Mergeable((turn, lane_of(turn), admit), alone=accept, together=accept_together)
@@ -58,7 +47,7 @@ class Turns(Noun):
         kind: lanes.LaneKind,
         limit: int,
         now: datetime,
-        set_aside: TellTurn,
+        set_aside: store.TellTurn,
         *,
         beside: Sequence[Turn] = (),
         openings: Mapping[str, Opening] | None = None,
@@ -163,7 +152,12 @@ class Turns(Noun):
 
     @writes
     def rotate(
-        self, claim: TurnClaim, decide: Decide, new_id: NewId, notices: TellReset, now: datetime
+        self,
+        claim: TurnClaim,
+        decide: store.Decide,
+        new_id: store.NewId,
+        notices: store.TellReset,
+        now: datetime,
     ) -> Work[Settled]:
         """Decide about the conversation's session after its turn, tell people, and let go of the lane."""
         yield from hold(claim.lease)
@@ -206,7 +200,7 @@ class Turns(Noun):
 
     @writes
     def request_stop(
-        self, session_key: str, now: datetime, notices: TellTurn | None = None
+        self, session_key: str, now: datetime, notices: store.TellTurn | None = None
     ) -> Work[Turn | None]:
         """The running turn of a conversation is to stop, one that waits to be run again ends; which one.
         ``notices`` are asked for the one that ends here."""
@@ -259,7 +253,7 @@ class Turns(Noun):
     def recover(
         self,
         gone: int,
-        repeatable: Repeatable,
+        repeatable: store.Repeatable,
         now: datetime,
         *,
         overdue: bool = False,

@@ -41,6 +41,7 @@ class SweepIntentions(Noun):
         self, turn_id: str, now: datetime, *, tell: Tell, lease: Lease | None = None
     ) -> Work[Sequence[Confirmation]]:
         """End what a turn still waits for. With the turn's lease, LeaseLost when it holds no longer."""
+        # The rows before the lane, although nothing is done without it: locks are taken in one order.
         found = yield "waiting_of_turn", {"turn_id": turn_id}
         if lease:
             yield from hold(lease)

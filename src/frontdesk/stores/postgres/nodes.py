@@ -83,7 +83,7 @@ class PostgresNodes(Nodes):
             link.terminate()
             raise
         link.add_termination_listener(self._on_lost)
-        if link.is_closed():
+        if link.is_closed():  # it was lost before anybody listened for that
             self._on_lost(link)
             return
         self._link = link

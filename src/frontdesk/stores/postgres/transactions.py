@@ -100,7 +100,7 @@ class Writing:
 
     async def commit(self, lazy: bool) -> errors.StoreError | None:
         """Commit; the error when no good answer came, after which the outcome is open."""
-        if self.xid is None:
+        if self.xid is None:  # asked now: when the commit is cut off, it is too late
             self.xid = await self._statements.assigned(self._link)
         try:
             await self._statements.execute(self._link, COMMIT_LAZILY if lazy else COMMIT)

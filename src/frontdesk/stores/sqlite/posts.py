@@ -49,7 +49,7 @@ class Posts:
         """Hand everything to the writer, except what is superseded."""
         if not self.kept:
             return
-        with self._door:
+        with self._door:  # of two event loops that flush at once, each post is handed over by one
             self.kept.pop(without or "", None)
             kept, self.kept = self.kept, {}
         for start in kept.values():

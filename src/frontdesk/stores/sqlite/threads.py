@@ -98,15 +98,11 @@ class WorkThreads:
             for number in range(threads)
         ]
         self._running = 0
-        self._closed = False
+        self.closed = False
         self._waiting: dict[asyncio.AbstractEventLoop, list[QueuedWork]] = {}
         self._door = threading.Lock()
         for thread in self._threads:
             thread.start()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     async def run(self, start: Callable[[], Work[Any]], lazy: bool = False) -> Any:
         """Run a job and wait for it.
@@ -125,8 +121,8 @@ class WorkThreads:
     ) -> "asyncio.Future[Any]":
         """Queue a job; its future tells when it is done."""
         job = QueuedWork(start, lazy, asyncio.get_running_loop().create_future())
-        with self._door:
-            if self._closed:
+        with self._door:  # `shut` takes it, too: no job comes in behind the sign that ends the threads
+            if self.closed:
                 raise errors.StoreClosed()
             if at_once and not self._waiting:
                 self._jobs.put(job)
@@ -154,8 +150,8 @@ class WorkThreads:
     def shut(self) -> None:
         """Take no more jobs."""
         with self._door:
-            if not self._closed:
-                self._closed = True
+            if not self.closed:
+                self.closed = True
                 for jobs in self._waiting.values():
                     self._put_all(jobs)
                 self._waiting.clear()

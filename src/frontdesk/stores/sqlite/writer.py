@@ -14,15 +14,7 @@ from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Mergeable, Ring, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query
-from frontdesk.stores.sqlite import schema, wal
-from frontdesk.stores.sqlite.faults import (
-    LOSES_THE_GROUP,
-    FileCut,
-    FileGone,
-    WriteHealth,
-    is_failed_sync,
-    translated,
-)
+from frontdesk.stores.sqlite import faults, schema, wal
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
 
@@ -39,7 +31,7 @@ CACHE_KIB = 32 * 1024
 
 def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connection, Upgrade | None]:
     """The connection that writes, and how the database was brought up to date, if it was."""
-    with translated(place.name):
+    with faults.translated(place.name):
         db = apsw.Connection(place.name, vfs=place.vfs)
         try:
             db.set_busy_timeout(BUSY_MILLISECONDS)
@@ -59,7 +51,7 @@ def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connecti
 def _check_whole(db: apsw.Connection, path: Path) -> None:
     pages, page_bytes = int(db.pragma("page_count")), int(db.pragma("page_size"))
     if missing := wal.missing_pages(path, page_bytes, pages):
-        raise FileCut(f"{missing} of its {pages} pages are cut off")
+        raise faults.FileCut(f"{missing} of its {pages} pages are cut off")
 
 
 def _tune(db: apsw.Connection) -> None:
@@ -82,7 +74,7 @@ class Writer:
         db: apsw.Connection,
         queries: dict[str, Query],
         place: Location,
-        health: WriteHealth,
+        health: faults.WriteHealth,
         bells: Bells,
     ) -> None:
         self._db = db
@@ -132,10 +124,10 @@ class Writer:
                 self._cursor.execute("COMMIT")
                 self._health.wrote(durably=self._durable)
         except apsw.Error as error:
-            self._sync_failed |= is_failed_sync(error)
+            self._sync_failed |= faults.is_failed_sync(error)
             self._roll_back()
             # What was committed into a file that is gone or cut is not to be run a second time.
-            if not begun or len(group) == 1 or isinstance(error, FileGone | FileCut):
+            if not begun or len(group) == 1 or isinstance(error, faults.FileGone | faults.FileCut):
                 met = self._meet(error)
                 for job in group:
                     job.error = met
@@ -159,7 +151,7 @@ class Writer:
         try:
             for together, jobs in groupby(group, key=_kind_of):
                 self._run_alike(together, list(jobs))
-        except LOSES_THE_GROUP:
+        except faults.LOSES_THE_GROUP:
             raise
         except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
             self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
@@ -199,7 +191,7 @@ class Writer:
             self._cursor.execute("SAVEPOINT job")
         try:
             job.result = drive(self._cursor, self._queries, job.start(), job.rings)
-        except LOSES_THE_GROUP:
+        except faults.LOSES_THE_GROUP:
             raise
         except apsw.Error as error:
             job.error = self._meet(error)
@@ -232,7 +224,7 @@ class Writer:
         try:
             self._db.wal_checkpoint()
         except apsw.Error as error:
-            self._sync_failed |= is_failed_sync(error)
+            self._sync_failed |= faults.is_failed_sync(error)
             log.warning("checkpoint_failed", path=self._name, error=str(error))
 
 
