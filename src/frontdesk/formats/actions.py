@@ -193,9 +193,8 @@ def _doubtful(letter: str, mixed: bool, composed: bool) -> bool:
 
 def _sign(piece: re.Match[str], composed: bool) -> str:
     sign = piece[0]
-    if _is_unseen(sign) or (not composed and _may_compose(sign)):
-        return _escape(sign)
-    return _escape(sign) if _is_mark(sign) and not _is_readable(piece) else sign
+    doubtful = _doubtful(sign, False, composed) or (_is_mark(sign) and not _is_readable(piece))
+    return _escape(sign) if doubtful else sign
 
 
 def _is_readable(mark: re.Match[str]) -> bool:

@@ -158,11 +158,10 @@ class AnswerBuilder:
         return tuple(found.values())
 
 
-class _Call:
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
+class _Call(msgspec.Struct):
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = []
 
 
 def _count(number: int | None) -> int:

@@ -203,14 +203,19 @@ def clean_override(value: object) -> dict[str, str] | None:
     return {name: text for name, text in cleaned.items() if text} or None
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn used, to be added to the session's counters."""
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens, and what they cost."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float = 0.0
+
+
+class Usage(Spent, frozen=True, kw_only=True):
+    """What a turn used, to be added to the session's counters."""
+
     cost_status: str | None = None
     last_prompt_tokens: int | None = None
 
@@ -229,15 +234,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
 
-class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+class Renewal(Spent, frozen=True, kw_only=True):
     """When a session was last given a fresh allowance, and what it had used by then."""
 
     at: datetime
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_usd: float = 0.0
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ class ChatType(StrEnum):
 CHAT_TYPES = {str(kind): kind for kind in ChatType} | {"forum": ChatType.GROUP, "webhook": ChatType.DM}
 """By their names, those that entries of older forms have included."""
 
+WRITTEN = ("platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
 WRITTEN_WHEN_SET = (
     "user_id_alt",
     "chat_id_alt",
@@ -36,6 +37,7 @@ NAMES = ("chat_name", "user_name", "chat_topic")
 TEXTS = (*NAMES, "user_id", "thread_id", *WRITTEN_WHEN_SET)
 CHECKED = ("chat_id", *TEXTS)
 TEXTS_OF = attrgetter(*CHECKED)
+WRITTEN_OF = attrgetter(*WRITTEN)
 OPTIONAL_OF = attrgetter(*WRITTEN_WHEN_SET)
 
 
@@ -115,16 +117,8 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}, thread: {self.thread_id}" if self.thread_id else place
 
     def to_dict(self) -> dict[str, Any]:
-        written = {
-            "platform": str(self.platform),
-            "chat_id": self.chat_id,
-            "chat_name": self.chat_name,
-            "chat_type": self.chat_type.value,
-            "user_id": self.user_id,
-            "user_name": self.user_name,
-            "thread_id": self.thread_id,
-            "chat_topic": self.chat_topic,
-        }
+        written = dict(zip(WRITTEN, WRITTEN_OF(self), strict=True))
+        written |= {"platform": str(self.platform), "chat_type": str(self.chat_type)}
         values = OPTIONAL_OF(self)
         if any(values):
             written |= {name: value for name, value in zip(WRITTEN_WHEN_SET, values, strict=True) if value}
