@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import time
 from collections.abc import Collection
 from pathlib import Path
 
@@ -60,8 +59,3 @@ def read_cache(file: Path) -> Cache:
 def settled(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp, when any later change would show in it."""
     return stamp if max(stamp.modified_ns, stamp.changed_ns) < now_ns - SETTLED_NS else UNSETTLED
-
-
-def now_ns() -> int:
-    """The time as files are stamped with it."""
-    return time.time_ns()

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Container, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -74,7 +75,10 @@ class Walk:
             elif LEFTOVER.fullmatch(name):
                 self.leftovers.append(path)
             elif stat.S_ISREG(status.st_mode):
-                self._look_at_file(path, status)
+                if status.st_size > self._limits.max_file_bytes and path not in self._keep:
+                    self.skipped[path] = SkipReason.LARGE
+                else:
+                    self._add(path, Found(Kind.FILE, permissions(status), stamp_of(status)))
             elif stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=fd))
                 self._add(path, Found(Kind.LINK, 0, stamp_of(status), target))
@@ -86,12 +90,6 @@ class Walk:
         except PermissionError:
             self.skipped[path] = SkipReason.UNREADABLE
 
-    def _look_at_file(self, path: str, status: os.stat_result) -> None:
-        if status.st_size > self._limits.max_file_bytes and path not in self._keep:
-            self.skipped[path] = SkipReason.LARGE
-        else:
-            self._add(path, Found(Kind.FILE, permissions(status), stamp_of(status)))
-
     def _look_at_folder(self, above: int, name: str, path: str, status: os.stat_result, depth: int) -> None:
         reason = self._reason_to_stay_out(name, path, status, depth)
         if reason:
@@ -99,16 +97,13 @@ class Walk:
             return
         fd = os.open(name, FOLDER, dir_fd=above)
         try:
-            self._enter(fd, path, status, depth)
+            if path not in self._keep and _is_generated(fd):
+                self.skipped[path] = SkipReason.GENERATED
+                return
+            self._add(path, Found(Kind.FOLDER, permissions(status), stamp_of(status)))
+            self._look_into(fd, f"{path}/", depth + 1)
         finally:
             os.close(fd)
-
-    def _enter(self, fd: int, path: str, status: os.stat_result, depth: int) -> None:
-        if path not in self._keep and _is_generated(fd):
-            self.skipped[path] = SkipReason.GENERATED
-            return
-        self._add(path, Found(Kind.FOLDER, permissions(status), stamp_of(status)))
-        self._look_into(fd, f"{path}/", depth + 1)
 
     def _reason_to_stay_out(
         self, name: str, path: str, status: os.stat_result, depth: int
@@ -171,7 +166,7 @@ class Capture:
         self.found = walk.found
         self.folder = folder
         self._cache = cache
-        self._began_ns = caches.now_ns()
+        self._began_ns = time.time_ns()
         self._stamps: dict[str, tuple[Stamp, str]] = {}
         self._unsent: list[str] = []
         self._links: dict[str, bytes] = {}
@@ -201,7 +196,7 @@ class Capture:
     def _look_at_file(self, path: str, found: Found) -> None:
         oid = self._cache.look_up(path, found.stamp)
         if oid:
-            self._note(path, found.mode, found.stamp, oid)
+            self._note(path, found, oid, found.stamp)
         elif self._cache and self._read_known(path):
             return
         else:
@@ -282,16 +277,12 @@ class Capture:
             left -= len(chunk)
             yield chunk
         yield b"\n"
-        return self._note_read(path, before, os.fstat(fd), digest.hexdigest())
-
-    def _note_read(self, path: str, before: os.stat_result, after: os.stat_result, oid: str) -> bool:
-        self._note(path, permissions(before), stamp_of(before), oid)
-        self.found[path] = Found(Kind.FILE, permissions(before), stamp_of(before))
-        still = stamp_of(before) == stamp_of(after)
-        if not still:
-            self._stamps[path] = caches.UNSETTLED, oid
+        found = Found(Kind.FILE, permissions(before), stamp_of(before))
+        still = found.stamp == stamp_of(os.fstat(fd))
+        self.found[path] = found
+        self._note(path, found, digest.hexdigest(), found.stamp if still else caches.UNSETTLED)
         return still
 
-    def _note(self, path: str, mode: int, stamp: Stamp, oid: str) -> None:
-        self.entries[path] = Entry(Kind.FILE, mode, stamp.size, oid)
+    def _note(self, path: str, found: Found, oid: str, stamp: Stamp) -> None:
+        self.entries[path] = Entry(Kind.FILE, found.mode, found.size, oid)
         self._stamps[path] = stamp, oid

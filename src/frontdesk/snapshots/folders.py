@@ -6,8 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, ParamSpec, Self, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -41,12 +40,7 @@ class Folder:
         self._above = ""
         self._inside: int | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.leave()
         os.close(self.fd)
 

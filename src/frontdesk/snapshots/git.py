@@ -4,8 +4,8 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from frontdesk import errors
@@ -82,11 +82,9 @@ class Git:
             with closing(pieces):
                 await process.talk(pieces)
 
-    @asynccontextmanager
-    async def objects(self) -> AsyncIterator["Objects"]:
+    def objects(self) -> AbstractAsyncContextManager["GitCommand"]:
         """A way to read objects one after the other."""
-        async with self._started(("cat-file", "--batch")) as process:
-            yield Objects(process)
+        return self._started(("cat-file", "--batch"))
 
     @asynccontextmanager
     async def _started(self, args: tuple[str, ...]) -> AsyncIterator["GitCommand"]:
@@ -137,42 +135,24 @@ class GitCommand(Group):
             said = complaint.decode("utf-8", "replace").strip()[:MAX_STDERR_CHARACTERS]
             raise errors.GitFailed(command=self.name, why=said or f"it ended with {self.code}")
 
-
-class Objects:
-    """Objects of the store, read from one running git."""
-
-    def __init__(self, process: GitCommand) -> None:
-        self._ask = process.stdin
-        self._answer = process.stdout
-
     async def chunks(self, name: str) -> AsyncIterator[bytes]:
-        """The contents of an object, which must be read to their end."""
-        if not self._ask.transport.is_closing():
-            self._ask.write(f"{name}\n".encode("ascii"))
-        header = (await self._answer.readline()).decode("ascii", "replace").split()
+        """The contents of an object, from git that gives them one after the other; read to their end."""
+        if not self.stdin.transport.is_closing():
+            self.stdin.write(f"{name}\n".encode("ascii"))
+        header = (await self.stdout.readline()).decode("ascii", "replace").split()
         if len(header) != len(("name", "type", "size")):
             raise errors.GitFailed(command="cat-file", why=f"the store lacks {name}")
         left = int(header[-1])
         while left:
-            chunk = await self._answer.read(min(left, BATCH_BYTES))
+            chunk = await self.stdout.read(min(left, BATCH_BYTES))
             if not chunk:
                 raise errors.GitFailed(command="cat-file", why=f"it ended within {name}")
             left -= len(chunk)
             yield chunk
-        await self._answer.readline()
+        await self.stdout.readline()
 
     async def read(self, name: str) -> bytes:
         return b"".join([chunk async for chunk in self.chunks(name)])
-
-    async def missing(self, names: Iterable[str]) -> str | None:
-        """The first of the objects that cannot be read."""
-        for name in names:
-            try:
-                async for _ in self.chunks(name):
-                    pass
-            except errors.GitFailed:
-                return name
-        return None
 
 
 def _take_batch(pieces: Iterator[bytes]) -> bytes:

@@ -5,7 +5,7 @@ import os
 import secrets
 import weakref
 from collections.abc import AsyncIterator, Collection, Container, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class CheckpointManager:
         store = self._existing(directory)
         async with self._opened(store):
             held = await store.checkpoints()
-            with Folder(store.directory) as folder:
+            with closing(Folder(store.directory)) as folder:
                 capture = await self._capture(store, folder)
                 made = await self._keep(store, capture, held, facts)
             if made:
@@ -93,7 +93,7 @@ class CheckpointManager:
         async with self._opened(store):
             checkpoint = await self._pick(store, checkpoint_id)
             before, _ = await store.read(checkpoint)
-            with Folder(store.directory) as folder:
+            with closing(Folder(store.directory)) as folder:
                 capture = await self._capture(store, folder, keep=before)
                 root, _ = await store.hold(capture)
             changes = tuple(trees.compare(before, capture.entries))
@@ -123,7 +123,7 @@ class CheckpointManager:
             checkpoint = await self._pick(store, checkpoint_id)
             # The directory itself may have been deleted since.
             await in_thread(store.directory.mkdir, exist_ok=True)
-            with Folder(store.directory) as folder:
+            with closing(Folder(store.directory)) as folder:
                 return await self._restore(store, folder, checkpoint, within, facts)
 
     async def prune(self, directory: Directory) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from frontdesk.snapshots.captures import Found
 from frontdesk.snapshots.folders import FILE, FOLDER, Folder, in_thread, permissions, stamp_of
-from frontdesk.snapshots.git import Objects
+from frontdesk.snapshots.git import GitCommand
 from frontdesk.snapshots.plans import Plan
 from frontdesk.snapshots.trees import Entries, Entry, Kind
 
@@ -30,7 +30,7 @@ class Restorer:
         self._found = found
         self._opened: dict[str, int] = {}
 
-    async def carry_out(self, plan: Plan, leftovers: Collection[str], objects: Objects) -> None:
+    async def carry_out(self, plan: Plan, leftovers: Collection[str], objects: GitCommand) -> None:
         await in_thread(self._clear, plan, leftovers)
         for path in plan.writes:
             self.at = path
@@ -69,10 +69,11 @@ class Restorer:
             status = self._folder.status(path)
         except FileNotFoundError:
             return
-        if found is None or found.kind is Kind.FOLDER or not _is_same(found, status):
+        # A file's other hard links may go, which changes the last of its stamp but not the file.
+        if found is None or found.kind is Kind.FOLDER or found.stamp[:3] != stamp_of(status)[:3]:
             raise ChangedMeanwhile(path)
 
-    async def _write(self, path: str, entry: Entry, objects: Objects) -> None:
+    async def _write(self, path: str, entry: Entry, objects: GitCommand) -> None:
         if entry.kind is Kind.LINK:
             await in_thread(self._link, path, await objects.read(entry.oid))
             return
@@ -141,12 +142,6 @@ class Restorer:
             os.fchmod(above, mode | OWN)
             self._opened.setdefault(path.rpartition("/")[0], mode)
         return above, name
-
-
-def _is_same(found: Found, status: os.stat_result) -> bool:
-    """A file's other hard links may go, which changes its stamp but not the file."""
-    now = stamp_of(status)
-    return found.stamp[:3] == now[:3]
 
 
 def _write_all(fd: int, data: bytes) -> None:

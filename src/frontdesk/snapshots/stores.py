@@ -152,9 +152,12 @@ class CheckpointStore:
     async def check_contents(self, checkpoint: Checkpoint, oids: Collection[str]) -> None:
         """See that all that will be written can be read, before anything is changed."""
         async with self.git.objects() as objects:
-            missing = await objects.missing(oids)
-        if missing:
-            raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=f"the store lacks {missing}")
+            try:
+                for oid in oids:
+                    async for _ in objects.chunks(oid):
+                        pass
+            except errors.GitFailed as error:
+                raise errors.CheckpointDamaged(checkpoint_id=checkpoint.id, why=error) from error
 
     def read_cache(self) -> Cache:
         return caches.read_cache(self._cache)
