@@ -60,7 +60,7 @@ def test_lines_go_in_and_out_until_the_end_of_the_input(run: Run) -> None:
         process = await start("for line in sys.stdin: print(line.upper(), end='', flush=True)")
         await process.write(b"one\n")
         assert await process.read() == b"ONE\n"
-        process.finish_input()
+        process.stdin.close()
         assert await process.read() == b""
         assert await process.fate() == "exit code 0"
         await process.end(0, 0)

@@ -157,12 +157,11 @@ class ChatClient:
             await response.aclose()
 
     async def _send(self, request: ChatRequest) -> httpx.Response:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        headers |= {"accept": STREAM, "accept-encoding": "identity", "content-type": "application/json"}
-        if request.token is not None:
-            headers["authorization"] = f"Bearer {checked_token(request.token, request)}"
+        headers = {"accept": STREAM, "accept-encoding": "identity", "content-type": "application/json"}
         url = f"{request.base_url.rstrip('/')}/chat/completions"
-        built = self._http.build_request("POST", url, content=_encode(request), headers=headers)
+        built = self._http.build_request(
+            "POST", url, content=_encode(request), headers=headers_of(request) | headers
+        )
         return await self._http.send(built, stream=True)
 
 
@@ -207,12 +206,15 @@ def _encode(request: ChatRequest) -> bytes:
         raise errors.EndpointRefused(endpoint=request.endpoint, why=why) from error
 
 
-def checked_token(token: str, request: ChatRequest) -> str:
-    """The token, when a header can hold it."""
-    if not http.is_token(token):
+def headers_of(request: ChatRequest) -> dict[str, str]:
+    """The headers that are set, and the token, when a header can hold it."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if request.token is None:
+        return headers
+    if not http.is_token(request.token):
         why = f"the secret in {request.token_setting} is no key: check it for line ends and blanks"
         raise errors.EndpointRefused(endpoint=request.endpoint, why=why)
-    return token
+    return headers | {"authorization": f"Bearer {request.token}"}
 
 
 async def _check_response(response: httpx.Response, request: ChatRequest, deadline: float) -> None:

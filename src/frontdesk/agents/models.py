@@ -30,10 +30,8 @@ async def list_models(
     request = chat.ChatRequest(base_url=base_url, body={}, token=token, headers=headers or {})
     with chat.translated_errors(request.endpoint):
         async with asyncio.timeout(ASK_SECONDS), httpx.AsyncClient(timeout=ASK_SECONDS) as client:
-            given = {**request.headers}
-            if request.token is not None:
-                given["authorization"] = f"Bearer {chat.checked_token(request.token, request)}"
-            response = await client.get(f"{base_url.rstrip('/')}/models", headers=given)
+            address = f"{base_url.rstrip('/')}/models"
+            response = await client.get(address, headers=chat.headers_of(request))
     return _read(response, request)
 
 

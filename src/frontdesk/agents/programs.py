@@ -94,10 +94,6 @@ class Process(Group):
         self.stdin.write(line)
         await self.stdin.drain()
 
-    def finish_input(self) -> None:
-        """The program reads the end of its input."""
-        self.stdin.close()
-
     def begin_turn(self) -> None:
         self.last_words = ""
         self._stderr_lines = 0
@@ -117,7 +113,7 @@ class Process(Group):
     async def end(self, stop_seconds: float, kill_seconds: float) -> None:
         """Leave nothing running: end of input, in time SIGTERM, in time SIGKILL. Cancelled, it kills."""
         try:
-            self.finish_input()
+            self.stdin.close()
             if not await self.ends_within(stop_seconds):
                 self.signal(signal.SIGTERM)
                 await self.ends_within(kill_seconds)

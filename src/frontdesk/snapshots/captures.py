@@ -97,7 +97,7 @@ class Walk:
             return
         fd = os.open(name, FOLDER, dir_fd=above)
         try:
-            if path not in self._keep and _is_generated(fd):
+            if path not in self._keep and any(_says_so(fd, name, sign) for name, sign in SIGNS):
                 self.skipped[path] = SkipReason.GENERATED
                 return
             self._add(path, Found(Kind.FOLDER, permissions(status), stamp_of(status)))
@@ -138,12 +138,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _is_generated(fd: int) -> bool:
-    """Whether a folder says of itself that a tool made it: a cache, a virtual environment."""
-    return any(_says_so(fd, name, sign) for name, sign in SIGNS)
-
-
 def _says_so(above: int, name: str, sign: bytes) -> bool:
+    """Whether a folder says of itself that a tool made it: a cache, a virtual environment."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
     except OSError:

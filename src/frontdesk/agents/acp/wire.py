@@ -74,13 +74,9 @@ class Wire:
         self._prompt: int | None = None
         self._stray_lines = 0
         self._bytes = 0
-        self._lost: Lost | None = None
-        self._reader = asyncio.create_task(self._read())
-
-    @property
-    def lost(self) -> Lost | None:
+        self.lost: Lost | None = None
         """Why there will be nothing more."""
-        return self._lost
+        self._reader = asyncio.create_task(self._read())
 
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask, and wait for the answer. Lost when there is none in time or it is a refusal."""
@@ -120,7 +116,7 @@ class Wire:
 
     async def close(self) -> None:
         """End the process. A turn that is still running is told."""
-        self._lost = self._lost or Lost("it was ended")
+        self.lost = self.lost or Lost("it was ended")
         await self._process.end(self._options.stop_seconds, self._options.kill_seconds)
         await asyncio.wait({self._reader}, timeout=SETTLE_SECONDS)
         self._reader.cancel()
@@ -135,8 +131,8 @@ class Wire:
             self.inbox.get_nowait()
 
     async def _send(self, message: dict[str, Any]) -> None:
-        if self._lost:
-            raise self._lost
+        if self.lost:
+            raise self.lost
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 await self._process.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
@@ -147,12 +143,12 @@ class Wire:
 
     async def _read(self) -> None:
         lost = await self._read_all()
-        self._lost = self._lost or lost
+        self.lost = self.lost or lost
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(self._lost)
+                future.set_exception(self.lost)
         if self._prompt is not None:
-            await self.inbox.put(self._lost)
+            await self.inbox.put(self.lost)
 
     async def _read_all(self) -> Lost:
         """Read to the end; gives what kind of end it was."""

@@ -118,7 +118,7 @@ class Driver:
     async def _see_off(self, process: Process) -> None:
         """End a process that is done; what it still says is nobody's answer."""
         try:
-            process.finish_input()
+            process.stdin.close()
             await _stays_silent(process, self._options.stop_seconds)
         finally:
             await self._end(process)
@@ -182,7 +182,9 @@ class Exchange:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        _raise_unexpected(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
 
     async def _next(self) -> events.Event | protocol.SteeredLine:
         try:
@@ -236,9 +238,3 @@ class Exchange:
         await self._line.stopped()
         if not await self._process.ends_within(self._options.stop_seconds):
             await self._process.end(0, self._options.kill_seconds)
-
-
-def _raise_unexpected(tasks: set[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        if not task.cancelled():
-            task.result()

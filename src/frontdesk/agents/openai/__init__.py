@@ -17,6 +17,7 @@ from frontdesk.model import events
 from frontdesk.model.messages import Plain
 
 HEADER_NAME = re.compile(r"[\w.!#$%&'*+^`|~-]+", re.ASCII)
+ADDRESS = "an http:// or https:// address, without a name or password"
 OURS = frozenset({"messages", "model", "stream", "stream_options", "tools", "n"})
 """What ``extra`` may not set."""
 
@@ -110,7 +111,10 @@ class Driver:
     def _request(self, turn: events.Assignment, conversation: list[Plain]) -> chat.ChatRequest:
         chosen = turn.model or {}
         base_url = chosen.get("base_url") or self._options.base_url
-        home = _is_home(base_url, self._options.base_url)
+        if not _is_address(base_url):
+            raise errors.EndpointRefused(endpoint=chat.label(base_url), why=f"base_url must be {ADDRESS}")
+        # The configured credentials belong there alone.
+        home = chat.origin(base_url) == chat.origin(self._options.base_url)
         key = self._options.api_key if home else None
         model = chosen.get("model") or self._options.model
         body: Plain = {**self._options.extra, "model": model, "messages": conversation, "stream": True}
@@ -126,29 +130,18 @@ class Driver:
         )
 
 
-def _is_home(base_url: str, configured: str) -> bool:
-    """Whether it is where the configured credentials belong."""
+def _is_address(base_url: str) -> bool:
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise _no_address(base_url) from error
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-        raise _no_address(base_url)
-    return chat.origin(base_url) == chat.origin(configured)
-
-
-def _no_address(base_url: str) -> errors.EndpointRefused:
-    why = "base_url must be http:// or https://, without a name or password"
-    return errors.EndpointRefused(endpoint=chat.label(base_url), why=why)
+    except httpx.InvalidURL:
+        return False
+    return url.scheme in ("http", "https") and bool(url.host) and not url.userinfo
 
 
 def _check(options: OpenAIOptions) -> None:
-    try:
-        _is_home(options.base_url, options.base_url)
-    except errors.EndpointRefused as error:
-        allowed = "an http:// or https:// address, without a name or password"
+    if not _is_address(options.base_url):
         shown = chat.label(options.base_url)  # without a password
-        raise errors.InvalidSetting(key="base_url", value=shown, allowed=allowed) from error
+        raise errors.InvalidSetting(key="base_url", value=shown, allowed=ADDRESS)
     for name, value in options.headers.items():
         if not HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
             raise errors.InvalidSetting(key="headers", value=name, allowed="names and values of plain ASCII")

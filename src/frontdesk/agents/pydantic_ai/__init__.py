@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -79,7 +80,8 @@ class Driver:
     def __init__(self, options: PydanticOptions) -> None:
         self._options = options.checked()
         self._agent = find_agent(options)
-        self._models = Models(options)
+        # The latest are kept, since each has connections of its own.
+        self._made = lru_cache(MAX_MODELS)(make)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
         """The events of the turn. Closing the iterator cancels the run with its tools and requests."""
@@ -91,7 +93,7 @@ class Driver:
     async def check(self, working_dir: str) -> None:  # noqa: ARG002 - it has none
         """Make the model, with its package and its key."""
         try:
-            self._models.of_turn(None)
+            self._model(None)
         except ImportError as error:
             provider = (self._options.model or "").partition(":")[0]
             part = f"The model {self._options.model}"
@@ -105,6 +107,11 @@ class Driver:
     async def close(self) -> None:
         """Nothing is held at all."""
 
+    def _model(self, override: Mapping[str, str] | None) -> models.Model | None:
+        """The model to run with; None for the agent's own."""
+        choice = choose(self._options, override or {})
+        return self._made(choice) if choice else None
+
     async def _work(self, turn: events.Assignment, line: Line, relay: Relay) -> None:
         try:
             chosen: Any = {"timeout": self._options.request_seconds} | self._options.settings
@@ -112,7 +119,7 @@ class Driver:
             limit, tokens = self._options.max_requests, self._options.max_tokens
             await Run(self._agent, turn, line, relay).go(
                 self._options.stream,
-                model=self._models.of_turn(turn.model),
+                model=self._model(turn.model),
                 model_settings=settings,
                 usage_limits=UsageLimits(request_limit=limit, total_tokens_limit=tokens),
             )
@@ -132,25 +139,6 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     base_url: str | None = None
     api_key: str | None = None
-
-
-class Models:
-    """Makes models and keeps the latest, since each has connections of its own."""
-
-    def __init__(self, options: PydanticOptions) -> None:
-        self._options = options
-        self._made: dict[ModelChoice, models.Model] = {}
-
-    def of_turn(self, override: Mapping[str, str] | None) -> models.Model | None:
-        """The model to run with; None for the agent's own."""
-        choice = choose(self._options, override or {})
-        if choice is None:
-            return None
-        model = self._made.pop(choice, None) or make(choice)
-        self._made[choice] = model
-        if len(self._made) > MAX_MODELS:
-            del self._made[next(iter(self._made))]
-        return model
 
 
 def choose(options: PydanticOptions, override: Mapping[str, str]) -> ModelChoice | None:

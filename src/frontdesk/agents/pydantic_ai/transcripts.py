@@ -64,51 +64,51 @@ def _read(message: Mapping[str, Any], names: Names) -> ModelMessage | None:
     if message.get("role") not in list(_READERS):
         return None
     heard = as_heard(message)
-    found = _READERS[heard["role"]](heard, names)
+    at = _time(heard)
+    part = _READERS[heard["role"]](heard, names, at or SOME_TIME)
+    found = part if isinstance(part, ModelResponse) else ModelRequest(parts=[part], timestamp=at)
     kept = _difference(message, _write(found)[0])
     found.metadata = {KEPT: kept} if kept else None
     return found
 
 
-def _read_system(message: Mapping[str, Any], _names: Names) -> ModelMessage:
-    at = _time(message)
-    part = SystemPromptPart(text_of(message), timestamp=at or SOME_TIME)
-    return ModelRequest(parts=[part], timestamp=at)
+def _read_system(message: Mapping[str, Any], _names: Names, at: datetime) -> ModelRequestPart:
+    return SystemPromptPart(text_of(message), timestamp=at)
 
 
-def _read_user(message: Mapping[str, Any], _names: Names) -> ModelMessage:
-    at, content = _time(message), message.get("content")
-    shown = parts.read_all(content) if isinstance(content, list) else text_of(message)
-    return ModelRequest(parts=[UserPromptPart(shown, timestamp=at or SOME_TIME)], timestamp=at)
+def _read_user(message: Mapping[str, Any], _names: Names, at: datetime) -> ModelRequestPart:
+    return UserPromptPart(_shown(message), timestamp=at)
 
 
-def _read_tool(message: Mapping[str, Any], names: Names) -> ModelMessage:
+def _shown(message: Mapping[str, Any]) -> str | list[parts.Shown]:
+    content = message.get("content")
+    return parts.read_all(content) if isinstance(content, list) else text_of(message)
+
+
+def _read_tool(message: Mapping[str, Any], names: Names, at: datetime) -> ModelRequestPart:
     """The result of a call; one whose call is unknown would be refused by every model, so it is told."""
     call_id = message.get("tool_call_id")
     if not isinstance(call_id, str) or call_id not in names:
-        return _read_user({**message, "content": f"[result of a tool] {text_of(message)}"}, names)
-    at, content, name = _time(message), message.get("content"), message.get("tool_name")
-    part = ToolReturnPart(
+        return UserPromptPart(f"[result of a tool] {text_of(message)}", timestamp=at)
+    name = message.get("tool_name")
+    failed = message.get("is_error") is True
+    interrupted = message.get("content") == INTERRUPTED
+    return ToolReturnPart(
         tool_name=name if isinstance(name, str) and name else names[call_id],
-        content=parts.read_all(content) if isinstance(content, list) else text_of(message),
+        content=_shown(message),
         tool_call_id=call_id,
-        timestamp=at or SOME_TIME,
-        outcome="success",
+        timestamp=at,
+        outcome="interrupted" if interrupted else "failed" if failed else "success",
     )
-    if content == INTERRUPTED:
-        part.outcome = "interrupted"
-    elif message.get("is_error") is True:
-        part.outcome = "failed"
-    return ModelRequest(parts=[part], timestamp=at)
 
 
-def _read_assistant(message: Mapping[str, Any], names: Names) -> ModelMessage:
+def _read_assistant(message: Mapping[str, Any], names: Names, at: datetime) -> ModelResponse:
     calls = _calls(message.get("tool_calls"))
     names.update({call.tool_call_id: call.tool_name for call in calls})
     finished = message.get("finish_reason")
     return ModelResponse(
         parts=[*_thoughts(message.get("reasoning_details")), *_texts(message), *calls],
-        timestamp=_time(message) or SOME_TIME,
+        timestamp=at,
         finish_reason=FINISHED.get(finished) if isinstance(finished, str) else None,
     )
 
