@@ -50,6 +50,6 @@ async def test_every_configured_channel_is_called_connected(store_url: str, tmp_
     file.write_text(FILE.format(url=store_url))
     loaded = config.load(file, {"HOME": str(tmp_path)})
     async with open_gateway(loaded) as gateway, gateway.started():
-        *_, end = [each async for each in Terminal(gateway.desk).say("!show system", follow=True)]
+        *_, end = [each async for each in Terminal(gateway).say("!show system", follow=True)]
     told = end["deliveries"][-1]["text"]
     assert "**Connected platforms:** local (the terminal), webhook, api_server\n" in f"{told}\n"

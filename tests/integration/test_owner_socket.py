@@ -345,7 +345,7 @@ async def happen(gateway: Gateway, notebook: Notebook) -> None:
     notebook.outcomes = [deliveries.NotSent(why="no such chat", hopeless=True)]
     for text in ('!tool look {"x": 1}; the answer', "/new", "second"):
         receipt = await gateway.desk.accept(Incoming(source=ANN, text=text))
-        await everything(Terminal(gateway.desk).follow(receipt.turn_id))
+        await everything(Terminal(gateway).follow(receipt.turn_id))
 
     async def settled() -> bool | None:
         return None if {"pending", "sending"} & set(await gateway.parts.store.deliveries.counts()) else True
@@ -462,7 +462,7 @@ async def test_refused_messages_are_counted_by_reason_where_the_owner_sees_them(
             with pytest.raises(errors.FrontdeskError):
                 await gateway.desk.accept(incoming)
         refused = (await office.status())["refused"]
-        *_, end = await everything(Terminal(gateway.desk).say("/status", follow=True))
+        *_, end = await everything(Terminal(gateway).say("/status", follow=True))
     assert refused["counts"] == {"InvalidMessage": 1, "Unroutable": 1, "stranger": 2}
     assert datetime.fromisoformat(refused["since"]) <= datetime.now(UTC)
     assert "2 stranger" in end["deliveries"][-1]["text"]

@@ -2,20 +2,19 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.app.office import Plain, picked
-from frontdesk.contracts.channels import Desk, Incoming
+from frontdesk.contracts.channels import Incoming
 from frontdesk.model import deliveries, events, messages, turns
 from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
-    from frontdesk.flow.conversations import Conversations
 
 CLI = SessionSource.local_cli().chat_id
 MAX_NAME_CHARACTERS = 64
@@ -34,14 +33,9 @@ SHOWN: dict[type, tuple[str, ...]] = {
 class Terminal:
     """A chat of the terminal is known by its name."""
 
-    def __init__(self, desk: Desk, conversations: "Conversations | None" = None) -> None:
-        """``conversations`` is where titles are found; without it there are none."""
-        self._desk = desk
-        self._conversations = conversations
-
-    @classmethod
-    def of_gateway(cls, gateway: "Gateway") -> Self:
-        return cls(gateway.desk, gateway.parts.conversations)
+    def __init__(self, gateway: "Gateway") -> None:
+        self._desk = gateway.desk
+        self._conversations = gateway.parts.conversations
 
     async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
         """Hand in a message; it is on disk when this returns."""
@@ -87,8 +81,6 @@ class Terminal:
 
     async def titles(self, chat: str = CLI) -> list[str]:
         """The titles of conversations that whoever writes in a chat may resume, newest activity first."""
-        if self._conversations is None:
-            return []
         viewer = await self._conversations.viewer_for(source_of(chat))
         found = await self._conversations.list_own_sessions(viewer, limit=MOST_TITLES, titled=True)
         return [each.title for each in found if each.title]

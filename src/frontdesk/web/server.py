@@ -93,7 +93,7 @@ async def serving_owner(
     """The one socket of this process for its owner: everything that this process can be asked."""
     served = [Served(owner.GREETING, confirmations)]
     if gateway:
-        served.append(Served(owner.TERMINAL, Terminal.of_gateway(gateway)))
+        served.append(Served(owner.TERMINAL, Terminal(gateway)))
         served.append(Served(owner.OFFICE, Office.of_gateway(gateway)))
     if confirmations:
         served.append(confirmations.api)

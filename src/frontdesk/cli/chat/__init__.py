@@ -97,7 +97,7 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
         run.prepare(loaded.home, "info", log_to_file=True)
         async with build.open_gateway(loaded) as gateway:
             await gateway.start()
-            yield Terminal.of_gateway(gateway)
+            yield Terminal(gateway)
     else:
         yield terminal
 
@@ -115,4 +115,4 @@ async def chat_with(gateway: "Gateway", home: Path) -> None:
     SIGINT, SIGTERM and SIGHUP are the chat's until then.
     """
     _prepare_output()
-    await _converse(Terminal.of_gateway(gateway), home, CLI, BACK)
+    await _converse(Terminal(gateway), home, CLI, BACK)
