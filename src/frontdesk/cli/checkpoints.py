@@ -1,6 +1,5 @@
 """``frontdesk checkpoints``: states of the agent's working directory, seen, compared and restored."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -108,9 +107,7 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
         if not changes:
             output.show("It is as it was then: nothing changes.")
     if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Nobody can be asked here: see what changes, and give --yes.")
-        click.confirm("Restore it?", abort=True)
+        output.agree("Restore it?", "Nobody can be asked here: see what changes, and give --yes.")
     done = ask(loaded, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
     changed = len(done["written"]) + len(done["removed"])
     text = (

@@ -52,6 +52,16 @@ def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
 
 
+def agree(question: str, otherwise: str, shown: str = "") -> None:
+    """Somebody at the terminal says yes to what is shown. Where nobody can be asked, UsageError says what to
+    do instead."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(otherwise)
+    if shown:
+        show(shown)
+    click.confirm(question, abort=True)
+
+
 class Report(NamedTuple):
     """What a command has to say."""
 

@@ -21,7 +21,9 @@ from frontdesk.contracts.store import Upgrade
 from frontdesk.web import server
 from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
 
-LEVELS = ("debug", "info", "warning", "error")
+LEVELS = click.Choice(("debug", "info", "warning", "error"))
+LOG_LEVEL = click.option("--log-level", type=LEVELS, default="info", show_default=True)
+PORT = click.IntRange(0, 65_535)
 LOG = "frontdesk.log"
 YOUNG_OBJECTS_AND_ROUNDS = (50_000, 20, 50)
 """So many more must be there before they are looked at: else a burst of messages is, at every step."""
@@ -29,9 +31,9 @@ YOUNG_OBJECTS_AND_ROUNDS = (50_000, 20, 50)
 
 @click.command()
 @click.option("--host", help="Listen on this address instead of server.host.")
-@click.option("--port", type=click.IntRange(0, 65_535), help="Listen on this port instead of server.port.")
+@click.option("--port", type=PORT, help="Listen on this port instead of server.port.")
 @click.option("--chat", is_flag=True, help="Also open a chat in this terminal; the log goes to a file then.")
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@LOG_LEVEL
 @click.pass_obj
 def command(config_file: Path | None, host: str | None, port: int | None, chat: bool, log_level: str) -> None:
     """Run the gateway: channels, agent and HTTP on one port.

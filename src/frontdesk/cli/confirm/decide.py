@@ -1,6 +1,5 @@
 """``frontdesk confirm list``, ``show``, ``approve``, ``deny`` and ``erase``: for people who decide."""
 
-import sys
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -59,14 +58,9 @@ def _row(asked: Plain) -> Plain:
         "STATUS": asked["status"],
         "ASKED": _time(asked["created_at"]),
         "UNTIL": _time(asked["expires_at"]),
-        "WHO": output.short(_line(asked["requester"]), 30),
-        "ACTION": output.short(_line(asked["action"]), 40),
+        "WHO": output.short(quoting.one_line(asked["requester"]), 30),
+        "ACTION": output.short(quoting.one_line(asked["action"]), 40),
     }
-
-
-def _line(text: str) -> str:
-    """What others wrote, unable to look like another line of ours."""
-    return quoting.one_line(text)
 
 
 def _time(seconds: float | None) -> str:
@@ -122,7 +116,7 @@ def _facts(asked: Plain) -> dict[str, str]:
         "asks again": asked["renewal_of"],
         "digest": asked["digest"],
     }
-    return {name: _line(str(fact)) for name, fact in facts.items() if fact is not None}
+    return {name: quoting.one_line(str(fact)) for name, fact in facts.items() if fact is not None}
 
 
 def _missing(asked: Plain) -> str:
@@ -167,10 +161,7 @@ def approve_command(service: ServiceDesk, /, confirmation_id: str, yes: bool, **
     """
     asked = _say(service, "GET", confirmation_id)
     if not yes and said["digest"] is None and asked["status"] == Status.PENDING:
-        if not sys.stdin.isatty():
-            raise click.UsageError(TAKES_A_YES)
-        output.show(f"{_told(asked, service.url)}\n")
-        click.confirm("Approve exactly this?", abort=True)
+        output.agree("Approve exactly this?", TAKES_A_YES, f"{_told(asked, service.url)}\n")
     said["digest"] = said["digest"] or asked["digest"]
     return _decide(service, confirmation_id, "/approve", said)
 
@@ -192,7 +183,7 @@ def _decide(service: ServiceDesk, confirmation_id: str, verb: str, said: Plain) 
     decided = _say(service, "POST", confirmation_id, verb, given)
     waits = decided["status"] == Status.PENDING
     state = f"still waits{_missing(decided)}" if waits else f"is {decided['status']}"
-    text = f"{decided['id']} ({_line(decided['action'])}) {state}."
+    text = f"{decided['id']} ({quoting.one_line(decided['action'])}) {state}."
     return Report(partial(_say, service, "GET", confirmation_id), text)
 
 
@@ -206,8 +197,7 @@ def erase_command(service: ServiceDesk, confirmation_id: str, yes: bool) -> Repo
     The audit log stays whole: it has digests only.
     """
     if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Nobody is at a terminal to be asked. Say --yes.")
-        click.confirm(f"Forget what {confirmation_id} was about? It cannot be had back", abort=True)
+        question = f"Forget what {confirmation_id} was about? It cannot be had back"
+        output.agree(question, "Nobody is at a terminal to be asked. Say --yes.")
     erased = _say(service, "POST", confirmation_id, "/erase")
     return Report(erased, f"{erased['id']} is erased; its digest {erased['digest']} stays.")

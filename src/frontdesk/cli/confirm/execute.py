@@ -90,8 +90,7 @@ def run_command(
         here = programs.Here()
         given = programs.read_input() if with_input else None
         program = programs.describe(argv, here.path, config.environment(), variables, given)
-        asking = ApprovedCommand(loaded, url)
-        approved = asking.obtain(
+        approved = ApprovedCommand(loaded, url).obtain(
             action,
             description or f"Run {shlex.join(argv)}"[:MAX_TEXT_CHARACTERS],
             msgspec.to_builtins(program),

@@ -12,12 +12,11 @@ import uvloop
 from frontdesk import config
 from frontdesk.app import confirmations, loglines
 from frontdesk.cli import output
-from frontdesk.cli.run import LEVELS
+from frontdesk.cli.run import LOG_LEVEL, PORT
 from frontdesk.config import Config
 from frontdesk.model.confirmations import Mode
 from frontdesk.web.confirmations.serving import serving_alone
 
-LAST_PORT = 65_535
 BOTH = (
     "The service and the page cannot both have port {port}: choose another one with --page-port, or for the"
     " service with --port."
@@ -33,9 +32,7 @@ BOTH = (
     ),
 )
 @click.option("--host", help="Listen on this address instead of confirm.host.")
-@click.option(
-    "--port", type=click.IntRange(0, LAST_PORT), help="Listen on this port instead of confirm.port."
-)
+@click.option("--port", type=PORT, help="Listen on this port instead of confirm.port.")
 @click.option(
     "--db-path", metavar="FILE", help="Keep requests in this file instead of store.url; :memory: keeps none."
 )
@@ -44,15 +41,13 @@ BOTH = (
     type=click.IntRange(1),
     help="Take so many requests for an action in an hour, instead of confirm.rate_limit.",
 )
-@click.option(
-    "--page-port", type=click.IntRange(0, LAST_PORT), help="Show what waits in browsers, on this port."
-)
+@click.option("--page-port", type=PORT, help="Show what waits in browsers, on this port.")
 @click.option(
     "--mode",
     type=click.Choice([str(each) for each in Mode]),
     help="Who may ask without a token, and more, instead of confirm.mode.",
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@LOG_LEVEL
 @click.pass_obj
 def serve_command(
     config_file: Path | None, /, db_path: str | None, page_port: int | None, log_level: str, **given: Any
