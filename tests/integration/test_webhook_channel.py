@@ -247,6 +247,8 @@ async def test_answer_is_signed_and_the_official_library_takes_it() -> None:
         assert await channel.send(delivery()) == deliveries.Sent()
     (received,) = receiver.received
     assert received.headers["webhook-id"] == "delivery-1"
+    assert received.headers["content-length"] == str(len(received.body))
+    assert "transfer-encoding" not in received.headers
     assert standardwebhooks.Webhook(SECRET).verify(received.body, received.headers) == {
         "in_reply_to": "event-1",
         "chat_id": "chat-1",
