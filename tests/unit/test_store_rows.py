@@ -1,8 +1,11 @@
 """A column is described once, and stands in every query about its table."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
-from frontdesk.stores import rows, sql
+from frontdesk.stores import columns, rows, sql
 
 READING = {
     "session": rows.SESSION.names,
@@ -37,3 +40,10 @@ def test_every_fact_of_a_session_is_written(dialect: str) -> None:
 def test_script_for_both_databases_has_parts_for_one_of_them() -> None:
     script = "ALTER TABLE sessions ADD COLUMN seen_at /*pg BIG*/INT /*pg NULL */;"
     assert sql.as_postgres_reads(script) == "ALTER TABLE sessions ADD COLUMN seen_at BIGINT NULL;"
+
+
+def test_two_moments_in_an_hour_that_a_zone_has_twice_stay_two() -> None:
+    earlier = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    later = earlier.replace(fold=1)
+    assert earlier == later
+    assert columns.to_micros(later) - columns.to_micros(earlier) == 60 * columns.MICROS_A_MINUTE

@@ -17,7 +17,7 @@ MICROSECOND = timedelta(microseconds=1)
 MICROS_A_SECOND = 1_000_000
 MICROS_A_MINUTE = 60 * MICROS_A_SECOND
 MOMENTS_KEPT = 1_024
-"""The same moment stands in several rows of one transaction, and is read with each of them."""
+"""The same moment stands in several columns and rows, and is read with each of them."""
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 SENSELESS = (*UNREADABLE, ValueError, TypeError, OverflowError)
@@ -28,8 +28,8 @@ Convert = Callable[[Any], Any]
 log = get_logger(__name__)
 
 
-@lru_cache(maxsize=MOMENTS_KEPT)
 def to_micros(moment: datetime) -> int:
+    # Never from a cache: in the hour that a zone has twice, two moments are equal that are not the same.
     return (moment - EPOCH) // MICROSECOND
 
 
