@@ -1,6 +1,6 @@
 """Agents that the machine's environment already has a key or an address for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
@@ -53,37 +53,33 @@ def suggestions(environ: Mapping[str, str]) -> list[Suggestion]:
     return [*_openai(environ), *keyed, *_ollama(environ)]
 
 
-def _openai(environ: Mapping[str, str]) -> list[Suggestion]:
+def _openai(environ: Mapping[str, str]) -> Iterator[Suggestion]:
     """OpenAI, or whatever speaks its language at the address given."""
     address, key = _value(environ, "OPENAI_BASE_URL"), _value(environ, "OPENAI_API_KEY")
     if not (address or key) or (address and not _is_address(address)):
-        return []
+        return
     options = {"base_url": address or OPENAI_URL}
     if model := _value(environ, "OPENAI_MODEL") or ("" if address else OPENAI_MODEL):
         options["model"] = model
-    return [
-        Suggestion(
-            driver="openai",
-            title=f"the endpoint at {urlsplit(address).netloc}" if address else "OpenAI",
-            found_in="OPENAI_BASE_URL" if address else "OPENAI_API_KEY",
-            options=options,
-            key_variable="OPENAI_API_KEY" if key else None,
-        )
-    ]
+    yield Suggestion(
+        driver="openai",
+        title=f"the endpoint at {urlsplit(address).netloc}" if address else "OpenAI",
+        found_in="OPENAI_BASE_URL" if address else "OPENAI_API_KEY",
+        options=options,
+        key_variable="OPENAI_API_KEY" if key else None,
+    )
 
 
-def _ollama(environ: Mapping[str, str]) -> list[Suggestion]:
+def _ollama(environ: Mapping[str, str]) -> Iterator[Suggestion]:
     """Ollama's own variable, which may be an address to listen on; the model is the user's choice."""
     told = _value(environ, "OLLAMA_HOST")
     address = told if "://" in told else f"http://{told}"
     if not told or not _is_address(address):
-        return []
+        return
     parts = urlsplit(address)
     host = "127.0.0.1" if (parts.hostname or "") in EVERYWHERE else str(parts.hostname)
     base_url = f"{url_of(host, parts.port or OLLAMA_PORT, parts.scheme)}/v1"
-    return [
-        Suggestion(driver="openai", title="Ollama", found_in="OLLAMA_HOST", options={"base_url": base_url})
-    ]
+    yield Suggestion(driver="openai", title="Ollama", found_in="OLLAMA_HOST", options={"base_url": base_url})
 
 
 def _value(environ: Mapping[str, str], name: str) -> str:

@@ -71,8 +71,14 @@ class CommandHooks:
         command, seconds = self._commands.command_for(event), self._commands.timeout_seconds
         if not command:
             return
+        told = {
+            "event": str(event),
+            "idempotency_key": idempotency_key(entry, event),
+            "session": entry.to_dict(),
+            **facts,
+        }
         try:
-            finished = await run(command, _told(event, entry, facts), seconds)
+            finished = await run(command, msgspec.json.encode(told), seconds)
         except (OSError, ValueError) as error:
             raise self._not_started(event, entry, error) from error
         _report(finished, seconds, self._about(event, entry))
@@ -85,17 +91,6 @@ class CommandHooks:
     def _about(self, event: HookEvent, entry: SessionEntry) -> dict[str, str]:
         command = self._commands.command_for(event)
         return {"hook": command[0], "hook_event": str(event), "session": entry.session_id}
-
-
-def _told(event: HookEvent, entry: SessionEntry, facts: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode(
-        {
-            "event": str(event),
-            "idempotency_key": idempotency_key(entry, event),
-            "session": entry.to_dict(),
-            **facts,
-        }
-    )
 
 
 def _report(finished: Finished, seconds: float, about: dict[str, str]) -> None:

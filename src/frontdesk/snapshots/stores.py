@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -97,7 +97,8 @@ class CheckpointStore:
     async def checkpoints(self) -> list[Checkpoint]:
         """All, the oldest first."""
         printed = await self.git.run("for-each-ref", f"--format={LISTING}", REFS)
-        found = (_read_checkpoint(name, text) for name, text in _pairs(printed))
+        fields = printed.split(b"\0")
+        found = map(_read_checkpoint, fields[0::2], fields[1::2])
         return sorted((each for each in found if each), key=lambda each: each.number)
 
     async def add(self, checkpoint: Checkpoint, tree: str) -> None:
@@ -195,17 +196,10 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
-def _pairs(printed: bytes) -> Iterator[tuple[str, bytes]]:
-    """Names and messages from a listing; a line end stands before each name."""
-    fields = printed.split(b"\0")
-    for name, text in zip(fields[0::2], fields[1::2], strict=False):
-        yield name.decode("ascii").strip(), text
-
-
-def _read_checkpoint(commit: str, text: bytes) -> Checkpoint | None:
+def _read_checkpoint(commit: bytes, text: bytes) -> Checkpoint | None:
     """None for one that cannot be read: the others are served."""
     try:
         return _DECODER.decode(text)
     except msgspec.DecodeError as error:
-        log.warning("checkpoint_unreadable", commit=commit, error=str(error))
+        log.warning("checkpoint_unreadable", commit=commit.decode("ascii").strip(), error=str(error))
         return None

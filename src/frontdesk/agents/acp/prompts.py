@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.agents.acp.wire import fields
 from frontdesk.model import events
 from frontdesk.model.messages import Plain, Role, as_heard, text_of
 
@@ -90,10 +91,8 @@ def _line(message: Plain) -> str:
 
 
 def _call(call: object) -> str:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        return "?"
-    return f"{function.get('name')} {function.get('arguments')}"
+    function = fields(fields(call).get("function"))
+    return f"{function.get('name')} {function.get('arguments')}" if function else "?"
 
 
 def _cut(text: str, most: int) -> str:

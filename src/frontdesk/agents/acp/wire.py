@@ -142,24 +142,21 @@ class Wire:
             raise await self._ended() from None
 
     async def _read(self) -> None:
-        lost = await self._read_all()
+        """Read to the end, and tell everybody who waits what kind of end it was."""
+        try:
+            while line := await self._process.read():
+                await self._take(line)
+            lost = await self._ended()
+        except asyncio.LimitOverrunError:
+            lost = Lost(f"flood: it wrote a line of more than {self._options.max_line_bytes} bytes")
+        except Lost as error:
+            lost = error
         self.lost = self.lost or lost
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(self.lost)
         if self._prompt is not None:
             await self.inbox.put(self.lost)
-
-    async def _read_all(self) -> Lost:
-        """Read to the end; gives what kind of end it was."""
-        try:
-            while line := await self._process.read():
-                await self._take(line)
-            return await self._ended()
-        except asyncio.LimitOverrunError:
-            return Lost(f"flood: it wrote a line of more than {self._options.max_line_bytes} bytes")
-        except Lost as lost:
-            return lost
 
     async def _ended(self) -> Lost:
         return Lost("it ended", detail=await self._process.end_told(), retryable=True)

@@ -157,8 +157,12 @@ class Driver:
         try:
             async with aclosing(self._tried(child, turn)) as pieces:
                 async for piece in pieces:
-                    for event in _events_of(piece):
-                        yield event
+                    if isinstance(piece, str):
+                        yield events.Text(text=piece)
+                        continue
+                    if piece.usage:
+                        yield events.Used(usage=piece.usage)
+                    yield events.Done(finish_reason=piece.finish_reason)
         except (errors.EndpointUnavailable, errors.BrokenStream):
             await self._drop(child)
             raise
@@ -218,13 +222,6 @@ class Driver:
 def _idle_cores() -> int:
     """Half of the cores: the engine's threads wait for each other busily, and crawl when they must share."""
     return min(max((os.cpu_count() or 1) // 2, 1), MAX_THREADS)
-
-
-def _events_of(piece: str | completions.AnswerBuilder) -> list[events.Event]:
-    if isinstance(piece, str):
-        return [events.Text(text=piece)]
-    used: list[events.Event] = [events.Used(usage=piece.usage)] if piece.usage else []
-    return [*used, events.Done(finish_reason=piece.finish_reason)]
 
 
 def _shipped_model() -> str:

@@ -65,29 +65,21 @@ class Threads:
             future: Future[Any] = Future()
             future.set_running_or_notify_cancel()
             context = contextvars.copy_context()
-            work = (context, future, function, arguments)
-            threading.Thread(target=self._work, args=work, name="agent", daemon=True).start()
+
+            def work() -> None:
+                try:
+                    future.set_result(context.run(function, *arguments))
+                except StopIteration:
+                    future.set_exception(RuntimeError("the function raised StopIteration"))
+                except BaseException as error:  # noqa: BLE001  # whoever waits for the function gets it
+                    future.set_exception(error)
+                finally:
+                    self._free.release()
+
+            threading.Thread(target=work, name="agent", daemon=True).start()
             return await asyncio.wrap_future(future)
 
         return call
-
-    def _work(
-        self,
-        context: contextvars.Context,
-        future: Future[Any],
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-    ) -> None:
-        try:
-            result = context.run(function, *arguments)
-        except StopIteration:
-            future.set_exception(RuntimeError("the function raised StopIteration"))
-        except BaseException as error:  # noqa: BLE001  # whoever waits for the function gets it
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-        finally:
-            self._free.release()
 
 
 class Driver:
