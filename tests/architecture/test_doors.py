@@ -17,9 +17,9 @@ DOORS = {
     "flow/service.py": 1,
     "hooks/__init__.py": 1,
     # Loops that go on with the next item.
-    "flow/confirmations/rounds.py": 1,
-    "flow/crew.py": 2,
-    "flow/worker.py": 2,
+    "flow/rounds.py": 1,
+    "flow/crew.py": 1,
+    "flow/worker.py": 1,
     # What comes beside a turn, and must not end it.
     "flow/hearing.py": 1,
     "flow/drafting.py": 1,

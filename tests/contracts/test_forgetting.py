@@ -7,8 +7,7 @@ from hashlib import sha256
 import pytest
 
 from frontdesk import errors, plugins
-from frontdesk.flow import audits, steadiness
-from frontdesk.flow.confirmations import rounds
+from frontdesk.flow import audits, rounds, steadiness
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes

@@ -12,8 +12,7 @@ from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.flow import occasions
-from frontdesk.flow.expiry import Expiry
-from frontdesk.flow.forgetting import Forgetting
+from frontdesk.flow.expiry import Forgetting, order_expired
 from frontdesk.model import events, turns
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus
@@ -97,12 +96,12 @@ async def test_expired_session_is_finalized_once(store_url: str) -> None:
     ) as house:
         await house.ask("hello")
         session = await current(house)
-        expiry = Expiry(house.gateway.parts)
-        assert await expiry.sweep() == 0
+        parts = house.gateway.parts
+        assert await order_expired(parts) == 0
         clock.advance(minutes=31)
-        assert await expiry.sweep() == 1
+        assert await order_expired(parts) == 1
         await finalized(house, session.id)
-        assert await expiry.sweep() == 0
+        assert await order_expired(parts) == 0
         assert story.told == ONCE
         assert story.saved == [2]
         assert (await current(house)).id == session.id
@@ -185,7 +184,7 @@ async def test_hooks_that_could_not_be_started_are_told_again_and_only_then_it_i
         await house.ask("hello")
         session = await current(house)
         clock.advance(minutes=31)
-        assert await Expiry(house.gateway.parts).sweep() == 1
+        assert await order_expired(house.gateway.parts) == 1
         await story.tries(session, 2)
         assert not (await current(house)).entry.expiry_finalized
         assert story.told == ["release"]
@@ -205,7 +204,7 @@ async def test_hooks_that_could_not_be_started_are_told_after_a_restart(store_ur
         await house.ask("hello")
         session = await current(house)
         clock.advance(minutes=31)
-        await Expiry(house.gateway.parts).sweep()
+        await order_expired(house.gateway.parts)
         await story.tries(session, 2)
     story.installed = True
     clock.advance(hours=3)
@@ -236,7 +235,7 @@ async def test_hook_that_can_never_be_started_is_given_up(store_url: str) -> Non
         await house.ask("hello")
         session = await current(house)
         clock.advance(minutes=31)
-        await Expiry(house.gateway.parts).sweep()
+        await order_expired(house.gateway.parts)
         while not (await current(house)).entry.expiry_finalized:
             clock.advance(hours=2)
             await house.ask("what is due?", user="bob")  # which rings the bell
@@ -254,7 +253,7 @@ async def test_order_survives_a_restart_in_the_middle(store_url: str) -> None:
         await house.ask("hello")
         session = await current(house)
         clock.advance(minutes=31)
-        assert await Expiry(house.gateway.parts).sweep() == 1
+        assert await order_expired(house.gateway.parts) == 1
 
         async def told() -> bool | None:
             return True if story.told else None
@@ -284,7 +283,7 @@ async def test_two_nodes_finalize_once(store_url: str) -> None:
         await houses[0].ask("hello")
         session = await current(houses[0])
         clock.advance(minutes=31)
-        found = await asyncio.gather(*(Expiry(house.gateway.parts).sweep() for house in houses))
+        found = await asyncio.gather(*(order_expired(house.gateway.parts) for house in houses))
         assert sum(found) == 1
         await finalized(houses[0], session.id)
         await nothing_waits(houses[0])
@@ -302,7 +301,7 @@ async def test_session_that_is_active_again_is_left_alone(store_url: str) -> Non
         receipt = await house.say("!sleep 0.3; still here")
         await house.rows(3)
         clock.advance(minutes=31)
-        await Expiry(house.gateway.parts).sweep()  # the order waits behind the turn, which ends just now
+        await order_expired(house.gateway.parts)  # the order waits behind the turn, which ends just now
         await house.finished(receipt.turn_id)
         await nothing_waits(house)
         after = await current(house)
@@ -323,11 +322,11 @@ async def test_session_that_was_busy_is_finalized_on_another_day(store_url: str)
     ) as house:
         await house.ask("hello")
         clock.advance(minutes=31)
-        assert await Expiry(house.gateway.parts).sweep() == 1
+        assert await order_expired(house.gateway.parts) == 1
         await nothing_waits(house)
         assert story.told == []
         clock.advance(days=1)
-        assert await Expiry(house.gateway.parts).sweep() == 1
+        assert await order_expired(house.gateway.parts) == 1
         await finalized(house, (await current(house)).id)
 
 
@@ -339,7 +338,7 @@ async def test_session_that_time_does_not_end_is_never_finalized(store_url: str)
     ) as house:
         await house.ask("hello")
         clock.advance(days=1000)
-        assert await Expiry(house.gateway.parts).sweep() == 0
+        assert await order_expired(house.gateway.parts) == 0
         await nothing_waits(house)
         assert story.told == []
 

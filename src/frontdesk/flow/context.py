@@ -27,6 +27,7 @@ def build_session_context(
     """What is known about the place of a message, and about its session once there is one."""
     connected = tuple(config.get_connected_platforms())
     homes = {platform: home for platform in connected if (home := config.get_home_channel(platform))}
+    configured = config.platforms.get(source.platform)
     context = SessionContext(
         source=source,
         connected_platforms=connected,
@@ -34,15 +35,10 @@ def build_session_context(
         shared_multi_user_session=keys.is_shared_multi_user_session(
             source, config.group_sessions_per_user, config.thread_sessions_per_user
         ),
-        platform_tools=_has_tools(source.platform, config),
+        platform_tools=bool(configured and configured.enabled is True and configured.tools is True),
         home=config.home,
     )
     return context.in_session(entry) if entry else context
-
-
-def _has_tools(platform: Platform, config: GatewayConfig) -> bool:
-    configured = config.platforms.get(platform)
-    return configured is not None and configured.enabled is True and configured.tools is True
 
 
 def build_session_context_prompt(context: SessionContext, *, redact_pii: bool = False) -> str:

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from frontdesk import errors
-from frontdesk.contracts.bells import Bells, Topic
-from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.bells import Topic
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.rounds import going_on
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DeliveryClaim
 from frontdesk.model.turns import TurnClaim
@@ -138,9 +138,8 @@ class Place:
 class Crew(Generic[T]):
     def __init__(
         self,
+        parts: Parts,
         topic: Topic,
-        bells: Bells,
-        clock: Clock,
         places: int,
         claim: Callable[[int], Awaitable[Sequence[T]]],
         work: Callable[[T, Place], Awaitable[None]],
@@ -148,8 +147,8 @@ class Crew(Generic[T]):
         next_due: Callable[[], Awaitable[datetime | None]],
     ) -> None:
         self._topic = topic
-        self._bells = bells
-        self._clock = clock
+        self._bells = parts.store.bells
+        self._clock = parts.clock
         self._free = places
         """How many places nobody has; fewer than none when some have waited and go on."""
         self._claim = claim
@@ -163,21 +162,17 @@ class Crew(Generic[T]):
         self._tasks: dict[asyncio.Task[None], Place] = {}
         self._reserved = 0
         """How many places a claim that is under way may fill."""
-        self._bell = bells.listen(topic)
+        self._bell = self._bells.listen(topic)
 
     async def run(self) -> None:
         """Work until told to close; what was claimed by then is still done."""
         try:
             while not self._closing:
-                try:
+                with going_on("crew_failed", crew=str(self._topic)):
                     if not await self._take():
                         await self._wait()
-                except errors.StoreError as error:
-                    log.warning("store_troubled", crew=str(self._topic), why=str(error))
-                    await asyncio.sleep(STORE_PAUSE_SECONDS)
-                except Exception:
-                    log.exception("crew_failed", crew=str(self._topic))
-                    await asyncio.sleep(STORE_PAUSE_SECONDS)
+                    continue
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
             with suppress(errors.StoreError):
                 await self._empty()
         finally:

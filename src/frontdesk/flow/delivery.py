@@ -7,7 +7,6 @@ from functools import partial
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import occasions
-from frontdesk.flow.confirmations import questions
 from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
 from frontdesk.flow.crew import Held, until_stored
 from frontdesk.flow.parts import Parts
@@ -61,7 +60,7 @@ class Sender:
         delivery = claim.delivery
         try:
             if delivery.confirmation_id is not None:
-                delivery = await questions.as_it_stands(self._parts, delivery)
+                delivery = await self._parts.as_it_stands(delivery)
             await until_stored(sending.confirm, delivery=delivery.id)
         except asyncio.CancelledError:
             await self.put_back(sending)

@@ -40,6 +40,7 @@ class Drafting:
         self._task: asyncio.Task[None] | None = None
         self._seen = ""
         self._shown = ""
+        self._patience_seconds = min(CALL_SECONDS, parts.running.send_seconds)
         self._tries = 0
         self._failures = 0
         self.message_id = self._turn.draft
@@ -59,10 +60,6 @@ class Drafting:
             await asyncio.wait({self._task}, timeout=self._patience_seconds)
         finally:
             self._task.cancel()
-
-    @property
-    def _patience_seconds(self) -> float:
-        return min(CALL_SECONDS, self._parts.running.send_seconds)
 
     async def _run(self, channel: Drafts) -> None:
         """The outermost door of a channel's drafts."""

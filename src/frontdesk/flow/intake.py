@@ -8,7 +8,6 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
-from frontdesk.flow.confirmations import questions
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
@@ -205,11 +204,11 @@ class Intake:
         lane = lanes.chat_lane(source, collects=True)
         waiting = await self._parts.store.deliveries.waiting(lane, MOST_COLLECTED)
         wanted = [each for each in waiting if turn_id in (None, each.turn_id)]
-        return [await questions.as_it_stands(self._parts, each) for each in wanted]
+        return [await self._parts.as_it_stands(each) for each in wanted]
 
     async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
         said = await self._parts.store.deliveries.of_turn(turn_id)
-        return [await questions.as_it_stands(self._parts, each) for each in said]
+        return [await self._parts.as_it_stands(each) for each in said]
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())

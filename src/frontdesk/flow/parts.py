@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
@@ -15,11 +16,12 @@ from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.confirmations.telling import Telling
+from frontdesk.flow.confirmations.telling import DIGEST, Telling
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.speech import Live
 from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
+from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
@@ -29,6 +31,7 @@ from frontdesk.stores.store import Store
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()
+FORGOTTEN = "{id} waits for nobody any more."
 UNHEARD = frozenset({TurnKind.EXPIRY, TurnKind.HOOK, TurnKind.OBSERVED})
 """Nobody waits for an answer to these."""
 
@@ -58,7 +61,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return self.channels.get((str(source.platform), source.account))
 
     def capabilities_of(self, source: SessionSource) -> Capabilities:
-        channel = self.channel_of(source)
+        channel = self.channels.get((str(source.platform), source.account))
         return channel.capabilities if channel else NO_CHANNEL
 
     def repeatable(self, delivery: Delivery) -> bool:
@@ -111,6 +114,22 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def last_word(self, turn: Turn, text: str, **fields: Any) -> tuple[Delivery, ...]:
         """What is said of a turn that was not answered, where somebody waits for an answer."""
         return () if turn.kind in UNHEARD else self.notices(turn, text, final=True, **fields)
+
+    async def as_it_stands(self, delivery: Delivery) -> Delivery:
+        """The delivery; a question to people that was decided meanwhile says so, and has no digest that
+        buttons could decide about."""
+        if delivery.confirmation_id is None:
+            return delivery
+        try:
+            asked = await self.confirmations.find(delivery.confirmation_id)
+        except errors.UnknownConfirmation:
+            text = FORGOTTEN.format(id=delivery.confirmation_id)
+        else:
+            if asked.status is Status.PENDING:
+                return delivery
+            text = self.telling.text(asked, self.capabilities_of(delivery.to).text_limit)
+        extra = {name: value for name, value in delivery.extra.items() if name != DIGEST}
+        return msgspec.structs.replace(delivery, text=text, extra=extra)
 
 
 def new_id(letter: str) -> str:

@@ -27,7 +27,11 @@ log = get_logger(__name__)
 def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
     """The message as the transcript has it; in a shared session with the sender's name before it."""
     if parts.conversations.is_shared(turn.source):
-        content = _prefixed(_sender(turn.source), content)
+        name = _sender(turn.source)
+        if isinstance(content, str):
+            content = f"[{name}] {content}"
+        else:
+            content = [{"type": "text", "text": f"[{name}]"}, *content]
     message: Plain = {"role": "user", "content": content, "timestamp": turn.received_at.isoformat()}
     if turn.source.message_id:
         message["platform_message_id"] = turn.source.message_id
@@ -91,9 +95,3 @@ def _warning(
 def _sender(source: SessionSource) -> str:
     name = quoting.clean_text(source.user_name or source.user_id or "", MAX_NAME_CHARACTERS)
     return name.replace("[", "(").replace("]", ")").replace("\n", " ") or "unknown"
-
-
-def _prefixed(name: str, content: Content) -> Content:
-    if isinstance(content, str):
-        return f"[{name}] {content}"
-    return [{"type": "text", "text": f"[{name}]"}, *content]

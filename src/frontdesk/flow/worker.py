@@ -12,9 +12,9 @@ from frontdesk.flow import prompts
 from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import AskedAt, Crew, Held, Place, ask, until_stored
 from frontdesk.flow.delivery import Sender, Sending
-from frontdesk.flow.expiry import Expiry
-from frontdesk.flow.forgetting import Forgetting
+from frontdesk.flow.expiry import Forgetting, order_expired
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.rounds import going_on
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
 from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
@@ -54,32 +54,19 @@ class Worker:
         self._continuation = Continuation(parts.conversations.config.freshness, parts.clock.now())
         self._turns = self._crew_of(Topic.TURNS, lanes.LaneKind.TURN, parts.running.turns_at_once)
         self._control = self._crew_of(Topic.CONTROL, lanes.LaneKind.CONTROL, parts.running.commands_at_once)
-        self._deliveries = self._crew_of_deliveries()
-
-    def _crew_of(self, topic: Topic, kind: lanes.LaneKind, places: int) -> Crew[RunningTurn]:
-        return Crew(
-            topic,
-            self._parts.store.bells,
-            self._parts.clock,
-            places,
-            partial(self._claim, kind),
-            self._run_turn,
-            RunningTurn.put_back,
-            partial(self._parts.store.turns.next_due, kind),
-        )
-
-    def _crew_of_deliveries(self) -> Crew[Sending]:
-        store = self._parts.store
-        return Crew(
+        self._deliveries = Crew(
+            parts,
             Topic.DELIVERIES,
-            store.bells,
-            self._parts.clock,
-            self._parts.running.deliveries_at_once,
+            parts.running.deliveries_at_once,
             self._claim_deliveries,
             self._send,
             self._sender.put_back,
-            store.deliveries.next_due,
+            parts.store.deliveries.next_due,
         )
+
+    def _crew_of(self, topic: Topic, kind: lanes.LaneKind, places: int) -> Crew[RunningTurn]:
+        claim, next_due = partial(self._claim, kind), partial(self._parts.store.turns.next_due, kind)
+        return Crew(self._parts, topic, places, claim, self._run_turn, RunningTurn.put_back, next_due)
 
     async def run(self) -> None:
         """Work until closed."""
@@ -228,36 +215,25 @@ class Worker:
 
     async def _pass_signals(self) -> None:
         """Tell running turns to stop, and of messages that are to be steered into them."""
-        if self._running:
-            for signals in await self._parts.store.turns.signals(self._node):
-                self._pass_on(signals)
-
-    def _pass_on(self, signals: turns.Signals) -> None:
-        running = self._running.get(signals.turn_id)
-        if running and signals.stop:
-            running.stop()
-        if running and signals.steering:
-            running.steer(signals.steering)
+        for signals in await self._parts.store.turns.signals(self._node) if self._running else ():
+            running = self._running.get(signals.turn_id)
+            if running and signals.stop:
+                running.stop()
+            if running and signals.steering:
+                running.steer(signals.steering)
 
     async def _repeat(
         self, job: Callable[[], Awaitable[object]], wait: Callable[[], Awaitable[object]]
     ) -> None:
-        """The outermost door of what is done again and again."""
         while not self._closing.is_set():
-            try:
+            with going_on():
                 await job()
-            except errors.StoreError as error:
-                log.warning("store_troubled", why=str(error))
-            except Exception:
-                log.exception("job_failed")
             await wait()
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
-        except TimeoutError:
-            return
 
     async def _acquit(self) -> None:
         """Those that have run for a while are no longer on trial: others may be begun."""
@@ -312,4 +288,4 @@ class Worker:
 
     async def _expire(self) -> None:
         if not self._draining:
-            await Expiry(self._parts).sweep()
+            await order_expired(self._parts)

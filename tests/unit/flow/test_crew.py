@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.contracts.clock import SystemClock
@@ -23,10 +25,10 @@ class Work:
         self.most = 0
         self.begun: list[str] = []
         self.put_back: list[str] = []
+        parts: Any = SimpleNamespace(store=SimpleNamespace(bells=Bells()), clock=SystemClock())
         self.crew = Crew(
+            parts,
             Topic.TURNS,
-            Bells(),
-            SystemClock(),
             places,
             self._claim,
             self._do,

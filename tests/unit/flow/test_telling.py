@@ -242,6 +242,7 @@ async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
         channel_of=lambda _: None,
         capabilities_of=lambda _: Capabilities(),
         repeatable=lambda _: True,
+        as_it_stands=lambda each: Parts.as_it_stands(cast(Parts, parts), each),
     )
     tried = Delivery(
         id=delivery.id,

@@ -13,7 +13,8 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
-from frontdesk.flow.confirmations import forms, rounds
+from frontdesk.flow import rounds
+from frontdesk.flow.confirmations import forms
 from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger

@@ -1,7 +1,7 @@
 """Rounds: what is done whenever it is due, and now and then, for as long as anything runs."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from frontdesk import errors
@@ -24,22 +24,26 @@ KEYS_KEPT = timedelta(seconds=KEY_SECONDS)
 log = get_logger(__name__)
 
 
-async def make_rounds(bells: Bells, job: Callable[[], Awaitable[float]]) -> None:
-    """Do the job, wait for as long as it says or until confirmations change, and again, until cancelled.
+@contextmanager
+def going_on(failure: str = "job_failed", **about: str) -> Iterator[None]:
+    """The outermost door of what is done again and again: whatever fails in it, it is done another time."""
+    try:
+        yield
+    except errors.StoreError as error:
+        log.warning("store_troubled", why=str(error), **about)
+    except Exception:
+        log.exception(failure, **about)
 
-    The outermost door of what is done by the clock.
-    """
+
+async def make_rounds(bells: Bells, job: Callable[[], Awaitable[float]]) -> None:
+    """Do the job, wait for as long as it says or until confirmations change, and again, until cancelled."""
     bell = bells.listen(Topic.CONFIRMATIONS)
     try:
         while True:
-            try:
-                await bell.wait(await job())
-            except errors.StoreError as error:
-                log.warning("store_troubled", why=str(error))
-                await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-            except Exception:
-                log.exception("job_failed")
-                await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
+            pause = TROUBLE_PAUSE_SECONDS
+            with going_on():
+                pause = await job()
+            await bell.wait(pause)
     finally:
         bell.silence()
 
