@@ -495,6 +495,23 @@ async def test_turn_waits_for_a_process_in_bounds(start: Start) -> None:
     assert said(await two.say("hello")) == "hello"
 
 
+async def test_turns_that_wait_for_a_process_get_it_one_after_the_other(start: Start) -> None:
+    driver = start(max_processes=1)
+    found = await asyncio.gather(*(Conversation(driver, f"s{number}").say("hello") for number in range(4)))
+    assert list(map(said, found)) == ["hello"] * 4
+
+
+async def test_turn_that_waits_while_the_driver_is_closed_starts_nothing(start: Start) -> None:
+    driver = start(max_processes=1)
+    one, two = Conversation(driver, "s1"), Conversation(driver, "s2")
+    async with aclosing(driver.run(one.assignment("wait"), Line())) as happening:
+        await anext(happening)
+        waiting = asyncio.ensure_future(two.say("hello"))
+        await asyncio.sleep(0.05)
+        await driver.close()
+    assert "closed" in failure(await waiting).message
+
+
 async def test_resting_process_is_ended_after_its_time(start: Start) -> None:
     conversation = Conversation(start(idle_seconds=0.05))
     first = await conversation.report()

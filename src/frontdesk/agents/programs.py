@@ -183,8 +183,8 @@ class Resting(Generic[Kept]):
             await self._end(process)
 
     async def make_room(self, most: int) -> None:
-        """Let no more than so many rest."""
-        while len(self._kept) > most:
+        """Let no more than so many rest, if any."""
+        while self._kept and len(self._kept) > most:
             oldest = next(iter(self._kept))
             log.info("agent_process_freed", session=oldest, why="room")
             await self.release(oldest)

@@ -19,6 +19,7 @@ __all__ = ["Driver", "Options"]
 
 Made = TypeVar("Made")
 MAX_MEMORIES = 10_000
+CLOSED = "it was closed"
 
 
 class Driver:
@@ -89,6 +90,8 @@ class Driver:
             self._working[session_id] = kept
             kept.settled = False
             try:
+                if self._resting.closed:  # while it waited for its slot, or was started
+                    raise Lost(CLOSED)
                 yield kept
             finally:
                 await self._give_back(session_id, kept)
@@ -96,7 +99,7 @@ class Driver:
     @asynccontextmanager
     async def _slot(self, session_id: str) -> AsyncIterator[None]:
         if self._resting.closed:
-            raise Lost("it was closed")
+            raise Lost(CLOSED)
         if session_id in self._working:
             raise Lost("its session is busy with another turn", retryable=True)
         # Noted before the wait for a slot, so that no second turn of the session waits beside it.
