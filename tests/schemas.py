@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
+from frontdesk import SessionStore
+
 SHAPE = """
 SELECT COUNT(*), SUM(c.relnatts), SUM((SELECT COUNT(*) FROM pg_trigger t WHERE t.tgrelid = c.oid))
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
@@ -39,6 +41,7 @@ class Schemas:
         self._server_url = server_url
         self._emptied: list[str] = []
         self._shape: asyncpg.Record | None = None
+        """Of a store as it is opened, before any test had it."""
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._connection: asyncpg.Connection | None = None
 
@@ -46,6 +49,8 @@ class Schemas:
     def lent(self) -> Iterator[str]:
         """The address of an empty store."""
         url = self._emptied.pop() if self._emptied else fresh_schema(self._server_url)
+        if self._shape is None:
+            self._shape = self._runner.run(self._create(url))
         yield url
         if self._runner.run(self._empty(url)):
             self._emptied.append(url)
@@ -55,17 +60,24 @@ class Schemas:
             self._runner.run(self._connection.close())
         self._runner.close()
 
-    async def _empty(self, url: str) -> bool:
-        """False when a test changed more than rows."""
+    async def _enter(self, url: str) -> asyncpg.Connection:
         if self._connection is None:
             self._connection = await asyncpg.connect(self._server_url)
-        connection = self._connection
-        await connection.execute(f"SET search_path TO {schema_of(url)}")
+        await self._connection.execute(f"SET search_path TO {schema_of(url)}")
+        return self._connection
+
+    async def _create(self, url: str) -> asyncpg.Record | None:
+        async with await SessionStore.open(url):
+            pass
+        connection = await self._enter(url)
+        return await connection.fetchrow(SHAPE)
+
+    async def _empty(self, url: str) -> bool:
+        """False when a test changed more than rows."""
+        connection = await self._enter(url)
         if not await connection.fetchval("SELECT current_schema()"):
             return True
-        shape = await connection.fetchrow(SHAPE)
-        self._shape = self._shape or shape
-        if shape != self._shape:
+        if await connection.fetchrow(SHAPE) != self._shape:
             return False
         async with connection.transaction():
             await connection.execute(EMPTY)
