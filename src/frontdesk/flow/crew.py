@@ -113,8 +113,8 @@ class Place:
     until there is room again.
     """
 
-    def __init__(self, tell: Callable[["Place"], None] | None = None) -> None:
-        """``tell`` is called when it is lent and given back; without it, it is a place in no crew."""
+    def __init__(self, tell: Callable[["Place"], None]) -> None:
+        """``tell`` is called when it is lent and given back."""
         self._tell = tell
         self.task: asyncio.Task[None] | None = None
         self.is_begun = False
@@ -123,15 +123,12 @@ class Place:
     @contextmanager
     def lent(self) -> Iterator[None]:
         """The place is free for others; when the crew closes, what waits in here is ended at once."""
-        self._pass_on(True)
+        self.is_lent = True
         try:
+            self._tell(self)
             yield
         finally:
-            self._pass_on(False)
-
-    def _pass_on(self, is_lent: bool) -> None:
-        self.is_lent = is_lent
-        if self._tell:
+            self.is_lent = False
             self._tell(self)
 
 
@@ -169,9 +166,10 @@ class Crew(Generic[T]):
         try:
             while not self._closing:
                 with going_on("crew_failed", crew=str(self._topic)):
-                    if not await self._take():
-                        await self._wait()
-                    continue
+                    while not self._closing:
+                        if not await self._take():
+                            await self._wait()
+                    break
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
             with suppress(errors.StoreError):
                 await self._empty()

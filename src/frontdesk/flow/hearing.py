@@ -24,7 +24,7 @@ CLEANUP_SECONDS = 10.0
 BREATH_EVENTS = 50
 BREATH_SECONDS = 0.02
 
-NOWHERE = Place()
+NOWHERE = Place(lambda _: None)
 """Where a turn is until it is run."""
 
 log = get_logger(__name__)

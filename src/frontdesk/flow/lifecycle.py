@@ -47,7 +47,7 @@ class Lifecycle(Service):
         # A name learned since then may have moved what is under the key.
         known = known_key if known_key and source.platform is not whatsapp.PLATFORM else None
         key = known or await self.route(source)
-        resolver = self.resolver(self.policy_at(source))
+        resolver = self.resolver(source)
         if not force_new:
             going_on = await self._store.sessions.touch(key, resolver.lets_go_on, resolver.now)
             if going_on:
@@ -249,7 +249,7 @@ class Lifecycle(Service):
     ) -> Resumed:
         """Go on with another session where a message came from, if the viewer may."""
         key = known_key or await self.route(source)
-        resolver = self.resolver(self.policy_at(source))
+        resolver = self.resolver(source)
         place = await self._newborn(key, source, resolver.now)
         resumption = Resumption(viewer=viewer, place=place, resolver=resolver)
         resumed = await self._store.sessions.resume(key, wanted, resumption)

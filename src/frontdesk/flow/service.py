@@ -72,26 +72,23 @@ class Service:
     async def route(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to; Unroutable when it has no address."""
         where = self._address(source, await self._aliases(source))
-        self._check_routable(source, where)
-        return where.key
-
-    def _check_routable(self, source: SessionSource, where: keys.Address) -> None:
         try:
             keys.check_routable(source, where)
         except errors.FrontdeskError as refusal:
             self.refused[type(refusal).__name__] += 1
             log.warning("event_unroutable", platform=str(source.platform), why=str(refusal))
             raise
+        return where.key
 
     def policy_at(self, source: SessionSource) -> SessionResetPolicy:
         """The policy that holds where a message came from."""
         return self._config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
 
-    def resolver(self, policy: SessionResetPolicy) -> Resolver:
-        """What decides about sessions now, as long as none has to be started."""
+    def resolver(self, source: SessionSource) -> Resolver:
+        """What decides about sessions where a message came from, as long as none has to be started."""
         return Resolver(
             now=self._clock.now(),
-            policy=policy,
+            policy=self.policy_at(source),
             machine_zone=self._machine_zone,
             freshness=self._config.freshness,
         )

@@ -151,7 +151,6 @@ class Worker:
     def _openings(self, due: Sequence[turns.Turn | None]) -> dict[str, Opening]:
         """How messages begin that are about to be claimed for the first time. Another node may claim them
         first, and their session may change: the claim looks again whether it still fits."""
-        conversations = self._parts.conversations
         openings = {}
         for turn in due:
             if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts:
@@ -160,7 +159,7 @@ class Worker:
                 continue  # a name learned since it came in may have moved its conversation
             row = prompts.user_message(self._parts, turn, turn.content or turn.text)
             with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
-                resolver = conversations.resolver(conversations.policy_at(turn.source))
+                resolver = self._parts.conversations.resolver(turn.source)
                 openings[turn.id] = Opening(resolver, messages.pack(row, turn.id, 0))
         return openings
 
@@ -227,7 +226,10 @@ class Worker:
     ) -> None:
         while not self._closing.is_set():
             with going_on():
-                await job()
+                while not self._closing.is_set():
+                    await job()
+                    await wait()
+                return
             await wait()
 
     async def _pause(self, seconds: float) -> None:

@@ -81,7 +81,7 @@ class Gate:
             "timeout_seconds": confirmations.MAX_TIMEOUT_SECONDS,
         }
         digest = canonical.digest(canonical.payload(approval.action.strip(), approval.details))
-        known = await self._service.of_turn(turn.id, digest)
+        known = await self._store.confirmations.of_turn(turn.id, digest)
         if known and known.counts:
             return known
         submitted = await self._service.submit(

@@ -22,13 +22,11 @@ from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
-    AskedAction,
     Caller,
     CallerKind,
     Confirmation,
     Settings,
     Status,
-    Submission,
     Submitted,
     Vote,
 )
@@ -106,13 +104,10 @@ class ConfirmationService:
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
         )
-        return await self._take_in(submission, data.get("details") or {}, also)
-
-    async def _take_in(self, submission: Submission, details: Mapping[str, Any], also: Tell) -> Submitted:
-        now = self._clock.now()
+        now, details = self._clock.now(), data.get("details") or {}
         submitted = await self._kept.submit(
             submission,
-            partial(self._rule, submission, details, now),
+            lambda known: rules.decide(known, submission, details, self.settings.mode, now),
             self.settings,
             now,
             new_id=_new_id,
@@ -128,15 +123,10 @@ class ConfirmationService:
         )
         return submitted
 
-    def _rule(
-        self, asked: AskedAction, details: Mapping[str, Any], now: datetime, known: Sequence[Rule]
-    ) -> rules.Ruling:
-        return rules.decide(known, asked, details, self.settings.mode, now)
-
-    def _rule_again(self, asked: Confirmation, known: Sequence[Rule]) -> rules.Ruling:
+    def _rule_again(self, asked: Confirmation, now: datetime, known: Sequence[Rule]) -> rules.Ruling:
         """What the rules of today say to what was asked for before."""
         details = canonical.read_strict(asked.payload or b"")["details"]
-        return self._rule(asked, details, self._clock.now(), known)
+        return rules.decide(known, asked, details, self.settings.mode, now)
 
     def _told_or_warned(self, asked: Confirmation, also: Tell = no_one) -> Sequence[Delivery]:
         """Nobody reachable is said loudly, at once."""
@@ -151,10 +141,6 @@ class ConfirmationService:
         if found is None:
             raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
         return found
-
-    async def of_turn(self, turn_id: str, digest: str) -> Confirmation | None:
-        """What a turn asked for before."""
-        return await self._kept.of_turn(turn_id, digest)
 
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation as soon as it is decided, else as it is when the time is over."""
@@ -254,14 +240,15 @@ class ConfirmationService:
         asked = await self.find(confirmation_id)
         if not caller.asked_for(asked):
             raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
+        now = self._clock.now()
         redemption = await self._kept.redeem(
             confirmation_id,
             digest,
             caller.id,
-            self._clock.now(),
+            now,
             new_id=_new_id,
             tell=partial(self._told_or_warned, also=also),
-            renewing=Renewing(rules=partial(self._rule_again, asked), settings=self.settings),
+            renewing=Renewing(rules=partial(self._rule_again, asked, now), settings=self.settings),
             claim=claim,
         )
         if redemption.payload is None:

@@ -115,10 +115,8 @@ class Telling:
         return [self._at_home(home, asked) for home in self._homes()[:1]]
 
     def _at_home(self, home: SessionSource, asked: Confirmation) -> Delivery:
-        return self._to(home, asked, link=self._offered(asked), home=True)
-
-    def _offered(self, asked: Confirmation) -> str:
-        return LINK.format(link=self._link(asked)) if self._link and asked.status is Status.PENDING else ""
+        make = self._link if asked.status is Status.PENDING else None
+        return self._to(home, asked, link=LINK.format(link=make(asked)) if make else "", home=True)
 
     def after(self, failed: Delivery, asked: Confirmation) -> Sequence[Delivery]:
         """For the next home channel, when one did not take the message."""
