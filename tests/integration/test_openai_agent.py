@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -683,3 +683,43 @@ async def test_request_is_one_that_the_official_types_allow(desk: Endpoint, make
         checked = adapter.validate_python(request.body)
         assert len(list(checked["messages"])) == len(request.body["messages"])
         assert len(list(checked["tools"])) == len(toolbox.TOOLS)
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"Content-Encoding: gzip\r\n\r\nno gzip", b"\r\n" + b"[" * 100_000, b"\r\n\xff"]
+)
+async def test_list_of_models_that_cannot_be_read_is_none(make: Make, wrong: bytes) -> None:
+    assert await checked(make, wrong) is None
+
+
+async def test_list_of_models_is_read_up_to_a_bound(make: Make) -> None:
+    heard = 0
+    endless = b"[" * 1_000_000
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal heard
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(endless)
+                await writer.drain()
+                heard += len(endless)
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await make(base_url=f"http://127.0.0.1:{port}/v1").check(".") is None
+    assert heard < 50_000_000
+
+
+async def checked(make: Make, answer: bytes) -> str | None:
+    """What a check says of an endpoint that answers so."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n" + answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        return await make(base_url=f"http://127.0.0.1:{port}/v1").check(".")

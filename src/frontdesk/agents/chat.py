@@ -219,7 +219,7 @@ def headers_of(request: ChatRequest) -> dict[str, str]:
 
 async def _check_response(response: httpx.Response, request: ChatRequest, deadline: float) -> None:
     if response.status_code != HTTPStatus.OK:
-        body = await _in_time(_read_some(response), deadline, request.endpoint)
+        body = await _in_time(read_some(response), deadline, request.endpoint)
         raise refusal_of(response, request, body)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != STREAM:
@@ -229,14 +229,15 @@ async def _check_response(response: httpx.Response, request: ChatRequest, deadli
         raise errors.BrokenStream(endpoint=request.endpoint, why="it is compressed, which we did not ask for")
 
 
-async def _read_some(response: httpx.Response) -> bytes:
+async def read_some(response: httpx.Response, most_bytes: int = MAX_ERROR_BYTES) -> bytes:
+    """The beginning of the body."""
     body = bytearray()
     async with aclosing(_pieces(response)) as pieces:
         async for piece in pieces:
             body += piece
-            if len(body) >= MAX_ERROR_BYTES:
+            if len(body) >= most_bytes:
                 break
-    return bytes(body[:MAX_ERROR_BYTES])
+    return bytes(body[:most_bytes])
 
 
 def refusal_of(response: httpx.Response, request: ChatRequest, body: bytes) -> errors.AgentFailed:

@@ -31,18 +31,16 @@ async def list_models(
     with chat.translated_errors(request.endpoint):
         async with asyncio.timeout(ASK_SECONDS), httpx.AsyncClient(timeout=ASK_SECONDS) as client:
             address = f"{base_url.rstrip('/')}/models"
-            response = await client.get(address, headers=chat.headers_of(request))
-    return _read(response, request)
-
-
-def _read(response: httpx.Response, request: chat.ChatRequest) -> list[str] | None:
+            sent = chat.headers_of(request) | {"accept-encoding": "identity"}
+            async with client.stream("GET", address, headers=sent) as response:
+                body = await chat.read_some(response, MAX_BYTES)
     if response.status_code == httpx.codes.NOT_FOUND:
         return None
     if response.status_code != httpx.codes.OK:
-        raise chat.refusal_of(response, request, response.content[: chat.MAX_ERROR_BYTES])
+        raise chat.refusal_of(response, request, body[: chat.MAX_ERROR_BYTES])
     try:
-        return [each.id for each in msgspec.json.decode(response.content[:MAX_BYTES], type=List).data]
-    except msgspec.MsgspecError:
+        return [each.id for each in msgspec.json.decode(body, type=List).data]
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 
