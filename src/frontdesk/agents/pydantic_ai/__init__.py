@@ -2,8 +2,7 @@
 
 import importlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -83,12 +82,9 @@ class Driver:
         # The latest are kept, since each has connections of its own.
         self._made = lru_cache(MAX_MODELS)(make)
 
-    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
+    def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
         """The events of the turn. Closing the iterator cancels the run with its tools and requests."""
-        relay = Relay()
-        async with aclosing(relay.run(self._work(turn, line, relay))) as happening:
-            async for event in happening:
-                yield event
+        return Relay().run(partial(self._work, turn, line))
 
     async def check(self, working_dir: str) -> None:  # noqa: ARG002 - it has none
         """Make the model, with its package and its key."""

@@ -1,7 +1,7 @@
 """A turn on its way through pydantic-ai."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Sequence
 from typing import Any
 
 import pydantic_core
@@ -50,9 +50,11 @@ class Relay:
         self._queue.put_nowait(event)
         await self._queue.join()
 
-    async def run(self, work: Coroutine[None, None, None]) -> AsyncGenerator[events.Event]:
+    async def run(
+        self, work: Callable[["Relay"], Coroutine[None, None, None]]
+    ) -> AsyncGenerator[events.Event]:
         """What the work hands in, until it ends. Closing the iterator ends the work."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(work(self))
         task.add_done_callback(lambda _: self._queue.put_nowait(None))
         try:
             while (event := await self._queue.get()) is not None:
