@@ -83,9 +83,12 @@ class Authorization(Service):
         meeting = await self._store.people.answer_stranger(
             principal.id, str(principal.platform), self._clock.now(), offer
         )
+        if meeting is codes.Meeting.SILENT:
+            return None
         if meeting is codes.Meeting.OFFERED:
             log.info("pairing_offered", who=principal.id)
-        return _answer(meeting, code, pairs)
+            return OFFER.format(code=codes.shown(code))
+        return FULL if pairs else ANSWER
 
     def _pairing(
         self, kind: codes.CodeKind, principal: people.Principal, source: SessionSource
@@ -97,7 +100,7 @@ class Authorization(Service):
             platform=str(principal.platform),
             created_at=now,
             expires_at=now + codes.VALID_FOR,
-            name=_clean_name(source.user_name),
+            name=quoting.clean_text(source.user_name or "").replace("\n", " ") or None,
         )
 
     async def approve(
@@ -197,14 +200,6 @@ def owner_of_terminal() -> access.AccessVerdict:
     return access.decide(SessionSource.local_cli(), False, access.Access())
 
 
-def _answer(meeting: codes.Meeting, code: str, pairs: bool) -> str | None:
-    if meeting is codes.Meeting.SILENT:
-        return None
-    if meeting is codes.Meeting.OFFERED:
-        return OFFER.format(code=codes.shown(code))
-    return FULL if pairs else ANSWER
-
-
 def _refused(trial: codes.Trial, place: str) -> errors.FrontdeskError:
     if trial.locked_until is None:
         log.warning("code_wrong", place=place)
@@ -221,7 +216,3 @@ def _somebody(verdict: access.AccessVerdict) -> people.Principal:
     if not verdict.allowed or verdict.principal is None:
         raise errors.NotAllowed(who=verdict.who, rule="only people who were let in have accounts to link")
     return verdict.principal
-
-
-def _clean_name(name: str | None) -> str | None:
-    return quoting.clean_text(name).replace("\n", " ") or None if name else None

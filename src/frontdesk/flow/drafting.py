@@ -1,6 +1,7 @@
 """Drafting: an answer is shown while it is written, where the platform lets a message be changed."""
 
 import asyncio
+from contextlib import suppress
 from typing import Self, cast
 
 from msgspec.structs import replace
@@ -97,7 +98,10 @@ class Drafting:
         """How long to leave it so; None when nothing more is to be shown: where there may be a message that
         we know nothing of, a second one would be worse than none."""
         await self._held.confirm()  # or it would change the answer that somebody else has given by now
-        outcome = await self._try(channel, self._delivery(text))
+        outcome: Outcome = Unknown(why="no answer in time")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience_seconds):
+                outcome = await channel.draft(self._delivery(text))
         match outcome:
             case Sent() if message_id := outcome.message_id or self.message_id:
                 self._shown, self._failures = text, 0
@@ -109,13 +113,6 @@ class Drafting:
                 return self._put_off(outcome.why)
         self._give_up(NO_ID if isinstance(outcome, Sent) else outcome.why)
         return None
-
-    async def _try(self, channel: Drafts, delivery: Delivery) -> Outcome:
-        try:
-            async with asyncio.timeout(self._patience_seconds):
-                return await channel.draft(delivery)
-        except TimeoutError:
-            return Unknown(why="no answer in time")
 
     def _delivery(self, text: str) -> Delivery:
         turn, self._tries = self._turn, self._tries + 1

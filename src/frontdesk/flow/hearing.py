@@ -250,7 +250,7 @@ class Hearing(Held[TurnClaim]):
             await self._note(event)
         absorbed, speech = self._take_heard() if self._unwritten else [], run.speech
         rows = speech.close() if absorbed else []
-        rows += [speech.heard(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
+        rows += [speech.row(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
         rows += speech.take(event)
         if rows:
             now = self._parts.clock.now()

@@ -60,7 +60,7 @@ class Speech:
                 self._uncounted = None
                 return [self._assistant(tool_calls=[call.plain for call in event.calls])]
             case events.Result():
-                row = self._row(_result(event))
+                row = self.row(_result(event))
                 self._uncounted = self._uncounted if self._open_calls else []
                 return [row]
             case events.Used():
@@ -79,15 +79,11 @@ class Speech:
         self.usage = added(self.usage, Usage(input_tokens=prompt, output_tokens=said))
         self._uncounted = None
 
-    def heard(self, message: Plain) -> Message:
-        """The row of a message that was steered into the turn."""
-        return self._row(message)
-
     def summarize(self) -> list[Message]:
         """The row that keeps the agent's summary for the hand-over."""
         if self.summary is None:
             return []
-        return [self._row({"role": "session_meta", "kind": SUMMARY, "content": self.summary})]
+        return [self.row({"role": "session_meta", "kind": SUMMARY, "content": self.summary})]
 
     def close(self, finish_reason: str | None = None) -> list[Message]:
         """The row of what was said since the last one; none when nothing was."""
@@ -103,9 +99,10 @@ class Speech:
             row["content"] = ""
         self._last_text = text.strip() or self._last_text
         self._pieces, self._details = [], {}
-        return self._row(row)
+        return self.row(row)
 
-    def _row(self, message: Plain) -> Message:
+    def row(self, message: Plain) -> Message:
+        """The next row of the turn, as a message that was steered into it is one."""
         row = messages.pack(message, self._turn_id, self._position)
         self._position += 1
         self.rows.append(message)

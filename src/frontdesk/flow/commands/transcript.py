@@ -9,7 +9,6 @@ from frontdesk.flow import handover, occasions
 from frontdesk.flow.commands import CommandRequest, CommandTable, Rerun, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
-from frontdesk.flow.speech import SUMMARY
 from frontdesk.model import calls, messages
 from frontdesk.model.messages import Plain, Role
 from frontdesk.model.policies import EndReason
@@ -68,7 +67,13 @@ async def retry(parts: Parts, request: CommandRequest, session: Session) -> str 
 
 
 def _unsigned(parts: Parts, request: CommandRequest, content: Content) -> Content:
-    return _unnamed(content) if parts.conversations.is_shared(request.turn.source) else content
+    """The message without the name that stands before it in a shared conversation."""
+    if not parts.conversations.is_shared(request.turn.source):
+        return content
+    if isinstance(content, str):
+        return _SENDER.sub("", content, count=1) if _SENDER.match(content) else content
+    named = bool(content) and _SENDER.fullmatch(str(content[0].get("text")))
+    return content[1:] if named else content
 
 
 async def _nothing_said(parts: Parts, request: CommandRequest, session: Session, what: str) -> str:
@@ -101,14 +106,6 @@ async def _undone_before(parts: Parts, request: CommandRequest, session: Session
 
 def _last_request(transcript: Sequence[Plain]) -> Content | None:
     return next((row["content"] for row in reversed(transcript) if calls.is_request(row)), None)
-
-
-def _unnamed(content: Content) -> Content:
-    """The message without the name that stands before it in a shared conversation."""
-    if isinstance(content, str):
-        return _SENDER.sub("", content, count=1) if _SENDER.match(content) else content
-    named = bool(content) and _SENDER.fullmatch(str(content[0].get("text")))
-    return content[1:] if named else content
 
 
 @COMMANDS.add("/undo [number of turns]", "Take back the last turn, or several.")
@@ -162,7 +159,7 @@ async def compress(parts: Parts, request: CommandRequest, session: Session) -> s
     if len(old) < FEWEST_COMPRESSED:
         count = views.plural(len(transcript), "message")
         return TOO_SHORT.format(count=count, kept=KEPT_MESSAGES)
-    shorter = [handover.handover_message(handover.make_handover(old, _summary(old))), *kept]
+    shorter = [handover.handover_message(handover.make_handover(old, handover.last_summary(old))), *kept]
     after = await parts.conversations.compress_session(request.key, shorter)
     if after is None:
         return views.NO_SESSION
@@ -179,12 +176,6 @@ def _divided(transcript: list[Plain]) -> tuple[list[Plain], list[Plain]]:
     begins = (place for place in range(first, len(transcript)) if calls.is_request(transcript[place]))
     place = next(begins, len(transcript))
     return transcript[:place], transcript[place:]
-
-
-def _summary(transcript: Sequence[Plain]) -> str | None:
-    """The agent's own summary, when nothing was said after it."""
-    last = transcript[-1] if transcript else {}
-    return str(last["content"]) if last.get("kind") == SUMMARY else None
 
 
 @COMMANDS.add("/export", "Show this conversation as Markdown.")

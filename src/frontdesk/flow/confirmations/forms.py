@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from frontdesk import errors
 from frontdesk.formats import canonical, quoting
@@ -24,6 +24,7 @@ MAX_KEY_CHARACTERS = 255
 MAX_URL_CHARACTERS = 2_000
 
 NOT_ONE_LINE = "it holds control characters, line ends or invisible formatting: use one line of plain text"
+NOT_HTTP = "use an http or https address"
 NOT_LISTED = "its address is not among those of confirm.callbacks"
 
 _SCHEMES = ("http", "https")
@@ -88,24 +89,18 @@ def _callback(data: Mapping[str, Any], settings: Settings) -> str | None:
 def _fault(url: str) -> str | None:
     if _NOT_IN_URLS.search(url) or not quoting.is_one_line(url):
         return "use an address without spaces, control characters, backslashes and '#'"
-    parts = _split(url)
-    if parts is None or parts.scheme not in _SCHEMES or not parts.hostname:
-        return "use an http or https address"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return NOT_HTTP
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        return NOT_HTTP
     if "@" in parts.netloc:
         return "use an address without a user's name"
     if not _DOTS.isdisjoint(_SLASHES.split(unquote(parts.path))):
         return "use an address without '.' and '..' in its path"
     return None
-
-
-def _split(url: str) -> SplitResult | None:
-    """The parts of an address; None when it is none."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts
 
 
 def needed(data: Mapping[str, Any], name: str, most: int) -> str:
