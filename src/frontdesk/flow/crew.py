@@ -190,7 +190,7 @@ class Crew(Generic[T]):
             self.begin(each)
         filled = bool(claimed) and len(claimed) == free
         if filled:
-            self._bells.ring(self._topic)  # let the others know
+            self._bells.ring(self._topic)  # there may be more than this node has room for
         return filled
 
     def begin(self, claimed: T | None, claiming: "asyncio.Future[T | None] | None" = None) -> None:
@@ -204,7 +204,8 @@ class Crew(Generic[T]):
 
     @property
     def has_room(self) -> bool:
-        """Whether something that was claimed elsewhere can be done here at once."""
+        """Whether something that was claimed elsewhere can be done here at once, until whoever asks waits for
+        something: `begin` belongs into the same breath."""
         return self._free > self._reserved and not self._closing
 
     async def _empty(self) -> None:
@@ -213,6 +214,7 @@ class Crew(Generic[T]):
             await self._take()
             if not self._tasks:
                 return
+            # Whatever is done frees its lane, and what waits behind it there becomes due.
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _do(self, claimed: T | None, claiming: "asyncio.Future[T | None] | None", place: Place) -> None:

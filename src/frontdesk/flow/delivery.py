@@ -67,6 +67,7 @@ class Sender:
             raise
         if sending.is_lost:
             return
+        # Nothing is waited for between the certainty that it is ours and the send.
         outcome = await self._try(delivery)
         settlement = self._settlement(claim.delivery, outcome)
         settle = partial(self._parts.store.deliveries.settle, claim, settlement, self._parts.clock.now())
@@ -165,6 +166,7 @@ class Sender:
             return
         if await parts.store.turns.open_turns(delivery.session_key, 1):
             return  # whichever is answered last closes it
+        # A message that comes in after this look takes the session up again, as one after its end does.
         await occasions.tell(parts, HookEvent.END, session.entry, EndReason.CLOSED)
         await parts.conversations.close_session(session.id)
 

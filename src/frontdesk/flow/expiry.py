@@ -51,6 +51,7 @@ async def finalize(parts: Parts, turn: Turn) -> None:
     """Take leave of a session, unless that was done or the session was active again meanwhile."""
     # An order that an older version has written has the id in the place of a message.
     session = await parts.store.sessions.find(turn.about or turn.text)
+    # This is the conversation's own lane: nobody begins a turn in the session between this look and the end.
     if session is None or session.entry.expiry_finalized or session.status is SessionStatus.ENDED:
         return
     reason = await parts.conversations.due_reason(session)

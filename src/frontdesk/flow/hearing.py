@@ -186,7 +186,7 @@ class Hearing(Held[TurnClaim]):
         The agent has let go when this ends, unless it had to be left behind.
         """
         await self.confirm()
-        if self._stopping:
+        if self._stopping:  # it was told so while its message was written
             raise Stopped
         self._task = asyncio.create_task(self._listen(run))
         try:

@@ -179,7 +179,7 @@ class Intake:
 
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn."""
-        bell = self._parts.store.bells.listen(Topic.FEED)
+        bell = self._parts.store.bells.listen(Topic.FEED)  # before the first look: what happens since rings
         try:
             with self._parts.live.listening(turn_id, bell) as heard:
                 while not (ended := await self._ended(turn_id)):

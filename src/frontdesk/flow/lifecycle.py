@@ -49,6 +49,7 @@ class Lifecycle(Service):
         key = known or await self.route(source)
         resolver = self.resolver(source)
         if not force_new:
+            # Looked at without a lock: whatever is not a mere touch is decided again below, under the lock.
             going_on = await self._store.sessions.touch(key, resolver.lets_go_on, resolver.now)
             if going_on:
                 return going_on
@@ -343,6 +344,8 @@ class Lifecycle(Service):
         for key in await self._store.sessions.stale_keys(before):
             if await self.is_busy(key):
                 continue
+            # Leave is taken first: that can be done again after a crash, and a key that is gone is not found
+            # again. A message that comes in between keeps the key.
             if leave:
                 await leave(key)
             pruned += await self._store.sessions.prune(key, before, now)

@@ -202,6 +202,8 @@ class RunningTurn(Hearing):
         """Write the message into the transcript; what a session's first turn brings along is before it."""
         parts, turn = self._parts, self.turn
         if not session.started:
+            # The session before ends before this one starts. After a crash in between both are told again,
+            # since it is the transaction below that marks this one as started.
             await occasions.take_leave_of_parent(parts, session)
             await occasions.tell(parts, HookEvent.START, session.entry)
         rows: list[Plain] = [message]
@@ -308,6 +310,8 @@ class RunningTurn(Hearing):
     async def _finish(self, ending: Ending) -> None:
         """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
         if ending.state is not TurnState.DONE or self.turn.attempts > 1:
+            # Before it ends: after a crash in between the turn runs again and asks again, while nobody would
+            # withdraw what a turn that has ended still asks for.
             await self._parts.gate.withdraw(self.turn, self.claim.lease)
         # The write and the send go on when the turn itself is ended meanwhile: what was taken is sent, and
         # whoever empties the outbox waits for both.

@@ -88,6 +88,9 @@ class Worker:
         """Claim no more, let turns finish for a while unless it is to be hurried, put the rest back; those
         that wait for a person, at once. Whatever cuts this short, no attempt counts that it cuts off."""
         self._draining = True
+        # Deliveries are still claimed: turns that end now have something to say. That the node stops is noted
+        # beside it, and not before: the store may be slow, and a turn that waits for a person should end at
+        # once. Killed in between, an attempt counts at worst.
         self._turns.close()
         self._control.close()
         announce = partial(self._parts.store.nodes.announce_stop, self._node, self._parts.clock.now())
@@ -143,6 +146,8 @@ class Worker:
             claims = await claim(openings={})
         claimed = [self._begun(claim, asked) for claim in claims]
         for running in claimed:
+            # Its lease ran out while this node stood still, and it was put back and claimed here again: the
+            # attempt before is still under way, under a token that counts no more.
             if lost := self._running.get(running.turn.id):
                 lost.lose()
             self._running[running.turn.id] = running
@@ -179,7 +184,7 @@ class Worker:
         try:
             await running.run(place)
         except asyncio.CancelledError:
-            with suppress(errors.LeaseLost):  # it had just ended
+            with suppress(errors.LeaseLost):  # it had just ended, and somebody else has the lane
                 await running.put_back()
             raise
         except errors.LeaseLost:
@@ -267,6 +272,7 @@ class Worker:
 
     async def _recover(self) -> None:
         """Take over what nodes held that are gone, or have not renewed their leases."""
+        # First what was taken from us: it may be due again, and is claimed here once more after this.
         await self._let_go()
         store, now = self._parts.store, self._parts.clock.now()
         gone, late = await store.nodes.left_behind(self._node)

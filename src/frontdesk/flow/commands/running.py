@@ -70,7 +70,7 @@ async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
     """Whether the turn ends within the time."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    bell = parts.store.bells.listen(Topic.FEED)
+    bell = parts.store.bells.listen(Topic.FEED)  # before the first look, so that its end is not missed
     try:
         while (found := await parts.store.turns.find(turn.id)) and found.state in UNDER_WAY:
             left = deadline - loop.time()

@@ -55,6 +55,7 @@ class Gate:
             if asked.status is not Status.APPROVED:
                 return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
+                # Whether it was used, or stopped, before is decided in the transaction that uses it up.
                 tell = partial(self._telling.in_chat, claim.turn)
                 caller = Caller(id=asked.requester, kind=confirmations.CallerKind.AGENT)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
@@ -98,6 +99,8 @@ class Gate:
         """The confirmation once people have decided; the turn waits until then, for everybody to see."""
         if asked.status is not Status.PENDING:
             return asked
+        # Marked before anybody is shown the question: whoever answers it finds a turn that waits. A decision
+        # that is faster than the mark is found by the first look below.
         await self._store.turns.mark(claim, turns.TurnState.WAITING, self._clock.now())
         show(events.Asked(id=asked.id, text=self._telling.text(asked)))
         with lend():

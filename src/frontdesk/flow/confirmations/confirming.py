@@ -146,7 +146,7 @@ class ConfirmationService:
         """The confirmation as soon as it is decided, else as it is when the time is over."""
         loop = asyncio.get_running_loop()
         end = loop.time() + min(seconds, LONGEST_WAIT_SECONDS)
-        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
+        bell = self._store.bells.listen(Topic.CONFIRMATIONS)  # before the first look, so that none is missed
         try:
             while await self._kept.status(confirmation_id) is Status.PENDING:
                 left = end - loop.time()
