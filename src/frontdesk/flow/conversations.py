@@ -48,7 +48,7 @@ class Conversations(Lifecycle, Finder):
         ``first_position``: each is stored once, and usage is added only when something was new.
         """
         _turn(turn_id, first_position)
-        _check_list(transcript)
+        inputs.check_kind("transcript", transcript, list, tuple)
         if usage is not None:
             inputs.check_kind("usage", usage, Usage)
         packed = [
@@ -94,7 +94,7 @@ class Conversations(Lifecycle, Finder):
 
     async def rewrite_transcript(self, session_id: str, transcript: Sequence[Mapping[str, Any]]) -> bool:
         """Replace the transcript, all or nothing; whether that landed. The previous one stays loadable."""
-        _check_list(transcript)
+        inputs.check_kind("transcript", transcript, list, tuple)
         packed = [messages.pack(message) for message in transcript]
         keys.asked_session_id(session_id)
         try:
@@ -135,10 +135,6 @@ def _turn(turn_id: str | None, position: int | None) -> str | None:
     if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position <= MAX_COUNT:
         raise errors.InvalidInput(what=f"turn position {position!r}", why=f"use 0 to {MAX_COUNT}")
     return turn_id
-
-
-def _check_list(transcript: object) -> None:
-    inputs.check_kind("transcript", transcript, list, tuple)
 
 
 def _as_dict(rewound: Rewound | None) -> dict[str, Any] | None:

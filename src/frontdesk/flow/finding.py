@@ -97,15 +97,11 @@ class Finder(Service):
             await asyncio.sleep(QUIET_SECONDS)
             if before == self._said != indexed:
                 indexed = before
-                await self._catch_up()
-
-    async def _catch_up(self) -> None:
-        said = self._said
-        try:
-            while said == self._said and await self._store.index.catch_up(INDEX_BATCH):
-                pass
-        except errors.StoreError as error:
-            log.warning("indexing_failed", error=str(error))
+                try:
+                    while before == self._said and await self._store.index.catch_up(INDEX_BATCH):
+                        pass
+                except errors.StoreError as error:
+                    log.warning("indexing_failed", error=str(error))
 
     async def rebuild_index(self) -> None:
         """Make the search index anew from the transcripts."""
