@@ -6,17 +6,16 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from frontdesk.agents.acp import options, prompts
+from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.kept import Kept, Memory
-from frontdesk.agents.acp.options import Options
+from frontdesk.agents.acp.options import AcpOptions
 from frontdesk.agents.acp.turns import CANCELLED, PromptTurn
 from frontdesk.agents.acp.wire import Lost
 from frontdesk.agents.programs import Resting
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.model import events
 
-__all__ = ["Driver", "Options"]
-
+Options = AcpOptions
 Made = TypeVar("Made")
 MAX_MEMORIES = 10_000
 CLOSED = "it was closed"
@@ -28,10 +27,10 @@ class Driver:
     A turn that has a slot finds room for its process: whoever else is there without one, rests.
     """
 
-    Options = options.Options
+    Options = AcpOptions
     abilities = Abilities(stops=True, models=True)
 
-    def __init__(self, options: options.Options) -> None:
+    def __init__(self, options: AcpOptions) -> None:
         self._options = options.checked()
         self._slots = asyncio.Semaphore(options.max_processes)
         self._working: dict[str, Kept | None] = {}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.agents.acp import prompts
-from frontdesk.agents.acp.options import Options
+from frontdesk.agents.acp.options import AcpOptions
 from frontdesk.agents.acp.wire import Lost, Wire, fields, items
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
@@ -48,7 +48,7 @@ class Kept:
         self._usual_model: object = None
 
     @classmethod
-    async def start(cls, options: Options, cwd: str) -> "Kept":
+    async def start(cls, options: AcpOptions, cwd: str) -> "Kept":
         """Start a process. Lost when that cannot be done."""
         _check_folder(cwd)
         try:

@@ -7,7 +7,7 @@ from frontdesk.agents.bounds import Count, Seconds
 from frontdesk.agents.programs import ProgramOptions
 
 
-class Options(ProgramOptions, frozen=True, kw_only=True):
+class AcpOptions(ProgramOptions, frozen=True, kw_only=True):
     max_processes: Count = 8
     """At most so many at once; the one that rested longest makes room for another."""
     idle_seconds: Seconds = 900.0
@@ -29,7 +29,7 @@ class Options(ProgramOptions, frozen=True, kw_only=True):
     passed: ClassVar = (*ProgramOptions.passed, "USER", "LOGNAME", "SHELL")
     """Agents may have to find their sign-in."""
 
-    def checked(self) -> "Options":
+    def checked(self) -> "AcpOptions":
         if not self.command or not all(isinstance(word, str) and word for word in self.command):
             raise errors.InvalidInput(what="The agent's command", why="name a program and its arguments")
         if self.max_processes < 1:

@@ -112,13 +112,12 @@ def text_block(text: str) -> Block:
 
 
 def _block(part: Any, accepted: Mapping[str, Any]) -> Block:
-    kind = part.get("type") if isinstance(part, dict) else None
-    body = part.get(kind) if isinstance(kind, str) else None
-    if kind == "image_url" and isinstance(body, dict):
-        return _image(str(body.get("url")), accepted)
-    if kind == "input_audio" and isinstance(body, dict) and accepted.get("audio"):
-        return {"type": "audio", "data": str(body.get("data")), "mimeType": f"audio/{body.get('format')}"}
-    text = part.get("text") if isinstance(part, dict) else None
+    given = fields(part)
+    kind, text = given.get("type"), given.get("text")
+    if kind == "image_url" and (image := fields(given.get(kind))):
+        return _image(str(image.get("url")), accepted)
+    if kind == "input_audio" and (audio := fields(given.get(kind))) and accepted.get("audio"):
+        return {"type": "audio", "data": str(audio.get("data")), "mimeType": f"audio/{audio.get('format')}"}
     return text_block(text if isinstance(text, str) else f"[{kind or 'unknown'}: it cannot be shown here]")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.agents.acp.options import Options
+from frontdesk.agents.acp.options import AcpOptions
 from frontdesk.agents.programs import Process
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
@@ -64,7 +64,7 @@ class Wire:
     When the inbox is full nothing more is read, so that an agent that writes too fast has to wait.
     """
 
-    def __init__(self, process: Process, options: Options) -> None:
+    def __init__(self, process: Process, options: AcpOptions) -> None:
         self.inbox: asyncio.Queue[Item] = asyncio.Queue(MAX_INBOX)
         self._process = process
         self._options = options
