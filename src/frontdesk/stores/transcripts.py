@@ -211,7 +211,7 @@ def _fresh(
     for message in messages:
         marks = _marks(session_key, message)
         known = not marks.isdisjoint(seen)
-        if not known and (message.platform_message_id is not None or not is_first_attempt):
+        if marks and not known and (message.platform_message_id is not None or not is_first_attempt):
             known = yield from _stored(session_id, session_key, message)
         if not known:
             seen |= marks
