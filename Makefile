@@ -11,7 +11,7 @@ DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
 PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
-JOBS ?= 3
+JOBS ?= 4
 
 BROWSERS := chromium chromium-browser google-chrome
 apt = $(1) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2)

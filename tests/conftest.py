@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,8 +27,10 @@ ORDER = ("acceptance", "integration", "flow", "contracts", "docs")
 # Enough for work at the same time; each connection has to learn every statement anew.
 CONNECTIONS = 2
 
-# Files have the same permissions whoever runs the tests.
+# Files have the same permissions whoever runs the tests, and programs can be interrupted, also where a shell
+# runs the tests in the background.
 os.umask(0o022)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
