@@ -1,6 +1,7 @@
 """What tests of every kind share."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections import Counter
@@ -32,6 +33,9 @@ CONNECTIONS = 2
 os.umask(0o022)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Until all tests are collected there is nothing but what stays.
+gc.disable()
+
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests run on the loop that the program runs on."""
@@ -49,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.path.name != "test_lab.py", order, -tests[item.path], str(item.path)
 
     items.sort(key=turn)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay as long as the process: what looks for garbage passes over them."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
