@@ -142,11 +142,9 @@ class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> "HomeChannel":
         chat_id = data.get("chat_id")
-        if chat_id is None or chat_id == "":
-            raise errors.InvalidSetting(key="home_channel.chat_id", value=None, allowed="a chat id")
         return cls(
             platform=Platform(str(data.get("platform"))),
-            chat_id=str(chat_id),
+            chat_id="" if chat_id is None else str(chat_id),
             name=str(data.get("name") or "Home"),
         )
 

@@ -89,25 +89,23 @@ def build_incoming(
     """
     *earlier, last = [_plain(number, message) for number, message in enumerate(ask.messages)]
     name, repeat = _named(headers, SESSION_HEADER), _named(headers, REPEAT_HEADER)
-    chat_id = f"{user}/{name}" if name else f"/{user}/{_fresh(user, repeat)}"
+    chat_id = f"{user}/{name}" if name else f"/{user}/{_made_once(repeat, user)}"
     return channels.Incoming(
         source=SessionSource(
             platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
         ),
         text=_text(last["content"]),
         content=last["content"] if isinstance(last["content"], list) else None,
-        event_id=_hashed(user, chat_id, repeat) if repeat else uuid.uuid4().hex,
+        event_id=_made_once(repeat, user, chat_id),
         history=[] if name else earlier,
     )
 
 
-def _fresh(user: str, repeat: str | None) -> str:
-    """A conversation of its own; a repeated request comes back to the one it made."""
-    return _hashed(user, repeat) if repeat else uuid.uuid4().hex
-
-
-def _hashed(*parts: str) -> str:
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+def _made_once(repeat: str | None, *about: str) -> str:
+    """An id of its own; a repeated request comes back to the one it made."""
+    if repeat is None:
+        return uuid.uuid4().hex
+    return hashlib.sha256(msgspec.json.encode((*about, repeat))).hexdigest()[:32]
 
 
 def _named(headers: Mapping[str, str], header: str) -> str | None:
