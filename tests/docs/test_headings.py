@@ -172,5 +172,6 @@ def test_log_events_are_in_the_table_of_events() -> None:
     files = (file for file in (pages.ROOT / "src").rglob("*.py") if file.name != "logs.py")
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
     logged = set(re.findall(r'\blog\.(?:info|warning|error|exception)\(\s*"(\w+)"', source))
+    logged |= set(re.findall(r'\bgoing_on\((?:failure: str = )?"(\w+)"', source))
     logged |= {f"{kind}_unreadable" for kind in re.findall(r'\bRecords\(\s*"(\w+)"', source)}
     assert logged == set(re.findall(r"^\| `(\w+)` \| (?:info|warning|error) \|", TEXT, re.MULTILINE))
