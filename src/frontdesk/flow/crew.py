@@ -142,7 +142,10 @@ class Crew(Generic[T]):
         work: Callable[[T, Place], Awaitable[None]],
         put_back: Callable[[T], Awaitable[None]],
         next_due: Callable[[], Awaitable[datetime | None]],
+        *,
+        is_handed_work: bool = False,
     ) -> None:
+        """``is_handed_work``: others claim something for it, too, and `begin` it here."""
         self._topic = topic
         self._bells = parts.store.bells
         self._clock = parts.clock
@@ -152,6 +155,7 @@ class Crew(Generic[T]):
         self._work = work
         self._put_back = put_back
         self._next_due = next_due
+        self._is_handed_work = is_handed_work
         self._closing = False
         self._emptying = False
         self._abandoned = False
@@ -180,15 +184,17 @@ class Crew(Generic[T]):
     async def _take(self) -> bool:
         """Claim as much as there is room for; whether there may be more than that."""
         # While the store is asked, turns that end look for room for their answers, and what is claimed here
-        # would come on top of those. So these places are kept until it is known how many are filled.
-        self._reserved = free = max(self._free, 0)
+        # would come on top of those. So these places are kept until it is known how many are filled; and no
+        # more than half of those that are free, or all answers would have to wait for the next claim.
+        free = max(self._free, 0)
+        self._reserved = wanted = (free + 1) // 2 if self._is_handed_work else free
         try:
-            claimed = await self._claim(free) if free else ()
+            claimed = await self._claim(wanted) if wanted else ()
         finally:
             self._reserved = 0
         for each in claimed:
             self.begin(each)
-        filled = bool(claimed) and len(claimed) == free
+        filled = bool(claimed) and len(claimed) == wanted
         if filled:
             self._bells.ring(self._topic)  # there may be more than this node has room for
         return filled
@@ -211,7 +217,8 @@ class Crew(Generic[T]):
     async def _empty(self) -> None:
         """Do what is due, and what becomes due by that."""
         while self._emptying:
-            await self._take()
+            if await self._take():
+                continue
             if not self._tasks:
                 return
             # Whatever is done frees its lane, and what waits behind it there becomes due.

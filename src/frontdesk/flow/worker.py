@@ -62,6 +62,7 @@ class Worker:
             self._send,
             self._sender.put_back,
             parts.store.deliveries.next_due,
+            is_handed_work=True,
         )
 
     def _crew_of(self, topic: Topic, kind: lanes.LaneKind, places: int) -> Crew[RunningTurn]:

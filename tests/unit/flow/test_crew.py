@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.contracts.clock import SystemClock
 from frontdesk.flow.crew import Crew, Place
@@ -16,7 +18,7 @@ PATIENCE_SECONDS = 10.0
 class Work:
     """A queue with a crew of so many places; its claims last until they are let go on."""
 
-    def __init__(self, places: int, waiting: int) -> None:
+    def __init__(self, places: int, waiting: int, is_handed_work: bool = False) -> None:
         self._waiting = waiting
         self.claiming = asyncio.Event()
         self.may_claim = asyncio.Event()
@@ -34,6 +36,7 @@ class Work:
             self._do,
             self._put_back,
             self._next_due,
+            is_handed_work=is_handed_work,
         )
 
     async def _claim(self, limit: int) -> list[str]:
@@ -77,18 +80,21 @@ async def eventually(holds: Callable[[], bool]) -> None:
     raise AssertionError("it never held")
 
 
-async def test_what_others_claim_gets_no_place_that_a_claim_under_way_may_fill() -> None:
-    work = Work(places=2, waiting=2)
+@pytest.mark.parametrize(("is_handed_work", "begun"), [(False, ["claimed"] * 4), (True, ["handed over"] * 2)])
+async def test_what_others_claim_gets_no_place_that_a_claim_under_way_may_fill(
+    is_handed_work: bool, begun: list[str]
+) -> None:
+    work = Work(4, 10, is_handed_work)
     async with working(work):
         await work.claiming.wait()
-        for _ in range(2):
+        for _ in range(4):
             claimed: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             claimed.set_result("handed over")
             if work.crew.has_room:
                 work.crew.begin(None, claimed)
         work.may_claim.set()
-        await eventually(lambda: "claimed" in work.begun)
-        assert work.most == 2
+        await eventually(lambda: len(work.begun) >= 4)
+        assert (work.most, work.begun[: len(begun)]) == (4, begun)
 
 
 async def test_there_is_room_again_after_a_claim_that_found_nothing() -> None:
