@@ -68,13 +68,15 @@ class Forgetting:
 
     async def sweep(self) -> None:
         """Some at a time, so that nobody waits for it."""
-        store, now = self._parts.store, self._parts.clock.now()
+        parts, store, now = self._parts, self._parts.store, self._parts.clock.now()
         if not self._steadiness.holds(now):
             return
         await store.feed.prune(now - FEED_KEPT)
         await store.background.prune(now)
         await self._forget_work()
-        await self._prune_conversations()
+        leave = partial(_take_leave, parts)
+        if pruned := await parts.conversations.prune_old_entries(parts.running.prune_days, leave):
+            log.info("conversations_pruned", conversations=pruned)
 
     async def _forget_work(self) -> None:
         store, running, now = self._parts.store, self._parts.running, self._parts.clock.now()
@@ -87,12 +89,6 @@ class Forgetting:
         ):
             while await forget(before, BATCH) == BATCH:
                 continue
-
-    async def _prune_conversations(self) -> None:
-        parts = self._parts
-        leave = partial(_take_leave, parts)
-        if pruned := await parts.conversations.prune_old_entries(parts.running.prune_days, leave):
-            log.info("conversations_pruned", conversations=pruned)
 
 
 async def _take_leave(parts: Parts, key: str) -> None:

@@ -71,14 +71,10 @@ class Tidying:
             return False
         done = [await self._kept.close_echoes(now, TIDIED_AT_ONCE)]
         if steady:
-            done += await self._forget(keep_days, now)
+            done.append(await self._kept.prune_keys(now - KEYS_KEPT, TIDIED_AT_ONCE))
+            done.append(await self._kept.prune(now - timedelta(days=keep_days), now, TIDIED_AT_ONCE))
+            if done[-1]:
+                log.info("confirmations_pruned", count=done[-1])
         more = TIDIED_AT_ONCE in done
         self._done_at = None if more else now
         return more
-
-    async def _forget(self, keep_days: int, now: datetime) -> tuple[int, int]:
-        keys = await self._kept.prune_keys(now - KEYS_KEPT, TIDIED_AT_ONCE)
-        pruned = await self._kept.prune(now - timedelta(days=keep_days), now, TIDIED_AT_ONCE)
-        if pruned:
-            log.info("confirmations_pruned", count=pruned)
-        return keys, pruned
