@@ -167,6 +167,9 @@ def test_parts_of_another_package_are_configured_and_used(
         program.read_until(process, "ARRIVED coo!")
         told = program.run(tmp_path, "status", "--json", PYTHONPATH=str(packages))
         assert "pigeon-post" in {each["platform"] for each in json.loads(told.stdout)["channels"]}
+        asked = ("explain", "--platform", "pigeon-post", "--chat-id", "1", "--user-id", "1")
+        explained = program.run(tmp_path, *asked, PYTHONPATH=str(packages))
+        assert "agent:main:pigeon-post:dm:1" in explained.stdout, explained.stderr
     listed = program.run(tmp_path, "sessions", "list", "--json", PYTHONPATH=str(packages))
     assert "pigeon-post" in {each["platform"] for each in json.loads(listed.stdout)}
 

@@ -38,8 +38,10 @@ def command(config_file: Path | None, /, store_url: str | None, **fields: str | 
 
     echo '{"platform": "slack", "chat_type": "group", "chat_id": "C1"}' | frontdesk explain
     """
-    source = SessionSource.from_dict(_given(fields))
-    told = ask(config.load(config_file), lambda office: office.explain(source.to_dict()), store_url)
+    given = _given(fields)
+    loaded = config.load(config_file)  # first: it knows the platforms of installed channels
+    source = SessionSource.from_dict(given)
+    told = ask(loaded, lambda office: office.explain(source.to_dict()), store_url)
     text = output.in_lines({"source": source.description} | _facts(told), COLUMN)
     return Report({"source": source.to_dict(), **told}, text, good=not told["refused"])
 
