@@ -183,6 +183,7 @@ def test_answers_that_are_late_are_listed_with_why_and_when(tmp_path: Path, rece
         table = listed()
         assert "ConnectError" in table
         assert "waits for the one before it" in table
+        assert "webhook@shop, " in table
         assert re.search(r"in \d+ s|now", table)
     receiver.url = there
 

@@ -48,7 +48,7 @@ def _row(delivery: Plain) -> Plain:
         "STATE": delivery["state"],
         "TRIES": delivery["attempts"],
         "NEXT": _next(delivery),
-        "WHERE": output.short(f"{delivery['platform']}, {delivery['where']}", 30),
+        "WHERE": output.short(f"{output.account(delivery)}, {delivery['where']}", 30),
         "WHY": output.short(delivery["error"] or BEHIND, 40),
         "TEXT": output.short(delivery["text"], 40),
     }

@@ -127,6 +127,12 @@ def short(text: str, most: int = 60) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def account(told: Mapping[str, Any]) -> str:
+    """A platform, and which of our accounts on it."""
+    platform = told["platform"] or "-"
+    return f"{platform}@{told['account']}" if told["account"] else str(platform)
+
+
 def local_time(text: str) -> str:
     """An ISO time as the clock on the wall shows it."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -49,8 +49,7 @@ def _row(session: Plain) -> Plain:
 
 
 def _place(session: Plain) -> str:
-    account = f"@{session['account']}" if session["account"] else ""
-    return f"{session['platform'] or '-'}{account}, {session['where']}"
+    return f"{output.account(session)}, {session['where']}"
 
 
 def _state(session: Plain) -> str:

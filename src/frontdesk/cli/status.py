@@ -33,7 +33,7 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("trouble", trouble) for trouble in status["troubles"])
     yield from (("warning", warning) for warning in status["warnings"])
     yield "version", status["version"]
-    yield "channels", ", ".join(map(_channel, status["channels"])) or "-"
+    yield "channels", ", ".join(map(output.account, status["channels"])) or "-"
     yield "turns", _counts(status["turns"], "nothing under way") + held_back
     yield "deliveries", _counts(status["deliveries"], "nothing waiting")
     yield "refused", _refused(status["refused"])
@@ -44,10 +44,6 @@ def _gateway(status: dict[str, Any]) -> str:
         return "not running"
     state = "ready" if status["ready"] else "not ready"
     return f"{state}, process {status['process']}, node {status['node']}"
-
-
-def _channel(channel: dict[str, Any]) -> str:
-    return f"{channel['platform']}@{channel['account']}" if channel["account"] else str(channel["platform"])
 
 
 def _refused(refused: dict[str, Any] | None) -> str:
