@@ -313,7 +313,7 @@ async def test_refused_key_names_the_setting_and_never_the_key(desk: Endpoint, m
     desk.plan(endpoint.status(code, {"error": {"message": f"wrong key {KEY}"}}))
     failed = failure(await run(make()))
     assert not failed.retryable
-    assert "api_key" in str(failed.detail)
+    assert "check api_key_env or api_key_file" in str(failed.detail)
     assert KEY not in str(failed.detail)
     assert len(desk.seen) == 1
 

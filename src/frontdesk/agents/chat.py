@@ -59,7 +59,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: Mapping[str, Any]
     token: str | None = None
     headers: Mapping[str, str] = {}
-    token_setting: str = "api_key"
+    token_setting: str = "api_key_env or api_key_file"
 
     @property
     def endpoint(self) -> str:
