@@ -37,7 +37,7 @@ class ServedConfirmations:
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         """``ended`` is the folder of sessions that were ended, ``page_url`` where the pages are."""
-        self._mode = service.settings.mode
+        self.mode = service.settings.mode
         self.streams = Streams(service, quiet_seconds=quiet_seconds)
         answering = api.ConfirmationApi(service=service, streams=self.streams, page_url=page_url)
         clock, secure = clock or SystemClock(), (page_url or "").startswith("https://")
@@ -45,14 +45,14 @@ class ServedConfirmations:
         shown = pages.Pages(
             service=service, credentials=credentials, sessions=sessions, streams=self.streams, clock=clock
         )
-        self.api = Served(api.OPERATIONS, answering, partial(credentials.admit, self._mode))
+        self.api = Served(api.OPERATIONS, answering, partial(credentials.admit, self.mode))
         self.pages = Served(pages.OPERATIONS, shown)
         self.url: str | None = None
         """The address of the service's port, while it has one."""
 
     def make_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The service for its own port."""
-        return endpoints.make_app([self.api], Hosts(bound_to, names), ABOUT, self._mode)
+        return endpoints.make_app([self.api], Hosts(bound_to, names), ABOUT, self.mode)
 
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""

@@ -83,7 +83,7 @@ async def serving_port(
     with ports.listening(host, port, "in confirm.port") as listening:
         async with server.serving_app(served.make_app(host, names), listening):
             url = url_of(host, listening.getsockname()[1])
-            log.info("confirmations_served", url=url)
+            log.info("confirmations_served", url=url, mode=served.mode)
             served.url = url
             try:
                 yield url
