@@ -7,9 +7,9 @@ from hashlib import sha256
 import pytest
 
 from frontdesk import errors, plugins
-from frontdesk.flow import audits, rounds, steadiness
+from frontdesk.flow import audits, clockwatch, rounds
+from frontdesk.flow.clockwatch import Elapsed
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.audit import AuditKind
 from frontdesk.model.confirmations import KEY_SECONDS, Confirmation, Settings
@@ -68,7 +68,7 @@ async def settled(store: Store, clock: SettableClock, elapsed: Elapsed) -> Confi
     """The service, after it has run long enough to forget something."""
     service = ConfirmationService(store, Settings(keep_days=KEPT), clock=clock, elapsed=elapsed)
     await service.tidy()
-    clock.advance(seconds=steadiness.FIRST_SECONDS)
+    clock.advance(seconds=clockwatch.FIRST_SECONDS)
     return service
 
 
@@ -284,7 +284,7 @@ async def test_clock_that_is_put_right_a_little_is_trusted(asker: Talker, clock:
     service = await settled(asker.store, clock, uptime)
     asked = await asker.approved()
     clock.advance(LONG_AFTER)
-    uptime.jump(steadiness.TOLERANCE)
+    uptime.jump(clockwatch.TOLERANCE)
     await tidy_up(service)
     assert await asker.kept.find(asked.id) is None
 
@@ -296,7 +296,7 @@ async def test_service_forgets_nothing_when_it_has_just_started(asker: Talker, c
     service = ConfirmationService(asker.store, Settings(keep_days=KEPT), clock=clock, elapsed=Uptime(clock))
     await tidy_up(service)
     assert await asker.kept.find(asked.id)
-    clock.advance(seconds=steadiness.FIRST_SECONDS)
+    clock.advance(seconds=clockwatch.FIRST_SECONDS)
     await tidy_up(service)
     assert await asker.kept.find(asked.id) is None
 

@@ -240,7 +240,7 @@ async def test_link_goes_to_the_home_channel_and_to_no_other_chat(store_url: str
         platforms={"matrix": PlatformConfig(home_channel=home)},
     )
     async with open_house(store_url, config=config, notebook=reliable()) as house:
-        house.gateway.parts.telling.offer_links(lambda asked: f"https://desk.example/{asked.id}?t=signed")
+        house.gateway.parts.notifier.offer_links(lambda asked: f"https://desk.example/{asked.id}?t=signed")
         await house.say("!approve remove_file")
         asked = await pending(house)
         await house.notebook.wait_for(2, "notice")

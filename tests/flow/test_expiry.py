@@ -11,7 +11,7 @@ from frontdesk import EndReason, GatewayConfig, ResetMode, SessionResetPolicy, e
 from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
-from frontdesk.flow import occasions
+from frontdesk.flow import hook_calls
 from frontdesk.flow.expiry import Forgetting, order_expired
 from frontdesk.model import events, turns
 from frontdesk.model.running import Running
@@ -240,7 +240,7 @@ async def test_hook_that_can_never_be_started_is_given_up(store_url: str) -> Non
             clock.advance(hours=2)
             await house.ask("what is due?", user="bob")  # which rings the bell
         assert (await current(house)).id == session.id
-        assert story.tried.count(("finalize", session.id)) == occasions.MAX_TELLINGS + 1
+        assert story.tried.count(("finalize", session.id)) == hook_calls.MAX_TELLINGS + 1
 
 
 async def test_order_survives_a_restart_in_the_middle(store_url: str) -> None:

@@ -12,8 +12,8 @@ import msgspec
 from frontdesk import plugins
 from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
+from frontdesk.flow.clockwatch import since_boot
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.steadiness import since_boot
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store
 from frontdesk.web import ports, server

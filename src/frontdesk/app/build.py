@@ -94,7 +94,7 @@ def _offer_links(gateway: Gateway, config: Config) -> None:
         link = links.decision(asked.id, asked.digest, f"{confirmations.TOKEN}{name}", asked.expires_at)
         return links.address(page_url, key, link)
 
-    gateway.parts.telling.offer_links(make)
+    gateway.parts.notifier.offer_links(make)
 
 
 def missing_secrets(config: Config) -> list[errors.MissingSecret]:

@@ -15,13 +15,13 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
+from frontdesk.flow.clockwatch import Elapsed, since_boot
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.confirmations.telling import Telling
+from frontdesk.flow.confirmations.notifying import Notifier
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Live
-from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
@@ -57,8 +57,8 @@ class Gateway:
         running = running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
         settings = confirming or confirmations.Settings()
-        telling = Telling(channels_by_name, sessions.config, clock, settings.page_url)
-        service = ConfirmationService(sessions.store, settings, clock=clock, tell=telling)
+        notifier = Notifier(channels_by_name, sessions.config, clock, settings.page_url)
+        service = ConfirmationService(sessions.store, settings, clock=clock, tell=notifier)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
         self.parts = Parts(
             store=sessions.store,
@@ -74,8 +74,8 @@ class Gateway:
             elapsed=elapsed,
             live=Live(),
             confirmations=service,
-            telling=telling,
-            gate=Gate(service, telling, sessions.store, clock),
+            notifier=notifier,
+            gate=Gate(service, notifier, sessions.store, clock),
             refusals=Refusals(clock.now()),
         )
         self.desk = Intake(self.parts)

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
+from frontdesk.flow.clockwatch import Elapsed, since_boot
 from frontdesk.flow.commands import views
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.steadiness import Elapsed, since_boot
 from frontdesk.model.turns import Turn, TurnKind
 
 LAPSED = "it was interrupted too long ago to go on by itself"

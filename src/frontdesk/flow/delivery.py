@@ -6,8 +6,8 @@ from functools import partial
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import occasions
-from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME
+from frontdesk.flow import hook_calls
+from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME
 from frontdesk.flow.crew import Held, until_stored
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -151,7 +151,7 @@ class Sender:
             return  # nothing is left to decide
         if asked.status is not confirmations.Status.PENDING:
             return
-        if told := parts.telling.after(delivery, asked):
+        if told := parts.notifier.after(delivery, asked):
             await parts.store.deliveries.add(told)
         else:
             log.warning("nobody_told", confirmation=asked_for, look="frontdesk confirm list")
@@ -167,7 +167,7 @@ class Sender:
         if await parts.store.turns.open_turns(delivery.session_key, 1):
             return  # whichever is answered last closes it
         # A message that comes in after this look takes the session up again, as one after its end does.
-        await occasions.tell(parts, HookEvent.END, session.entry, EndReason.CLOSED)
+        await hook_calls.tell(parts, HookEvent.END, session.entry, EndReason.CLOSED)
         await parts.conversations.close_session(session.id)
 
 

@@ -4,9 +4,9 @@ what nobody asks for any more, which is forgotten."""
 from datetime import timedelta
 from functools import partial
 
-from frontdesk.flow import occasions
+from frontdesk.flow import hook_calls
+from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.parts import Parts, new_id
-from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
 from frontdesk.logs import get_logger
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionStatus
@@ -56,7 +56,7 @@ async def finalize(parts: Parts, turn: Turn) -> None:
         return
     reason = await parts.conversations.due_reason(session)
     if reason is not None:
-        await occasions.take_leave(parts, session, reason)
+        await hook_calls.take_leave(parts, session, reason)
 
 
 class Forgetting:
@@ -64,12 +64,12 @@ class Forgetting:
 
     def __init__(self, parts: Parts, elapsed: Elapsed = since_boot) -> None:
         self._parts = parts
-        self._steadiness = Steadiness(elapsed)
+        self._trust = ClockTrust(elapsed)
 
     async def sweep(self) -> None:
         """Some at a time, so that nobody waits for it."""
         parts, store, now = self._parts, self._parts.store, self._parts.clock.now()
-        if not self._steadiness.holds(now):
+        if not self._trust.holds(now):
             return
         await store.feed.prune(now - FEED_KEPT)
         await store.background.prune(now)
@@ -95,4 +95,4 @@ async def _take_leave(parts: Parts, key: str) -> None:
     """Hooks and the agent hear of the end of a session, unless they have."""
     session = await parts.store.sessions.current(key)
     if session and session.status is SessionStatus.OPEN and not session.entry.expiry_finalized:
-        await occasions.take_leave(parts, session, EndReason.PRUNED)
+        await hook_calls.take_leave(parts, session, EndReason.PRUNED)

@@ -14,12 +14,12 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
+from frontdesk.flow.clockwatch import Elapsed
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.confirmations.telling import DIGEST, Telling
+from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.speech import Live
-from frontdesk.flow.steadiness import Elapsed
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
@@ -51,7 +51,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     elapsed: Elapsed
     live: Live
     confirmations: ConfirmationService
-    telling: Telling
+    notifier: Notifier
     gate: Gate
     refusals: Refusals
     places: dict[SessionSource, tuple[str, str]] = {}
@@ -127,7 +127,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         else:
             if asked.status is Status.PENDING:
                 return delivery
-            text = self.telling.text(asked, self.capabilities_of(delivery.to).text_limit)
+            text = self.notifier.text(asked, self.capabilities_of(delivery.to).text_limit)
         extra = {name: value for name, value in delivery.extra.items() if name != DIGEST}
         return msgspec.structs.replace(delivery, text=text, extra=extra)
 

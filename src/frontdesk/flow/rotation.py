@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from frontdesk.flow import handover, notices, occasions
+from frontdesk.flow import handover, hook_calls, notices
 from frontdesk.flow.crew import Held
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
@@ -31,7 +31,7 @@ async def rotate(parts: Parts, held: Held[TurnClaim], session: Session, reason: 
     checkpointed = await _checkpoint(parts, session.id, claim.turn.id)
     written = await parts.store.sessions.find(session.id)
     await held.confirm()  # a checkpoint may have taken longer than a lease lasts
-    await occasions.take_leave(parts, written or session, reason)
+    await hook_calls.take_leave(parts, written or session, reason)
     now, fresh_id = parts.clock.now(), parts.conversations.new_id()
 
     def decide(situation: Situation) -> Move:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells, Topic
-from frontdesk.flow.steadiness import Steadiness
+from frontdesk.flow.clockwatch import ClockTrust
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import KEY_SECONDS
 from frontdesk.stores.confirmations import Confirmations
@@ -58,15 +58,15 @@ def pause_until(due: datetime | None, now: datetime) -> float:
 class Tidying:
     """What was decided long ago is forgotten, and what the log left out is summed up."""
 
-    def __init__(self, kept: Confirmations, steadiness: Steadiness) -> None:
+    def __init__(self, kept: Confirmations, trust: ClockTrust) -> None:
         self._kept = kept
-        self._steadiness = steadiness
+        self._trust = trust
         self._done_at: datetime | None = None
 
     async def tidy(self, keep_days: int, now: datetime) -> bool:
         """Do a batch if it is time for it; whether there may be more to do right away. Nothing is forgotten
         by a clock that was not steady for a while."""
-        steady = self._steadiness.holds(now)
+        steady = self._trust.holds(now)
         if self._done_at is not None and abs(now - self._done_at) < TIDY_EVERY:
             return False
         done = [await self._kept.close_echoes(now, TIDIED_AT_ONCE)]

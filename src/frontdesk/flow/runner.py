@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import continuation, handover, notices, occasions, prompts
+from frontdesk.flow import continuation, handover, hook_calls, notices, prompts
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -97,7 +97,7 @@ class RunningTurn(Hearing):
                 await finalize(self._parts, turn)
                 await self._finish(Ending(state=TurnState.DONE))
             case TurnKind.HOOK:
-                again = await occasions.tell_again(self._parts, turn)
+                again = await hook_calls.tell_again(self._parts, turn)
                 await (self._requeue(again) if again else self._finish(Ending(state=TurnState.DONE)))
             case TurnKind.OBSERVED:
                 await self._overhear()
@@ -204,8 +204,8 @@ class RunningTurn(Hearing):
         if not session.started:
             # The session before ends before this one starts. After a crash in between both are told again,
             # since it is the transaction below that marks this one as started.
-            await occasions.take_leave_of_parent(parts, session)
-            await occasions.tell(parts, HookEvent.START, session.entry)
+            await hook_calls.take_leave_of_parent(parts, session)
+            await hook_calls.tell(parts, HookEvent.START, session.entry)
         rows: list[Plain] = [message]
         told: list[Delivery] = []
         if not session.started or turn.session_id == session.id:

@@ -9,6 +9,7 @@ from typing import Any
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow import prompts
+from frontdesk.flow.clockwatch import Setbacks
 from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import AskedAt, Crew, Held, Place, ask, until_stored
 from frontdesk.flow.delivery import Sender, Sending
@@ -16,7 +17,6 @@ from frontdesk.flow.expiry import Forgetting, order_expired
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rounds import going_on
 from frontdesk.flow.runner import RunningTurn, set_aside_notices
-from frontdesk.flow.steadiness import Setbacks
 from frontdesk.logs import get_logger
 from frontdesk.model import lanes, messages, turns, whatsapp
 from frontdesk.model.resolution import Opening

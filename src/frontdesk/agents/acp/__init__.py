@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from frontdesk.agents.acp import prompts
-from frontdesk.agents.acp.kept import Kept, Memory
 from frontdesk.agents.acp.options import AcpOptions
+from frontdesk.agents.acp.session import AcpSession, Memory
 from frontdesk.agents.acp.turns import CANCELLED, PromptTurn
 from frontdesk.agents.acp.wire import Lost
 from frontdesk.agents.programs import Resting
@@ -33,8 +33,8 @@ class Driver:
     def __init__(self, options: AcpOptions) -> None:
         self._options = options.checked()
         self._slots = asyncio.Semaphore(options.max_processes)
-        self._working: dict[str, Kept | None] = {}
-        self._resting = Resting[Kept](
+        self._working: dict[str, AcpSession | None] = {}
+        self._resting = Resting[AcpSession](
             lambda _: asyncio.sleep(options.idle_seconds), lambda kept: kept.wire.close()
         )
         self._memories: dict[str, Memory] = {}
@@ -72,7 +72,7 @@ class Driver:
 
     async def _ready(
         self, turn: events.Assignment, stack: AsyncExitStack
-    ) -> tuple[Kept, list[prompts.Block]]:
+    ) -> tuple[AcpSession, list[prompts.Block]]:
         """A process that can take the turn, and what to tell it."""
         kept = await stack.enter_async_context(self._lent(turn.session_id, self._folder(turn)))
         memory = self._memories.get(turn.session_id)
@@ -82,7 +82,7 @@ class Driver:
         return str(Path(turn.working_dir or self._options.cwd or ".").absolute())
 
     @asynccontextmanager
-    async def _lent(self, session_id: str, cwd: str) -> AsyncIterator[Kept]:
+    async def _lent(self, session_id: str, cwd: str) -> AsyncIterator[AcpSession]:
         """The session's process, for a turn. One that is not settled afterwards is ended."""
         async with self._slot(session_id):
             kept = await self._found(session_id, cwd)
@@ -116,7 +116,7 @@ class Driver:
         finally:
             del self._working[session_id]
 
-    async def _found(self, session_id: str, cwd: str) -> Kept:
+    async def _found(self, session_id: str, cwd: str) -> AcpSession:
         """The process that the session left, when it still serves; else a new one."""
         kept = await self._resting.take(session_id)
         if kept and kept.cwd == cwd and not kept.wire.lost:
@@ -124,9 +124,9 @@ class Driver:
         if kept:
             await kept.wire.close()
         await self._resting.make_room(self._options.max_processes - len(self._working))
-        return await Kept.start(self._options, cwd)
+        return await AcpSession.start(self._options, cwd)
 
-    async def _give_back(self, session_id: str, kept: Kept) -> None:
+    async def _give_back(self, session_id: str, kept: AcpSession) -> None:
         if not kept.settled or kept.wire.lost:
             await kept.wire.close()
             return

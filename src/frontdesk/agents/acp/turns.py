@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from frontdesk.agents.acp import prompts
-from frontdesk.agents.acp.kept import Kept
 from frontdesk.agents.acp.options import AcpOptions
+from frontdesk.agents.acp.session import AcpSession
 from frontdesk.agents.acp.wire import (
     Item,
     Lost,
@@ -42,7 +42,7 @@ Body = dict[str, Any]
 
 
 class PromptTurn:
-    def __init__(self, kept: Kept, turn: events.Assignment, line: Line, options: AcpOptions) -> None:
+    def __init__(self, kept: AcpSession, turn: events.Assignment, line: Line, options: AcpOptions) -> None:
         self._kept = kept
         self._wire = kept.wire
         self._turn = turn

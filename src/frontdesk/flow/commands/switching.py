@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import occasions
+from frontdesk.flow import hook_calls
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
@@ -59,12 +59,12 @@ async def new(parts: Parts, request: CommandRequest) -> str:
     if current and current.entry.is_fresh_reset and views.was_done_before(request, current.entry.created_at):
         return _begun(current.entry, None)
     if current and not current.entry.expiry_finalized:
-        await occasions.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
+        await hook_calls.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
     fresh = await conversations.reset_session(request.key)
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
-        await occasions.leave(parts, current.entry, EndReason.NEW)
+        await hook_calls.leave(parts, current.entry, EndReason.NEW)
     return _begun(fresh, current)
 
 
@@ -113,7 +113,7 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
             return f"You are in {name_of(target)} already. Just go on."
         case Resuming.DONE if target:
             if before and before.id != target.id:
-                await occasions.leave(parts, before.entry, EndReason.SWITCH)
+                await hook_calls.leave(parts, before.entry, EndReason.SWITCH)
             return await _resumed(parts, target)
     return _unknown(request, quoted(wanted))
 
@@ -258,7 +258,7 @@ async def branch(parts: Parts, request: CommandRequest, session: Session) -> str
     copy = await parts.conversations.branch_session(request.key)
     if copy is None:
         return views.NO_SESSION
-    await occasions.leave(parts, session.entry, EndReason.BRANCH)
+    await hook_calls.leave(parts, session.entry, EndReason.BRANCH)
     return _branched(copy.session_id, session.id)
 
 
@@ -280,5 +280,5 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
-    await occasions.leave(parts, session.entry, EndReason.FORGOTTEN)
+    await hook_calls.leave(parts, session.entry, EndReason.FORGOTTEN)
     return FORGOT

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.flow import handover, occasions
+from frontdesk.flow import handover, hook_calls
 from frontdesk.flow.commands import CommandRequest, CommandTable, Rerun, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
@@ -165,7 +165,7 @@ async def compress(parts: Parts, request: CommandRequest, session: Session) -> s
         return views.NO_SESSION
     if session.title:
         await parts.conversations.set_title(after.session_id, session.title, request.viewer)
-    await occasions.leave(parts, session.entry, EndReason.COMPRESSED)
+    await hook_calls.leave(parts, session.entry, EndReason.COMPRESSED)
     gone, rest = views.plural(len(old), "message"), views.plural(len(kept), "message")
     return COMPRESSED.format(gone=gone, kept=rest)
 

@@ -7,7 +7,7 @@ from functools import partial
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.flow.confirmations.telling import Telling
+from frontdesk.flow.confirmations.notifying import Notifier
 from frontdesk.flow.service import aliases_of
 from frontdesk.formats import canonical
 from frontdesk.model import confirmations, events, people, turns
@@ -31,9 +31,9 @@ Lend = Callable[[], AbstractContextManager[None]]
 
 
 class Gate:
-    def __init__(self, service: ConfirmationService, telling: Telling, store: Store, clock: Clock) -> None:
+    def __init__(self, service: ConfirmationService, notifier: Notifier, store: Store, clock: Clock) -> None:
         self._service = service
-        self._telling = telling
+        self._notifier = notifier
         self._store = store
         self._clock = clock
 
@@ -56,7 +56,7 @@ class Gate:
                 return events.Decision(id=approval.id, approved=False, reason=_refusal(asked))
             try:
                 # Whether it was used, or stopped, before is decided in the transaction that uses it up.
-                tell = partial(self._telling.in_chat, claim.turn)
+                tell = partial(self._notifier.in_chat, claim.turn)
                 caller = Caller(id=asked.requester, kind=confirmations.CallerKind.AGENT)
                 await self._service.redeem(asked.id, caller, asked.digest, also=tell, claim=claim)
             except errors.GrantUnusable as refusal:
@@ -71,7 +71,7 @@ class Gate:
     async def withdraw(self, turn: Turn, lease: Lease | None = None) -> None:
         """The turn waits for nothing any more; whoever was asked is told. With the lease of a turn that still
         runs, LeaseLost when somebody else has it, and waits."""
-        await self._service.withdraw(turn.id, lease=lease, also=partial(self._telling.in_chat, turn))
+        await self._service.withdraw(turn.id, lease=lease, also=partial(self._notifier.in_chat, turn))
 
     async def _ask(self, turn: Turn, approval: events.Approval) -> Confirmation:
         data = {
@@ -91,7 +91,7 @@ class Gate:
             Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT),
             turn_id=turn.id,
             on_behalf_of=people.name_of(turn.source, await aliases_of(self._store, turn.source)),
-            also=partial(self._telling.in_chat, turn),
+            also=partial(self._notifier.in_chat, turn),
         )
         return submitted.confirmation
 
@@ -102,7 +102,7 @@ class Gate:
         # Marked before anybody is shown the question: whoever answers it finds a turn that waits. A decision
         # that is faster than the mark is found by the first look below.
         await self._store.turns.mark(claim, turns.TurnState.WAITING, self._clock.now())
-        show(events.Asked(id=asked.id, text=self._telling.text(asked)))
+        show(events.Asked(id=asked.id, text=self._notifier.text(asked)))
         with lend():
             while asked.status is Status.PENDING:
                 asked = await self._service.wait(asked.id, WAIT_SECONDS)

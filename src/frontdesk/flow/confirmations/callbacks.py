@@ -9,7 +9,7 @@ import msgspec
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Owed
 from frontdesk.flow import rounds
-from frontdesk.flow.steadiness import Setbacks
+from frontdesk.flow.clockwatch import Setbacks
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Confirmation
 from frontdesk.stores.store import Store

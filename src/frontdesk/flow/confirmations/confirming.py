@@ -14,8 +14,8 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
 from frontdesk.flow import rounds
-from frontdesk.flow.confirmations import forms
-from frontdesk.flow.steadiness import Elapsed, Steadiness, since_boot
+from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
+from frontdesk.flow.confirmations import submissions
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, confirmations, rules
@@ -76,7 +76,7 @@ class ConfirmationService:
         self._kept = store.confirmations
         self._clock = clock or SystemClock()
         self._tell = tell
-        self._tidying = rounds.Tidying(self._kept, Steadiness(elapsed))
+        self._tidying = rounds.Tidying(self._kept, ClockTrust(elapsed))
         self.settings = settings
 
     async def submit(
@@ -95,11 +95,11 @@ class ConfirmationService:
         """
         if caller.kind is CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="whoever approves does not ask")
-        if idempotency_key is not None and not 0 < len(idempotency_key) <= forms.MAX_KEY_CHARACTERS:
-            why = f"use 1 to {forms.MAX_KEY_CHARACTERS} characters"
+        if idempotency_key is not None and not 0 < len(idempotency_key) <= submissions.MAX_KEY_CHARACTERS:
+            why = f"use 1 to {submissions.MAX_KEY_CHARACTERS} characters"
             raise errors.InvalidInput(what="Idempotency-Key", why=why)
         submission = replace(
-            await asyncio.to_thread(forms.read_submission, data, caller, self.settings),
+            await asyncio.to_thread(submissions.read_submission, data, caller, self.settings),
             idempotency_key=idempotency_key,
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
@@ -180,8 +180,8 @@ class ConfirmationService:
             approves=approves,
             by=caller.id,
             people=caller.people,
-            name=forms.cleaned("name", name, MAX_NAME_CHARACTERS),
-            reason=forms.cleaned("reason", reason, MAX_TEXT_CHARACTERS),
+            name=submissions.cleaned("name", name, MAX_NAME_CHARACTERS),
+            reason=submissions.cleaned("reason", reason, MAX_TEXT_CHARACTERS),
             digest=digest,
         )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from frontdesk.flow.confirmations import forms
+from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS
 from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import (
@@ -49,7 +49,7 @@ Key = Annotated[
     str,
     Meta(
         pattern="^[!-~]([ -~]*[!-~])?$",
-        max_length=forms.MAX_KEY_CHARACTERS,
+        max_length=submissions.MAX_KEY_CHARACTERS,
         description="The same request with the same key is asked once, however often it is sent.",
     ),
 ]
@@ -65,7 +65,9 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True):
     requester: Name | None = None
     session_key: Text | None = None
     timeout_seconds: Annotated[Exact, Meta(description=TIMEOUT)] = None
-    callback_url: Annotated[str, Meta(pattern=STORABLE, max_length=forms.MAX_URL_CHARACTERS)] | None = None
+    callback_url: Annotated[str, Meta(pattern=STORABLE, max_length=submissions.MAX_URL_CHARACTERS)] | None = (
+        None
+    )
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

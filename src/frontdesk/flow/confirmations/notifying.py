@@ -1,4 +1,4 @@
-"""Telling people: what is asked, all of it or where all of it is, and what became of it."""
+"""Notifier people: what is asked, all of it or where all of it is, and what became of it."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def _words(description: str, room: int) -> str:
     return f"{kept}{quoting.ELLIPSIS}\n" if len(kept) > len(actions.AGENTS_WORDS) else ""
 
 
-class Telling:
+class Notifier:
     """Who is told of a request that no chat brought: the home channel of the first platform that has one."""
 
     def __init__(self, channels: Channels, config: GatewayConfig, clock: Clock, page_url: str | None) -> None:

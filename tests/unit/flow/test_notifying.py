@@ -9,8 +9,8 @@ import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionSource, errors
 from frontdesk.contracts.channels import Capabilities
-from frontdesk.flow.confirmations import forms
-from frontdesk.flow.confirmations.telling import CONFIRMATION, HOME, LONGEST_CHARACTERS, Telling
+from frontdesk.flow.confirmations import submissions
+from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME, LONGEST_CHARACTERS, Notifier
 from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.parts import Parts
@@ -45,14 +45,14 @@ def confirmation(action: str = "wipe", details: Any = None, **fields: Any) -> Co
     )
 
 
-def teller(*homes: HomeChannel, page: str | None = PAGE, **capabilities: Any) -> Telling:
+def teller(*homes: HomeChannel, page: str | None = PAGE, **capabilities: Any) -> Notifier:
     """One who tells in Matrix and in Telegram, which have these homes; Matrix can do these things."""
     channels: Any = {
         ("matrix", None): SimpleNamespace(capabilities=Capabilities(**capabilities)),
         ("telegram", None): SimpleNamespace(capabilities=Capabilities()),
     }
     platforms = {str(home.platform): PlatformConfig(home_channel=home) for home in homes}
-    return Telling(channels, GatewayConfig(platforms=platforms), SettableClock(NOON), page)
+    return Notifier(channels, GatewayConfig(platforms=platforms), SettableClock(NOON), page)
 
 
 def place(home: HomeChannel) -> SessionSource:
@@ -90,12 +90,12 @@ def test_what_became_of_it_is_one_line(status: Status) -> None:
 def test_name_with_what_cannot_be_seen_is_refused(name: str, sign: str) -> None:
     data = {"action": "wipe", "description": "Please", "requester": "me"} | {name: f"a{sign}b"}
     with pytest.raises(errors.InvalidInput, match=f"{name}.*control characters"):
-        forms.read_submission(data, ANYBODY, Settings())
+        submissions.read_submission(data, ANYBODY, Settings())
 
 
 def test_description_may_have_lines_and_names_any_letters() -> None:
     data = {"action": "löschen 東京", "description": "Please\nnow", "requester": "Зоя 👩"}
-    read = forms.read_submission(data, ANYBODY, Settings())
+    read = submissions.read_submission(data, ANYBODY, Settings())
     assert (read.action, read.description, read.requester) == tuple(data.values())
 
 
@@ -230,7 +230,7 @@ class Post:
         return self._known[confirmation_id]
 
 
-async def fail(delivery: Delivery, told: Telling, post: Post) -> None:
+async def fail(delivery: Delivery, told: Notifier, post: Post) -> None:
     """Try to send it for the first time, there being no channel."""
     parts: Any = SimpleNamespace(
         clock=SettableClock(NOON),

@@ -31,7 +31,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     seen: prompts.Seen
 
 
-class Kept:
+class AcpSession:
     """A running agent; `settled` when it is between two turns and can take another."""
 
     def __init__(self, wire: Wire, cwd: str) -> None:
@@ -48,7 +48,7 @@ class Kept:
         self._usual_model: object = None
 
     @classmethod
-    async def start(cls, options: AcpOptions, cwd: str) -> "Kept":
+    async def start(cls, options: AcpOptions, cwd: str) -> "AcpSession":
         """Start a process. Lost when that cannot be done."""
         _check_folder(cwd)
         try:

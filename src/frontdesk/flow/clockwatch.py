@@ -1,4 +1,4 @@
-"""Steadiness: whether the clock goes as time does. What is forgotten by one that jumped is gone for good, and
+"""Whether the clock goes as time does. What is forgotten by one that jumped is gone for good, and
 what waits for a moment of one that was set back would wait for all that time once more."""
 
 import time
@@ -27,7 +27,9 @@ since_boot: Elapsed = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME"
 """Counts on while the machine sleeps."""
 
 
-class Steadiness:
+class ClockTrust:
+    """What is old may be forgotten only by a clock that has been steady for long enough."""
+
     def __init__(self, elapsed: Elapsed = since_boot) -> None:
         self._elapsed = elapsed
         self._origin: datetime | None = None
@@ -47,6 +49,8 @@ class Steadiness:
 
 
 class Setbacks:
+    """Notices when the clock is set back."""
+
     def __init__(self, elapsed: Elapsed = since_boot) -> None:
         self._elapsed = elapsed
         self._origin: datetime | None = None

@@ -24,7 +24,7 @@ MAX_TELLINGS = 30
 log = get_logger(__name__)
 
 
-class Occasion(msgspec.Struct, frozen=True, kw_only=True):
+class HookCall(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a session, as it is kept for another time."""
 
     event: HookEvent
@@ -34,7 +34,7 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def tell(parts: Parts, event: HookEvent, entry: SessionEntry, reason: EndReason | None = None) -> bool:
     """Whether the hooks have heard of it. If one could not be started, they are told again by themselves."""
-    occasion = Occasion(event=event, session_id=entry.session_id, reason=reason)
+    occasion = HookCall(event=event, session_id=entry.session_id, reason=reason)
     if await _hear(parts, occasion, entry):
         return True
     await parts.store.turns.accept(_order(parts, occasion, entry), lambda *_: Admission())
@@ -43,7 +43,7 @@ async def tell(parts: Parts, event: HookEvent, entry: SessionEntry, reason: EndR
 
 async def tell_again(parts: Parts, turn: Turn) -> Again | None:
     """Tell the hooks once more; how to go on when they still could not be started."""
-    occasion = msgspec.json.decode(turn.text, type=Occasion)
+    occasion = msgspec.json.decode(turn.text, type=HookCall)
     session = await parts.store.sessions.find(occasion.session_id)
     if session is None or (occasion.event is HookEvent.FINALIZE and session.entry.expiry_finalized):
         return None
@@ -87,7 +87,7 @@ async def take_leave_of_parent(parts: Parts, session: Session) -> None:
         await take_leave(parts, parent, parent.reason)
 
 
-async def _hear(parts: Parts, occasion: Occasion, entry: SessionEntry) -> bool:
+async def _hear(parts: Parts, occasion: HookCall, entry: SessionEntry) -> bool:
     load = partial(parts.conversations.load_transcript, occasion.session_id)
     try:
         await hooks.tell(parts.hooks, occasion.event, entry, occasion.reason, load)
@@ -96,7 +96,7 @@ async def _hear(parts: Parts, occasion: Occasion, entry: SessionEntry) -> bool:
     return True
 
 
-def _order(parts: Parts, occasion: Occasion, entry: SessionEntry) -> Turn:
+def _order(parts: Parts, occasion: HookCall, entry: SessionEntry) -> Turn:
     """In a lane of its own, so that nobody's messages wait for it."""
     order = f"{TurnKind.HOOK}:{occasion.event}:{entry.session_id}"
     return Turn(

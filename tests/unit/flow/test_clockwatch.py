@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from frontdesk.flow.steadiness import SET_BACK, Setbacks
+from frontdesk.flow.clockwatch import SET_BACK, Setbacks
 from frontdesk.testing import SettableClock
 
 
