@@ -238,7 +238,7 @@ async def fail(delivery: Delivery, told: Notifier, post: Post) -> None:
         running=Running(),
         store=SimpleNamespace(nodes=SimpleNamespace(standing=0), deliveries=post),
         confirmations=post,
-        telling=told,
+        notifier=told,
         channel_of=lambda _: None,
         capabilities_of=lambda _: Capabilities(),
         repeatable=lambda _: True,

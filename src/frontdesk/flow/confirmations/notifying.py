@@ -1,4 +1,4 @@
-"""Notifier people: what is asked, all of it or where all of it is, and what became of it."""
+"""Telling people: what is asked, all of it or where all of it is, and what became of it."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
