@@ -220,6 +220,23 @@ def test_message_that_is_not_answered_ends_in_an_exit_code(home: Path) -> None:
     assert "not answered" in done.stderr
 
 
+def test_message_that_somebody_else_stopped_is_not_answered(home: Path) -> None:
+    with start(
+        home, "chat", "--chat", "stopped", "-m", "!say begun; !hang", terminal=False, **AGENT
+    ) as process:
+        read_until(process, "begun")
+        assert run(home, "chat", "--chat", "stopped", "-m", "/stop", **AGENT).returncode == 0
+        assert process.wait(PATIENCE_SECONDS) == 1
+
+
+@pytest.mark.parametrize("message", ["!hang", "!say begun; !hang"])
+def test_ctrl_c_stops_a_single_message_and_has_an_exit_code_of_its_own(home: Path, message: str) -> None:
+    with start(home, "chat", "--chat", "left", "--json", "-m", message, terminal=False, **AGENT) as process:
+        read_until(process, "accepted")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 130
+
+
 def test_what_happens_can_be_read_by_a_script(home: Path) -> None:
     done = run(home, "chat", "--chat", "script", "--json", "-m", "hello", **AGENT)
     lines = done.stdout.splitlines()

@@ -65,7 +65,7 @@ async def _chat(loaded: Config, chat: str, text: str | None, as_json: bool, star
         page = Page(asides_to_stderr=True)
         asking = Conversation(terminal, Lines(page), chat, "")
         ended = await asking.ask_once(text, JsonScreen(page) if as_json else Screen(page))
-        return {conversation.DONE: 0, conversation.INTERRUPTED: INTERRUPTED}.get(ended, NOT_ANSWERED)
+        return {conversation.DONE: 0, conversation.LEFT: INTERRUPTED}.get(ended, NOT_ANSWERED)
 
 
 async def _converse(terminal: Terminal, home: Path, chat: str, back: str) -> None:

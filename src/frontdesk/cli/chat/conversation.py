@@ -33,7 +33,8 @@ UNFINISHED = "The agent is still at work. To see what it says: {back}"
 DONE = "done"
 REFUSED = "refused"
 """A command that was not obeyed: why not is its answer."""
-INTERRUPTED = "interrupted"
+LEFT = "left"
+"""Whoever asked did not wait for it."""
 
 T = TypeVar("T")
 Ask = Callable[[Plain], None]
@@ -248,7 +249,7 @@ class Conversation:
                     stopping = asyncio.create_task(self._obey(STOP))
                     await asyncio.wait({showing, stopping}, timeout=STOP_SECONDS)
                     await _end({stopping})
-                return INTERRUPTED
+                return LEFT
             finally:
                 await _end({showing})
 
