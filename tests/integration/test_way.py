@@ -4,12 +4,7 @@ from pathlib import Path
 
 from benchmarks import way
 
-BOUNDS = {
-    "a message": {"calls": 720, "statements": 40, "write transactions": 4, "files": 70},
-    "the first message of a chat": {"statements": 60},
-    "/resume": {"statements": 40},
-    way.IDLE: {"statements": 2, "write transactions": 0},
-}
+BOUNDS = way.TARGETS | {way.IDLE: {**way.TARGETS[way.IDLE], "write transactions": 0}}
 IDLE_SECONDS = 10.0
 
 
