@@ -92,6 +92,8 @@ class Wire:
             raise Lost(f"it did not answer {method} within {seconds:g} seconds") from None
         finally:
             self._waiting.pop(number, None)
+            if future.done() and not future.cancelled():
+                future.exception()  # told to whoever wrote, when the process ended before it could be asked
 
     async def prompt(self, session: str, blocks: list[dict[str, Any]]) -> None:
         """Begin a turn; its answer comes into the inbox after everything that belongs to it."""
