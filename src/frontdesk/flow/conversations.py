@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
-from frontdesk.flow.finding import Finder
 from frontdesk.flow.lifecycle import Lifecycle
 from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, messages
@@ -18,7 +17,7 @@ log = get_logger(__name__)
 MAX_TURN_ID = 500
 
 
-class Conversations(Lifecycle, Finder):
+class Conversations(Lifecycle):
     """Finds, keeps and changes conversations, for any number of callers. What was said is there once."""
 
     async def append_to_transcript(

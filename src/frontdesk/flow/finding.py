@@ -1,7 +1,8 @@
-"""Finding conversations again: titles, lists and search, each within what the asker may see."""
+"""Looking at conversations: what a key has now; and finding them again by titles, lists and search, each within
+what the asker may see."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from frontdesk import errors
 from frontdesk.flow.service import Service
@@ -11,7 +12,7 @@ from frontdesk.model import inputs, keys, titles
 from frontdesk.model.messages import Role
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
-from frontdesk.model.sessions import Session
+from frontdesk.model.sessions import Session, SessionEntry
 
 log = get_logger(__name__)
 
@@ -19,9 +20,57 @@ LIST_LIMIT = 50
 QUIET_SECONDS = 1.0
 MAX_AROUND = 10
 INDEX_BATCH = 200
+MORE_THAN_ONE = 2
 
 
 class Finder(Service):
+    async def get_session(self, key: str) -> SessionEntry | None:
+        """The key's current session, untouched."""
+        session = await self._store.sessions.current(keys.asked_key(key))
+        return session.entry if session else None
+
+    async def peek_session_id(self, key: str) -> str | None:
+        entry = await self.get_session(key)
+        return entry.session_id if entry else None
+
+    async def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
+        session = await self._store.sessions.find(keys.asked_session_id(session_id))
+        return session.entry if session else None
+
+    async def list_sessions(
+        self,
+        active_minutes: float | None = None,
+        *,
+        limit: int | None = None,
+        after: SessionEntry | None = None,
+    ) -> list[SessionEntry]:
+        """The keys' current sessions, newest activity first; ``after`` its last entry goes on with a list."""
+        since = None
+        if active_minutes is not None:
+            since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, timedelta(minutes=1))
+        if limit is not None:
+            inputs.check_limit(limit)
+        found = await self._store.sessions.list_current(since=since, limit=limit, after=after)
+        return [session.entry for session in found]
+
+    async def has_any_sessions(self) -> bool:
+        """Whether more than one session was ever created."""
+        return await self._store.sessions.count(MORE_THAN_ONE) >= MORE_THAN_ONE
+
+    async def get_model_override(self, key: str) -> dict[str, str] | None:
+        entry = await self.get_session(key)
+        return entry.model_override if entry else None
+
+    async def get_message_count(self, key: str) -> int:
+        entry = await self.get_session(key)
+        return entry.message_count if entry else 0
+
+    async def count_messages(self, session: Session) -> int:
+        """How many messages a session has, those from before it was resumed included."""
+        if not session.counted_from:
+            return session.entry.message_count
+        return await self._store.transcripts.count(session.id)
+
     async def set_title(self, session_id: str, title: str | None, viewer: Viewer) -> bool:
         """Name a session, None takes the name away; False when the viewer has no such session."""
         if await self.find_session(session_id, viewer) is None:

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.flow.service import Service, peer_of
+from frontdesk.flow.finding import Finder
+from frontdesk.flow.service import peer_of
 from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, limits, messages, moves, people, whatsapp
 from frontdesk.model.moves import Move, Settled, Situation
@@ -31,11 +32,10 @@ from frontdesk.model.sources import SessionSource, readable
 log = get_logger(__name__)
 
 Changed = Callable[[Session], Session | None]
-MORE_THAN_ONE = 2
-SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 
 
-class Lifecycle(Service):
+class Lifecycle(Finder):
     async def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
         """The session that a message belongs to, started afresh when policy or state ask for it."""
         return (await self.resolve_session(source, force_new)).entry
@@ -143,39 +143,6 @@ class Lifecycle(Service):
     async def _changes(self, key: str, changed: Changed) -> bool:
         """The same; whether something changed."""
         return isinstance((await self._change(key, changed)).move, moves.Change)
-
-    async def get_session(self, key: str) -> SessionEntry | None:
-        """The key's current session, untouched."""
-        session = await self._store.sessions.current(keys.asked_key(key))
-        return session.entry if session else None
-
-    async def peek_session_id(self, key: str) -> str | None:
-        entry = await self.get_session(key)
-        return entry.session_id if entry else None
-
-    async def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
-        session = await self._store.sessions.find(keys.asked_session_id(session_id))
-        return session.entry if session else None
-
-    async def list_sessions(
-        self,
-        active_minutes: float | None = None,
-        *,
-        limit: int | None = None,
-        after: SessionEntry | None = None,
-    ) -> list[SessionEntry]:
-        """The keys' current sessions, newest activity first; ``after`` its last entry goes on with a list."""
-        since = None
-        if active_minutes is not None:
-            since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
-        if limit is not None:
-            inputs.check_limit(limit)
-        found = await self._store.sessions.list_current(since=since, limit=limit, after=after)
-        return [session.entry for session in found]
-
-    async def has_any_sessions(self) -> bool:
-        """Whether more than one session was ever created."""
-        return await self._store.sessions.count(MORE_THAN_ONE) >= MORE_THAN_ONE
 
     async def update_session(
         self,
@@ -374,25 +341,11 @@ class Lifecycle(Service):
         cleaned = clean_override(override)
         await self._change(key, lambda session: session.changed(model_override=cleaned))
 
-    async def get_model_override(self, key: str) -> dict[str, str] | None:
-        entry = await self.get_session(key)
-        return entry.model_override if entry else None
-
     async def get_message_limit_info(self, key: str) -> dict[str, Any]:
         entry = await self.get_session(key)
         if entry is None:
             return dict(limits.UNKNOWN)
         return limits.limit_info(entry.message_count, self.policy_for(entry).max_messages)
-
-    async def get_message_count(self, key: str) -> int:
-        entry = await self.get_session(key)
-        return entry.message_count if entry else 0
-
-    async def count_messages(self, session: Session) -> int:
-        """How many messages a session has, those from before it was resumed included."""
-        if not session.counted_from:
-            return session.entry.message_count
-        return await self._store.transcripts.count(session.id)
 
     async def reset_message_count(self, key: str) -> None:
         """A fresh message allowance from here on."""
