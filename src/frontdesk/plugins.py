@@ -9,7 +9,7 @@ from typing import Any
 
 from frontdesk import errors
 
-EXTRAS = {"acp": "acp", "asyncpg": "postgres", "pydantic_ai": "pydantic-ai"}
+EXTRAS = {"asyncpg": "postgres", "pydantic_ai": "pydantic-ai"}
 """The packages that are not always installed, with the extra that each comes with."""
 
 

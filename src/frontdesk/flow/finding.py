@@ -1,5 +1,5 @@
-"""Looking at conversations: what a key has now; and finding them again by titles, lists and search, each within
-what the asker may see."""
+"""Looking at conversations: what a key has now; and finding them again by titles, lists and search, each
+within what the asker may see."""
 
 import asyncio
 from datetime import datetime, timedelta

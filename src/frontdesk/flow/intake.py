@@ -64,8 +64,9 @@ class Intake:
                 # By now the other turn may have ended: then there is nothing to stop.
                 if await command.stops_when(self._parts, turn, argument):
                     await self._parts.store.turns.interrupt(accepted.running)
-                elif self._parts.running.busy_notice and self._parts.capabilities_of(turn.source).notices:
-                    waits = self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE])
+                elif self._parts.running.busy_notice and (
+                    waits := self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE])
+                ):
                     await self._parts.store.deliveries.add(waits)
             except errors.StoreError as error:  # the message is ours by now, and its sender hears so
                 log.warning("store_troubled", turn=turn.id, why=str(error))
@@ -149,7 +150,7 @@ class Intake:
         mode = self._mode(wanted or usual, running, queued)
         text = self._told(wanted, mode, running, queued)
         notices: tuple[deliveries.Delivery, ...] = ()
-        if text and self._parts.capabilities_of(turn.source).notices:
+        if text:
             notices = self._parts.notices(turn, text, delivery_id=f"{turn.id}-busy", at=turn.received_at)
         return Admission(steers=mode is Busy.STEER, interrupts=mode is Busy.INTERRUPT, notices=notices)
 

@@ -108,7 +108,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(said)
 
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
-        """Something that the gateway itself has to say."""
+        """Something that the gateway itself has to say: nothing where the chat takes answers alone, unless it
+        stands for the answer."""
+        if not final and not self.capabilities_of(turn.source).notices:
+            return ()
         return self.answers(turn, text, kind=deliveries.DeliveryKind.NOTICE, final=final, **fields)
 
     def last_word(self, turn: Turn, text: str, **fields: Any) -> tuple[Delivery, ...]:

@@ -64,8 +64,6 @@ async def _checkpoint(parts: Parts, session_id: str, turn_id: str) -> bool:
 
 def reset_notices(parts: Parts, turn: Turn, now: datetime, session: Session) -> tuple[Delivery, ...]:
     """What people are told of the automatic reset that a session begins with: once, whoever tells it."""
-    if not parts.capabilities_of(turn.source).notices:
-        return ()
     text = notices.reset_notice(
         session.entry,
         parts.conversations.policy_for(session.entry, turn.source),

@@ -212,7 +212,7 @@ class RunningTurn(Hearing):
             rows = [*await self._opening(session), message]
         if not session.reset_told:
             told += reset_notices(parts, turn, parts.clock.now(), session)
-        if note and parts.capabilities_of(turn.source).notices:
+        if note:
             told += parts.notices(turn, note)
         return await parts.store.turns.begin(
             self.claim,

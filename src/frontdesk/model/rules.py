@@ -250,7 +250,7 @@ def _readings(name: str, holder: object, dotted: bool = False) -> Iterator[_Read
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules say to a asked."""
+    """What the rules say to what is asked."""
 
     effect: Effect
     terms: Terms = Terms()

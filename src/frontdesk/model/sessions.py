@@ -3,7 +3,7 @@
 import math
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -127,32 +127,27 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TIMES = ("created_at", "updated_at", "last_resume_marked_at")
-COUNTERS = (*USAGE_COUNTERS, "last_prompt_tokens", "message_count")
-FLAGS = ("was_auto_reset", "reset_had_activity", "is_fresh_reset", "suspended", "resume_pending")
 
 
 def _entry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = {name: read(data.get(name)) for name, read in _READERS.items()}
+    fields |= {
         "session_key": check_key(data["session_key"]),
         "session_id": check_session_id(data["session_id"]),
         "created_at": parse_time(data["created_at"]),
         "updated_at": parse_time(data["updated_at"]),
         "origin": read_origin(data.get("origin")),
-        "display_name": _readable_text(data.get("display_name")),
         "platform": Platform.parse(data.get("platform")),
         "chat_type": read_chat_type(data.get("chat_type") or ChatType.DM),
         "estimated_cost_usd": float(data.get("estimated_cost_usd") or 0),
         "cost_status": _readable_text(data.get("cost_status")) or "unknown",
         "expiry_finalized": bool(data.get("expiry_finalized", data.get("memory_flushed", False))),
-        "resume_reason": _readable_text(data.get("resume_reason")),
         "last_resume_marked_at": _readable_time(data.get("last_resume_marked_at")),
         "auto_reset_reason": read_reason(data.get("auto_reset_reason")),
         "model_override": clean_override(data.get("model_override")),
     }
     if not math.isfinite(fields["estimated_cost_usd"]):
         raise ValueError(f"{data['estimated_cost_usd']!r} is no amount")
-    fields.update((name, _read_count(data.get(name))) for name in COUNTERS)
-    fields.update((name, bool(data.get(name))) for name in FLAGS)
     return fields
 
 
@@ -179,6 +174,13 @@ def _read_count(value: Any) -> int:
 
 def _readable_text(value: object) -> str | None:
     return readable(value) if isinstance(value, str) else None
+
+
+_READ_AS: dict[Any, Callable[[Any], Any]] = {bool: bool, int: _read_count, str | None: _readable_text}
+_READERS = {
+    each.name: _READ_AS[each.type] for each in msgspec.structs.fields(SessionEntry) if each.type in _READ_AS
+}
+"""How flags, counts and texts of an entry are read, by their names; the others are read one by one."""
 
 
 def read_origin(value: object) -> SessionSource | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import click
@@ -19,12 +19,28 @@ from frontdesk.formats import canonical
 from frontdesk.model.confirmations import DIGEST, MAX_TIMEOUT_SECONDS, TOKEN
 from frontdesk.model.rules import MAX_QUORUM, Comparison, Effect
 
-TESTS = {"=": Comparison.EQUALS, "~": Comparison.LIKE, ">": Comparison.ABOVE, "<": Comparison.BELOW}
+
+class Sign(NamedTuple):
+    """A comparison as it is typed."""
+
+    test: Comparison
+    example: str
+    takes: type = object
+    """Texts as they are typed, numbers alone, or anything that JSON can say."""
+
+
+SIGNS = {
+    "=": Sign(Comparison.EQUALS, "VALUE"),
+    "~": Sign(Comparison.LIKE, "PATTERN", str),
+    ">": Sign(Comparison.ABOVE, "5", float),
+    "<": Sign(Comparison.BELOW, "5", float),
+}
+FORMS = ("ARGUMENT", *(f"ARGUMENT{sign}{each.example}" for sign, each in SIGNS.items()))
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 TERMS = ("quorum", "approvers", "needs_reason", "escalate_after_seconds", "escalate_to")
 """What only a rule that asks can want."""
 
-_SIGNS = re.escape("".join(TESTS))
+_SIGNS = re.escape("".join(SIGNS))
 _CONDITION = re.compile(rf"(?P<argument>[^{_SIGNS}]+)(?:(?P<test>[{_SIGNS}])(?P<value>.*))?", re.DOTALL)
 _SPAN = re.compile(r"(?P<number>[1-9][0-9]{0,4})(?P<unit>[mhd])")
 _NAME = re.compile(rf"{TERMINAL}|[^\s:]+:\S.*")
@@ -66,7 +82,7 @@ def _row(rule: Plain) -> Plain:
 
 
 def _where(rule: Plain) -> list[str]:
-    signs = {str(test): sign for sign, test in TESTS.items()}
+    signs = {str(each.test): sign for sign, each in SIGNS.items()}
     conditions = [
         f"{each['argument']}{signs[each['test']]}{canonical.canonical(each['value']).decode()}"
         if each["test"] in signs
@@ -114,16 +130,16 @@ def _condition(text: str) -> Plain:
     found = _CONDITION.fullmatch(text)
     argument = found["argument"].strip() if found else ""
     if not found or not all(part.strip() for part in argument.split(".")):
-        why = "use ARGUMENT, ARGUMENT=VALUE, ARGUMENT~PATTERN, ARGUMENT>5 or ARGUMENT<5"
+        why = f"use {', '.join(FORMS[:-1])} or {FORMS[-1]}"
         raise click.BadParameter(f"{text!r}: {why}")
     if found["test"] is None:
         return {"argument": argument, "test": str(Comparison.PRESENT)}
-    test = TESTS[found["test"]]
-    value = found["value"] if test is Comparison.LIKE else _value(found["value"])
+    sign = SIGNS[found["test"]]
+    value = found["value"] if sign.takes is str else _value(found["value"])
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if test in (Comparison.ABOVE, Comparison.BELOW) and not number:
-        raise click.BadParameter(f"{text!r}: only a number is above or below another one")
-    return {"argument": argument, "test": str(test), "value": value}
+    if sign.takes is float and not number:
+        raise click.BadParameter(f"{text!r}: only a number is {sign.test} another one")
+    return {"argument": argument, "test": str(sign.test), "value": value}
 
 
 def _value(text: str) -> Any:
@@ -159,7 +175,7 @@ def _end(span: str) -> str:
     "conditions",
     multiple=True,
     type=_condition,
-    metavar=f"ARGUMENT[{''.join(TESTS)}VALUE]",
+    metavar=f"ARGUMENT[{''.join(SIGNS)}VALUE]",
     help="An argument that is there, equals a value, is like a pattern, is below or above a number.",
 )
 @click.option("--session", "session_key", metavar="KEY", type=_text, help="Only in this conversation.")
