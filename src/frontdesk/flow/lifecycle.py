@@ -17,6 +17,8 @@ from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.resolution import Resolver
 from frontdesk.model.resuming import Resumed, Resuming, Resumption, Wanted
 from frontdesk.model.sessions import (
+    RESTART_INTERRUPTED,
+    RESTART_TIMEOUT,
     Relation,
     Reopening,
     Session,
@@ -270,7 +272,7 @@ class Lifecycle(Finder):
 
         return await self._changes(key, suspend)
 
-    async def mark_resume_pending(self, key: str, reason: str = "restart_timeout") -> bool:
+    async def mark_resume_pending(self, key: str, reason: str = RESTART_TIMEOUT) -> bool:
         """The session was interrupted and is to be continued; never over a suspended one."""
         inputs.check_kind("reason", reason, str)
         now = self._clock.now()
@@ -278,9 +280,7 @@ class Lifecycle(Finder):
         def mark(session: Session) -> Session | None:
             if session.entry.suspended:
                 return None
-            return session.changed(
-                resume_pending=True, resume_reason=readable(reason), last_resume_marked_at=now
-            )
+            return session.marked(readable(reason), now)
 
         return await self._changes(key, mark)
 
@@ -295,7 +295,7 @@ class Lifecycle(Finder):
         """After a crash: mark recently active sessions to be resumed; how many were."""
         now = self._clock.now()
         since = inputs.ago(now, "max_age_seconds", max_age_seconds, SECOND)
-        return await self._store.sessions.mark_recent(since, "restart_interrupted", now)
+        return await self._store.sessions.mark_recent(since, RESTART_INTERRUPTED, now)
 
     async def prune_old_entries(
         self, max_age_days: float, leave: Callable[[str], Awaitable[object]] | None = None

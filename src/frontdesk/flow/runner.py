@@ -24,7 +24,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session
+from frontdesk.model.sessions import RESTART_TIMEOUT, Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, Turn, TurnClaim, TurnKind, TurnState
 
 FIRST_RETRY_SECONDS = 1.0
@@ -39,7 +39,6 @@ SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
     " your next message starts a new one."
 )
-SHUT_DOWN = "restart_timeout"
 
 log = get_logger(__name__)
 
@@ -356,7 +355,7 @@ class RunningTurn(Hearing):
             counts=counts,
             session_id=self._session_id,
             usage=self._agent_run.speech.usage if self._agent_run else None,
-            resume_reason=SHUT_DOWN if mark and self._is_at_work else None,
+            resume_reason=RESTART_TIMEOUT if mark and self._is_at_work else None,
         )
         await self._requeue(again)
 

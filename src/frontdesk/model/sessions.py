@@ -21,6 +21,8 @@ MAX_COUNT = 2**53
 COST_STATUS = re.compile(r"[a-z_]{1,40}")
 USAGE_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 REASONS = {str(reason): reason for reason in EndReason}
+RESTART_TIMEOUT, RESTART_INTERRUPTED = "restart_timeout", "restart_interrupted"
+"""Why a session is to be resumed: a stop did not wait for its turn; a crash cut it off."""
 OVERRIDE_FIELDS = ("model", "provider", "base_url")
 _SECRET_PARTS = re.compile(r"(?:\A|(?<=//))[^/?#]*@|[?#].*", re.DOTALL)
 """The parts of an address that may hold credentials: user and password, query, fragment."""
@@ -325,6 +327,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self.changed(
             was_auto_reset=False, auto_reset_reason=None, reset_had_activity=False, is_fresh_reset=False
         )
+
+    def marked(self, reason: str, now: datetime) -> "Session":
+        """To be resumed."""
+        return self.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
 
     def unmarked(self) -> "Session":
         """Not to be resumed any more."""

@@ -14,7 +14,7 @@ from frontdesk.model.feed import FeedKind
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
-from frontdesk.model.sessions import Session
+from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnState
 from frontdesk.stores import deliveries, transcripts
 from frontdesk.stores.columns import clean, to_micros
@@ -22,8 +22,6 @@ from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import value
-
-INTERRUPTED_REASON = "restart_interrupted"
 
 log = get_logger(__name__)
 
@@ -146,8 +144,7 @@ def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:
     """To be resumed; one that is suspended or marked stays as it is."""
     session = yield from _locked(session_id)
     if session and not session.entry.suspended and not session.entry.resume_pending:
-        marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
-        yield "update_session", session_row(marked)
+        yield "update_session", session_row(session.marked(reason, now))
 
 
 def judge_node(gone: int, ran: Sequence[Row]) -> Work[Blame]:
@@ -168,7 +165,7 @@ def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work
     if turn is None:
         return []
     yield from tell_turn(turn, TurnState.QUEUED, now)
-    yield from mark(turn.session_id, INTERRUPTED_REASON, seen_at)
+    yield from mark(turn.session_id, RESTART_INTERRUPTED, seen_at)
     return [msgspec.structs.replace(turn, state=TurnState.QUEUED)]
 
 

@@ -118,8 +118,7 @@ class Sessions(Noun):
         values = {"since": to_micros(since), "since_minute": to_minute(since)}
         recent = yield from SESSIONS.many("recent_sessions", **values)
         for session in recent:
-            marked = session.changed(resume_pending=True, resume_reason=reason, last_resume_marked_at=now)
-            yield "update_session", session_row(marked)
+            yield "update_session", session_row(session.marked(reason, now))
         return len(recent)
 
     @reads
