@@ -90,6 +90,25 @@ def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(
+    "arguments", [["confirm", "show"], ["confirm", "deny"], ["confirm", "rules", "revoke"]]
+)
+def test_argument_that_is_no_text_is_a_usage_error(arguments: list[str], tmp_path: Path) -> None:
+    done = run(tmp_path, *arguments, os.fsdecode(b"a\xffb"))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "Error: An argument is not UTF-8."
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sessions", "list", "--active"], ["background", "begin", "a-session", "--minutes"]]
+)
+def test_amount_that_is_no_number_is_a_usage_error(arguments: list[str], tmp_path: Path) -> None:
+    done = run(tmp_path, *arguments, "nan")
+    assert done.returncode == 2
+    assert "'nan' is not a number." in done.stderr
+
+
 def test_search_without_hits_says_so(tmp_path: Path) -> None:
     done = run_afresh(tmp_path, "sessions", "search", "nothing")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "Nothing found.\n")

@@ -846,6 +846,7 @@ class TestAudit:
             assert stranger.returncode == 1
         with services.serving(home, "--db-path", "empty.db") as service:
             assert service.run("audit", "tail", "--db-path", "empty.db").stdout == "The log is empty.\n"
+            assert service.run("audit", "tail", "--json", "--db-path", "empty.db").stdout == ""
 
     def test_following_shows_what_happens(self, home: Path) -> None:
         arguments = ("audit", "tail", "-f", "-n", "1", "--url")

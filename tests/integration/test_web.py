@@ -300,7 +300,7 @@ def test_row_is_not_served_on_a_port_where_nobody_tells_who_asks(who: Who) -> No
     table = Table(who=who)
     table.add("GET", "/secret")(lambda *_: None)
     with pytest.raises(ValueError, match="/secret is for"):
-        endpoints.make_app([Served(table, None)], Hosts("127.0.0.1"))
+        endpoints.make_app([Served(table, None)], Hosts("127.0.0.1"), ("", ""))
 
 
 async def test_used_port_is_named(store_url: str) -> None:

@@ -64,6 +64,8 @@ class MainGroup(LazyGroup):
             return super().invoke(ctx)
         except errors.FrontdeskError as error:
             raise click.ClickException(one_line(error)) from error
+        except UnicodeEncodeError as error:  # what was typed is bytes that are no text
+            raise click.UsageError("An argument is not UTF-8.") from error
         except KeyboardInterrupt:
             click.echo(err=True)
             ctx.exit(INTERRUPTED)

@@ -280,7 +280,7 @@ def tail(config_file: Path | None, /, rows: int, follow: bool, as_json: bool, **
 
 async def _tail(log: AuditLog, rows: int, follow: bool, as_json: bool) -> None:
     newest = await log.newest()
-    if newest == 0 and not follow:
+    if newest == 0 and not follow and not as_json:
         output.show(EMPTY)
     after = max(0, newest - rows)
     async with aclosing(log.rows(after, None if follow else newest)) as rows_to_show:

@@ -22,7 +22,7 @@ def command() -> None:
 @NAME
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, MAX_SECONDS / MINUTE, min_open=True),
+    type=output.Amount(0, MAX_SECONDS / MINUTE, min_open=True),
     default=DEFAULT_SECONDS / MINUTE,
     show_default=True,
     help="For how long at most; begin it again when it takes longer.",

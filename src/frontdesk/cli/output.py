@@ -1,5 +1,6 @@
 """What commands write: never a control character that would reach the terminal."""
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,16 @@ import msgspec
 JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Amount(click.FloatRange):
+    """A number within bounds: what is no number is not within them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def show(text: str) -> None:

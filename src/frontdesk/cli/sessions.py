@@ -28,7 +28,7 @@ def command() -> None:
 
 @command.command("list")
 @limit_option(LIST_LIMIT)
-@click.option("--active", "minutes", type=click.FloatRange(0), help="Only those active in so many minutes.")
+@click.option("--active", "minutes", type=output.Amount(0), help="Only those active in so many minutes.")
 @click.option("--all", "ended", is_flag=True, help="Ended sessions, too.")
 @answering
 async def list_sessions(office: Office, limit: int, minutes: float | None, ended: bool) -> Report:

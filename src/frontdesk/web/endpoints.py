@@ -74,7 +74,7 @@ class Served(msgspec.Struct, frozen=True):
 def make_app(
     served: Sequence[Served],
     hosts: Hosts | None,
-    about: tuple[str, str] | None = None,
+    about: tuple[str, str],
     mode: Mode = Mode.TEAM,
     plain: Iterable[channels.Route] = (),
 ) -> ASGIApp:
@@ -84,9 +84,8 @@ def make_app(
     for row, each in rows:
         _check_known(row, each, is_owners=hosts is None)
     routes = _routes(((row.path, row.method, (row, each)) for row, each in rows), _endpoint)
-    if about is not None:
-        document = openapi.document(*about, [row for row, _ in rows], mode)
-        routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
+    document = openapi.document(*about, [row for row, _ in rows], mode)
+    routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), _passing)
     router = Router(routes, redirect_slashes=False)
     return Middleware(ExceptionMiddleware(router, {HTTPException: _refuse}), hosts)

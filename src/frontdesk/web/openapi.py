@@ -11,7 +11,8 @@ import msgspec
 from frontdesk.formats.canonical import MAX_WHOLE
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import problems
-from frontdesk.web.operations import Form, Operation, Who
+from frontdesk.web.browsers import PAGE_HEADER
+from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
 
 VERSION = "3.1.0"
 MAX_ID_CHARACTERS = 64
@@ -133,6 +134,8 @@ def _parameters(operation: Operation) -> Iterable[Plain]:
     for name in operation.params:
         schema = {"type": "string", "pattern": ID_PATTERN, "maxLength": MAX_ID_CHARACTERS}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
+    if operation.origin is BrowserOrigin.SCRIPT:
+        yield {"name": PAGE_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
     for place, record in (("query", operation.query), ("header", operation.headers)):
         (schema,), components = msgspec.json.schema_components([record], ref_template=REF)
         whole = components.get(record.__name__, schema)

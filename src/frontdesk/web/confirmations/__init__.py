@@ -19,6 +19,7 @@ from frontdesk.web.middleware import Hosts
 __all__ = ["Credentials", "ServedConfirmations"]
 
 ABOUT = ("frontdesk confirmations", "Holds a dangerous action until people allow exactly that action.")
+ABOUT_PAGES = ("frontdesk confirmations, for people", "The pages on which people decide.")
 
 
 class ServedConfirmations:
@@ -56,7 +57,7 @@ class ServedConfirmations:
 
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""
-        return endpoints.make_app([self.pages], Hosts(bound_to, names))
+        return endpoints.make_app([self.pages], Hosts(bound_to, names), ABOUT_PAGES)
 
     def close(self) -> None:
         """End the streams of events and the long polls."""
