@@ -1,7 +1,9 @@
 """Turns through a whole gateway: answered once, in order, whatever the agent does."""
 
 import asyncio
+import gc
 import sys
+import weakref
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +14,37 @@ import pytest
 from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
 from frontdesk.agents import command, scripted
 from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.flow.crew import Place
+from frontdesk.flow.runner import RunningTurn
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
-from tests.flow.harness import House, Notebook, open_house
+from tests.flow.harness import House, Notebook, open_house, poll
 
 
 async def test_message_is_answered(house: House) -> None:
     assert await house.ask("hello") == "echo: hello"
     assert await house.notebook.wait_for(1) == ["echo: hello"]
     assert [row["content"] for row in await house.transcript()] == ["hello", "echo: hello"]
+
+
+async def test_turn_that_is_over_is_freed_at_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[weakref.ref[RunningTurn]] = []
+    run = RunningTurn.run
+
+    async def noted(turn: RunningTurn, place: Place) -> None:
+        begun.append(weakref.ref(turn))
+        await run(turn, place)
+
+    async def left() -> bool | None:
+        return True if begun and not any(each() for each in begun) else None
+
+    monkeypatch.setattr(RunningTurn, "run", noted)
+    gc.disable()  # what refers to itself would wait for the collector, with all that was said
+    try:
+        await house.ask("hello")
+        assert await poll(left)
+    finally:
+        gc.enable()
 
 
 async def test_repeated_event_is_answered_once(house: House) -> None:

@@ -195,6 +195,7 @@ class Hearing(Held[TurnClaim]):
             self._task.cancel()
             if not self._given_up.done():
                 await asyncio.wait({self._task}, timeout=CLEANUP_SECONDS)
+            self._line = Line()  # the agent had the other one, which held us, and all that the turn has
         if self.is_lost:
             raise errors.LeaseLost(lane=self.lease.lane)
         if self._stopping:
