@@ -467,7 +467,7 @@ async def test_links_join_all_that_were_linked_and_outlive_a_restart(
     for source in (ANN, ANNA, ANNE, fourth):
         principal = Principal.of(source)
         assert principal
-        assert await known.people.linked_owners(principal) == everybody
+        assert await known.sessions.store.people.linked(principal.id) == everybody
 
 
 async def test_unlinked_person_is_alone_and_the_others_stay_linked(known: Desk) -> None:

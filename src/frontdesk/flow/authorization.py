@@ -177,10 +177,6 @@ class Authorization(Service):
         """Whoever asks is nobody else any more; False when they were not."""
         return await self._store.people.unlink(_somebody(verdict).id)
 
-    async def linked_owners(self, principal: people.Principal) -> frozenset[str]:
-        """Whose sessions are the person's own: under this account and the linked ones."""
-        return await self._store.people.linked(principal.id)
-
 
 class Refusals:
     """What this gateway has refused since it began."""
