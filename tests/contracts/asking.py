@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from frontdesk import Platform, SessionSource
-from frontdesk.contracts.confirmations import Redemption
+from frontdesk.contracts.confirmations import Counting, Persons, Redemption
 from frontdesk.model import audit, lanes
 from frontdesk.model.confirmations import Confirmation, Settings, Submission, Submitted, Terms, Vote
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.people import Person
 from frontdesk.model.rules import Effect, Rule, Ruling
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.store import Store
@@ -38,7 +39,7 @@ def on_terms(**terms: Any) -> Ruling:
     return ruling(Effect.ASK, **terms)
 
 
-def anybody(_: Confirmation) -> None:
+def anybody(_: Confirmation, __: Person) -> None:
     """Whoever comes may decide."""
 
 
@@ -86,11 +87,19 @@ class Asker:
         return (await self.submit(submission, decided)).confirmation
 
     async def vote(
-        self, asked: Confirmation | str, *, by: str = ANN, check: Any = anybody, **fields: Any
+        self,
+        asked: Confirmation | str,
+        *,
+        by: str = ANN,
+        check: Any = anybody,
+        persons: Persons = (),
+        **fields: Any,
     ) -> Confirmation:
         name = asked if isinstance(asked, str) else asked.id
         vote = Vote(by=by, **{"approves": True} | fields)
-        return await self.kept.vote(name, check, vote, self.clock.now(), tell=self.tell)
+        return await self.kept.vote(
+            name, check, vote, self.clock.now(), tell=self.tell, counting=Counting(persons=persons)
+        )
 
     async def deny(self, asked: Confirmation | str, **fields: Any) -> Confirmation:
         return await self.vote(asked, approves=False, **fields)

@@ -22,6 +22,7 @@ from frontdesk.model.confirmations import (
     Settings,
     Status,
 )
+from frontdesk.model.people import Person
 from frontdesk.model.rules import Condition, Effect, Rule, Ruling
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
@@ -534,7 +535,7 @@ async def test_late_vote_finds_it_expired_and_that_is_written_down(
 async def test_whoever_may_not_decide_changes_nothing(asker: Asker) -> None:
     asked = await asker.ask()
 
-    def refuse(seen: Confirmation) -> None:
+    def refuse(seen: Confirmation, _: Person) -> None:
         assert seen == asked
         raise errors.NotAllowed(who="x", rule="y")
 
@@ -547,7 +548,7 @@ async def test_whoever_may_not_decide_changes_nothing(asker: Asker) -> None:
 async def test_resolved_one_is_told_before_anybody_is_checked(asker: Asker) -> None:
     asked = await asker.approved()
 
-    def refuse(_: Confirmation) -> None:
+    def refuse(_: Confirmation, __: Person) -> None:
         raise errors.NotAllowed(who="x", rule="y")
 
     with pytest.raises(errors.AlreadyResolved):
@@ -595,9 +596,11 @@ async def test_voting_twice_counts_once(asker: Asker) -> None:
 async def test_person_of_several_names_counts_once(asker: Asker) -> None:
     asked = await asker.ask(decided=TWO)
     first = await asker.vote(asked)
-    again = await asker.vote(asked, by="telegram:7", people=frozenset({ANN, "discord:7"}))
+    again = await asker.vote(asked, by="telegram:7", persons=[frozenset({ANN, "telegram:7"})])
     assert again == first
-    assert (await asker.vote(asked, by=BOB, people=frozenset({"discord:8"}))).status is Status.APPROVED
+    assert (
+        await asker.vote(asked, by=BOB, persons=[frozenset({BOB, "discord:8"})])
+    ).status is Status.APPROVED
 
 
 async def test_who_approved_may_still_deny(asker: Asker) -> None:
@@ -938,7 +941,7 @@ async def test_revealing_gives_the_payload_and_is_in_the_log_each_time(asker: As
 async def test_whoever_may_not_decide_reveals_nothing(asker: Asker) -> None:
     asked = await asker.ask()
 
-    def refuse(_: Confirmation) -> None:
+    def refuse(_: Confirmation, __: Person) -> None:
         raise errors.NotAllowed(who="eve", rule="no")
 
     with pytest.raises(errors.NotAllowed):

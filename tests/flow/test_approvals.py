@@ -288,7 +288,7 @@ async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock:
         await house.until(receipt.turn_id, turns.TurnState.WAITING)
         await house.store.confirmations.vote(
             asked.id,
-            lambda _: None,
+            lambda _, __: None,
             Vote(approves=True, by="token:owner"),
             clock.now() + timedelta(seconds=120),
             tell=lambda _: (),

@@ -115,3 +115,18 @@ def test_what_is_shown_can_be_read_again(tmp_path: Path) -> None:
     (value,) = (each for each in loaded.values if each.name == "confirm.approvers_env")
     shown = tomllib.loads(f"{value.name} = {settings.as_toml(value.shown)}")
     assert shown == {"confirm": {"approvers_env": {"ann": "ANN_TOKEN", "b@c": "B"}}}
+
+
+@pytest.mark.parametrize(
+    "account", ["42", "Telegram:42", "telegram: 42", "telegram:", ":42", "telegram 42", ""]
+)
+def test_account_that_is_nobodys_name_is_refused(tmp_path: Path, account: str) -> None:
+    """It would be one person more."""
+    with pytest.raises(errors.InvalidSetting, match=r"confirm\.accounts"):
+        load(tmp_path, f'[confirm.accounts]\napprover = ["{account}"]')
+
+
+@pytest.mark.parametrize("account", ["telegram:42", "telegram@second:42", "matrix:@ann:example.org", "local"])
+def test_account_is_of_the_approvers_person(tmp_path: Path, account: str) -> None:
+    confirm = load(tmp_path, f'[confirm.accounts]\napprover = ["{account}"]').confirm
+    assert confirm.persons == (frozenset({"token:approver", "local", account}),)

@@ -22,6 +22,7 @@ UNSIGNED = (
 )
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+_ACCOUNT = re.compile(rf"{TERMINAL}|[a-z0-9][a-z0-9_-]*(@[^\s:]+)?:[^\s:](.*\S)?")
 
 
 class TokenHolders(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,10 @@ class TokenHolders(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.InvalidSetting(
                 key="confirm.accounts", value=min(unknown), allowed="names of approvers"
             )
+        for account in (each for known in self.accounts.values() for each in known):
+            if not _ACCOUNT.fullmatch(account):
+                allowed = "names as in 'telegram:42', 'matrix:@ann:example.org' or 'telegram@second:42'"
+                raise errors.InvalidSetting(key="confirm.accounts", value=account, allowed=allowed)
         if both := self.approvers.keys() & self.agents.keys():
             raise errors.InvalidSetting(
                 key="confirm.agents", value=min(both), allowed="a name that no approver has"

@@ -4,16 +4,26 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from frontdesk.model.confirmations import Confirmation, Settings
+from frontdesk.model.confirmations import Confirmation, Mode, Settings
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.people import Person
 from frontdesk.model.rules import Rule, Ruling
 
 Rules = Callable[[Sequence[Rule]], Ruling]
 """What the rules say to a submission."""
-Check = Callable[[Confirmation], None]
-"""Raises when somebody may not decide about it."""
+Check = Callable[[Confirmation, Person], None]
+"""Raises when that person may not decide about it."""
+Persons = Sequence[frozenset[str]]
+"""Names that belong to one person each, as the settings say."""
 Tell = Callable[[Confirmation], Sequence[Delivery]]
 """What people are told of a confirmation, in the same transaction."""
+
+
+class Counting(msgspec.Struct, frozen=True, kw_only=True):
+    """How votes are counted: who is one person, and who does not count because it is about their own."""
+
+    persons: Persons = ()
+    mode: Mode = Mode.SOLO
 
 
 class Renewing(msgspec.Struct, frozen=True, kw_only=True):

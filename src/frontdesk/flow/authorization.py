@@ -142,7 +142,7 @@ class Authorization(Service):
     async def revoke(self, principal: str, by: access.AccessVerdict) -> bool:
         """Somebody who was let in is a stranger again; what the settings allow them is not touched."""
         by.require(access.Role.ADMINISTRATOR)
-        revoked = await self._store.people.revoke(principal)
+        revoked = await self._store.people.revoke(principal, self._clock.now())
         if revoked:
             log.info("person_revoked", who=principal, by=by.who)
         return revoked
@@ -175,7 +175,7 @@ class Authorization(Service):
 
     async def unlink(self, verdict: access.AccessVerdict) -> bool:
         """Whoever asks is nobody else any more; False when they were not."""
-        return await self._store.people.unlink(_somebody(verdict).id)
+        return await self._store.people.unlink(_somebody(verdict).id, self._clock.now())
 
 
 class Refusals:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.model import spellings
+from frontdesk.model.people import Person
 
 HIGH_RISK_ACTIONS = frozenset(
     {
@@ -119,6 +120,11 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> frozenset[str]:
         return self.people | {self.id}
 
+    @property
+    def person(self) -> Person:
+        """Who calls, as far as their credential tells."""
+        return Person.of(self.names)
+
     def asked_for(self, asked: "Confirmation") -> bool:
         """Whether it is this caller's own request; what nobody with a credential asked for is anybody's."""
         if self.kind is CallerKind.ANYBODY:
@@ -135,8 +141,8 @@ class Party(msgspec.Struct, frozen=True, kw_only=True):
     escalate_to: tuple[str, ...] = ()
     """Who may decide, too, once that time is over."""
 
-    def admits(self, caller: Caller, waited: timedelta) -> bool:
-        return not self.approvers or bool(self.named(waited) & caller.names)
+    def admits(self, person: Person, waited: timedelta) -> bool:
+        return not self.approvers or person.goes_by(*self.named(waited))
 
     def named(self, waited: timedelta) -> frozenset[str]:
         return frozenset(self.approvers + (self.escalate_to if self.is_escalated(waited) else ()))
@@ -162,9 +168,9 @@ class Terms(Party, frozen=True, kw_only=True):
     parties: tuple[Party, ...] = ()
     """Of several rules, whom each lets decide; the other fields sum them up then."""
 
-    def may_decide(self, caller: Caller, waited: timedelta) -> bool:
-        """Whether every rule lets the caller decide; with a quorum, that holds for each who votes."""
-        return all(party.admits(caller, waited) for party in self.parties or (self,))
+    def may_decide(self, person: Person, waited: timedelta) -> bool:
+        """Whether every rule lets them decide; with a quorum, that holds for each who votes."""
+        return all(party.admits(person, waited) for party in self.parties or (self,))
 
 
 class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,15 +264,23 @@ class Confirmation(AskedAction, frozen=True, kw_only=True):
         """Whether who asks for the same again gets this one's answer: not when it was used, or ran out."""
         return self.status is not Status.EXPIRED and self.redeemed_at is None
 
-    def check_decider(self, caller: Caller, mode: Mode, now: datetime) -> None:
-        """NotAllowed for whoever may not decide about it: agents, the requester, people not named for it."""
+    def why_own(self, person: Person, mode: Mode) -> str | None:
+        """Why it is no matter of others to them; None when it is."""
+        if person.may_be(self.requester):
+            return "nobody decides about what they asked for"
+        if mode is Mode.STRICT and person.may_be(self.on_behalf_of):
+            return "nobody decides about what was asked on their behalf"
+        return None
+
+    def check_decider(self, caller: Caller, mode: Mode, now: datetime, person: Person | None = None) -> None:
+        """NotAllowed for whoever may not decide about it: agents, the requester, people not named for it.
+        The caller is that person, where more is known of them than their credential tells."""
+        person = person or caller.person
         if caller.kind is not CallerKind.APPROVER:
             raise errors.NotAllowed(who=caller.id, rule="deciding takes an approver's credential")
-        if self.requester in caller.names:
-            raise errors.NotAllowed(who=caller.id, rule="nobody decides about what they asked for")
-        if mode is Mode.STRICT and self.on_behalf_of in caller.names:
-            raise errors.NotAllowed(who=caller.id, rule="nobody decides about what was asked on their behalf")
-        if not self.terms.may_decide(caller, now - self.created_at):
+        if why := self.why_own(person, mode):
+            raise errors.NotAllowed(who=caller.id, rule=why)
+        if not self.terms.may_decide(person, now - self.created_at):
             raise errors.NotAllowed(who=caller.id, rule=f"rule {self.terms.rule} names who decides")
 
     def resolved(self, status: Status, *, by: str, at: datetime, **more: Any) -> "Confirmation":
@@ -284,8 +298,6 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
 
     approves: bool
     by: str
-    people: frozenset[str] = frozenset()
-    """Every other name of the same person, who counts once under all of them."""
     name: str | None = None
     reason: str | None = None
     digest: str | None = None

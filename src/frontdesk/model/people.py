@@ -1,6 +1,6 @@
 """People: who is asking, and what they may see."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -37,6 +37,53 @@ def name_of(source: SessionSource, aliases: Mapping[str, str]) -> str:
     """Who is behind a message, as votes and requests name them: the owner's terminal has no other name."""
     principal = Principal.of(source, aliases)
     return principal.id if principal else str(source.platform)
+
+
+def names_of(source: SessionSource) -> frozenset[str]:
+    """Every name that a message itself has for its sender: a platform may tell two ids of one person."""
+    ids = (source.user_id, source.user_id_alt)
+    told = (Principal(platform=source.platform, user_id=each, account=source.account) for each in ids if each)
+    return frozenset({name_of(source, {}), *(principal.id for principal in told)})
+
+
+def plain_name(name: str) -> str:
+    """A name as a principal's id has it, however somebody wrote it: of a WhatsApp id the number alone."""
+    place, colon, written = name.partition(":")
+    try:
+        person = keys.decode_part(written)
+    except UnicodeDecodeError:
+        return name
+    if place.partition("@")[0] == whatsapp.PLATFORM:
+        person = whatsapp.normalize_whatsapp_identifier(person)
+    return f"{place}{colon}{keys.encode_part(person)}"
+
+
+def bare_name(name: str) -> str:
+    """A name without which account of ours knows somebody by it."""
+    place, colon, person = plain_name(name).partition(":")
+    return f"{place.partition('@')[0]}{colon}{person}" if colon else name
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Somebody by every name of theirs. What surely is theirs permits, what may be counts against them."""
+
+    names: frozenset[str]
+    """Those that are theirs, as plain names."""
+    perhaps: frozenset[str]
+    """Bare names: of those, of what was theirs until lately, and of the same id on other accounts of ours."""
+
+    @classmethod
+    def of(cls, names: Collection[str]) -> "Person":
+        """Somebody of whom no more is known."""
+        return cls(frozenset(map(plain_name, names)), frozenset(map(bare_name, names)))
+
+    def goes_by(self, *names: str) -> bool:
+        """Whether one of these is surely theirs, however it is written."""
+        return any(plain_name(name) in self.names for name in names)
+
+    def may_be(self, name: str | None) -> bool:
+        """Whether it may be theirs."""
+        return name is not None and bare_name(name) in self.perhaps
 
 
 class Viewer(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from frontdesk.model.confirmations import (
     Terms,
     is_high_risk,
 )
+from frontdesk.model.people import bare_name
 
 STRICT_QUORUM = 2
 MAX_QUORUM = 20
@@ -120,7 +121,7 @@ class Rule(Party, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def _why_impossible(self) -> str | None:
         if not 1 <= self.quorum <= MAX_QUORUM:
             return f"its quorum is not from 1 to {MAX_QUORUM}"
-        named = self.named(timedelta.max)
+        named = frozenset(map(bare_name, self.named(timedelta.max)))
         if self.effect is Effect.ASK and self.approvers and len(named) < self.quorum:
             return f"it names {len(named)} who may decide, and wants {self.quorum}"
         return None

@@ -29,7 +29,7 @@ class Aliases(Noun):
     @reads
     def canonical(self, identifiers: Sequence[str]) -> Work[dict[str, str]]:
         """The canonical identifier of each one that has another."""
-        return _canonical(identifiers)
+        return people.canonical(identifiers)
 
     @glances
     def names_of(self, person: str) -> Work[list[str]]:
@@ -52,20 +52,9 @@ class Aliases(Noun):
         return learned
 
 
-def _canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
-    known = {}
-    for identifier in identifiers:
-        steps = yield "canonical", {"identifier": identifier}
-        table = {name: following for following, name in steps}
-        person = whatsapp.canonical_whatsapp_identifier(identifier, table)
-        if person != identifier:
-            known[identifier] = person
-    return known
-
-
 def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime) -> Work[bool]:
     yield "lock_key", {"key": "aliases"}  # of two that are learned at once, the second sees the first
-    known = yield from _canonical([identifier, person])
+    known = yield from people.canonical([identifier, person])
     canonical = known.get(person, person)
     if known.get(identifier, identifier) == canonical:
         return False

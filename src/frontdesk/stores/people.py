@@ -1,15 +1,27 @@
 """People: who was let in, which codes wait, whom we answered, and who is the same person."""
 
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec.structs import asdict
 
+from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
-from frontdesk.model import codes
+from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
+from frontdesk.model.people import Person, bare_name, plain_name
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
+
+LINGERS = timedelta(hours=3)
+"""How long those who were linked stay one person where people are counted: longer than a request waits, and
+the one that is asked after it."""
+
+Form = Callable[[str], str]
+Step = Callable[[str], Work[list[str]]]
+"""From a name to others of the same person."""
 
 
 class People(Noun):
@@ -26,9 +38,9 @@ class People(Noun):
         yield "drop_pairings_of", {"principal": grant.principal}
 
     @writes
-    def revoke(self, principal: str) -> Work[bool]:
+    def revoke(self, principal: str, now: datetime) -> Work[bool]:
         """Take back what somebody was granted, with their links and codes; False when there was no grant."""
-        yield from _unlink(principal)
+        yield from _unlink(principal, now)
         found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
         return bool(found)
@@ -127,14 +139,82 @@ class People(Noun):
         return trial
 
     @writes
-    def unlink(self, principal: str) -> Work[bool]:
-        return _unlink(principal)
+    def unlink(self, principal: str, now: datetime) -> Work[bool]:
+        return _unlink(principal, now)
 
     @glances
     def linked(self, principal: str) -> Work[frozenset[str]]:
         """Everybody who is the same person, the one asked about included."""
         found = yield "linked_principals", {"principal": principal}
         return frozenset({principal, *(other for (other,) in found)})
+
+    @reads
+    def behind(self, names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:
+        """The person who goes by these names."""
+        return person_behind(names, persons, now)
+
+
+def person_behind(names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:
+    """The person who goes by these names: by the settings, by what was learned about WhatsApp, and by links
+    of accounts. Whoever counts or compares people asks here."""
+    surely = yield from _follow(names, persons, plain_name, _surely_same)
+    perhaps = yield from _follow(surely, persons, bare_name, partial(_perhaps_same, now - LINGERS))
+    return Person(surely, perhaps)
+
+
+def _follow(names: Iterable[str], persons: Persons, form: Form, step: Step) -> Work[frozenset[str]]:
+    """All that the names lead to, by the settings and by steps."""
+    found, looked_at = frozenset(map(form, names)), frozenset[str]()
+    known = [frozenset(map(form, each)) for each in persons]
+    while unseen := found - looked_at:
+        looked_at |= unseen
+        for name in sorted(unseen):
+            found |= frozenset(map(form, (yield from step(name))))
+        found = found.union(*(each for each in known if each & found))
+    return found
+
+
+def _surely_same(name: str) -> Work[list[str]]:
+    linked = yield "linked_principals", {"principal": name}
+    return [*(yield from _whatsapp_names(name)), *(other for (other,) in linked)]
+
+
+def _perhaps_same(since: datetime, name: str) -> Work[list[str]]:
+    """Under any account of ours, and by links that ended since then."""
+    platform, _, person = name.partition(":")
+    place = {"place": f"{platform}@", "tail": f":{person}", "since": to_micros(since)}
+    linked = yield "perhaps_linked", {"principal": name, **place}
+    return [*(yield from _whatsapp_names(name)), *(other for (other,) in linked)]
+
+
+def _whatsapp_names(name: str) -> Work[list[str]]:
+    place, _, person = name.partition(":")
+    if place.partition("@")[0] != whatsapp.PLATFORM:
+        return []
+    first = (yield from canonical([person])).get(person, person)
+    others = [other for (other,) in (yield "names_of", {"canonical": first})]
+    return [f"{place}:{each}" for each in (first, *others)]
+
+
+def canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
+    """The canonical WhatsApp identifier of each one that has another."""
+    known = {}
+    for identifier in identifiers:
+        steps = yield "canonical", {"identifier": identifier}
+        table = {name: following for following, name in steps}
+        person = whatsapp.canonical_whatsapp_identifier(identifier, table)
+        if person != identifier:
+            known[identifier] = person
+    return known
+
+
+def present_key(key: str) -> Work[str]:
+    """The key of a WhatsApp conversation under the names that its people have by now."""
+    head, parts = key.split(":")[:3], key.split(":")[3:]
+    if head[-1].partition("@")[0] != whatsapp.PLATFORM:
+        return key
+    known = yield from canonical([part for part in parts if part.isdigit()])
+    return ":".join([*head, *(known.get(part, part) for part in parts)])
 
 
 def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
@@ -178,15 +258,23 @@ def _make_one(one: str, other: str, person: str) -> Work[None]:
     person = (yield from value("person_of", principal=one)) or person
     before = yield from value("person_of", principal=other)
     if before:
-        yield "merge_people", {"person": person, "old": before}
+        yield from _merge(person, before)
     for principal in (one, other):
         yield "put_link", {"principal": principal, "person": person}
 
 
-def _unlink(principal: str) -> Work[bool]:
+def _merge(person: str, old: str) -> Work[None]:
+    yield "merge_people", {"person": person, "old": old}
+    yield "merge_former_people", {"person": person, "old": old}
+
+
+def _unlink(principal: str, now: datetime) -> Work[bool]:
     yield "lock_key", {"key": "links"}
-    person = yield from value("drop_link", principal=principal)
+    yield "forget_former_links", {"before": to_micros(now - LINGERS)}
+    person = yield from value("person_of", principal=principal)
     if person:
+        yield "keep_former_links", {"person": person, "now": to_micros(now)}
+        yield "drop_link", {"principal": principal}
         yield "drop_last_link", {"person": person}
     return person is not None
 
@@ -215,5 +303,5 @@ def _rename_link(old: str, principal: str) -> Work[None]:
     if person := (yield from value("drop_link", principal=old)):
         known = yield from value("person_of", principal=principal)
         if known:
-            yield "merge_people", {"person": person, "old": known}
+            yield from _merge(person, known)
         yield "put_link", {"principal": principal, "person": person}

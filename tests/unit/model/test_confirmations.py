@@ -88,7 +88,7 @@ def test_parties_come_back_from_json_and_terms_without_them_count() -> None:
     )
     assert msgspec.json.decode(msgspec.json.encode(terms), type=Terms) == terms
     before = msgspec.json.decode(b'{"quorum":2,"approvers":["token:bob"],"rule":"r"}', type=Terms)
-    assert not before.may_decide(ANN, timedelta())
+    assert not before.may_decide(ANN.person, timedelta())
 
 
 def test_decision_is_final() -> None:

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from frontdesk.model import keys
-from frontdesk.model.people import Principal, Viewer, owner_of, viewer_of
+from frontdesk.model.people import Person, Principal, Viewer, bare_name, owner_of, plain_name, viewer_of
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType, SessionSource
 from tests.unit.model import strategies
@@ -150,3 +150,41 @@ def test_same_user_id_under_two_accounts_is_two_people(source: SessionSource, on
 def test_administrator_sees_everything() -> None:
     assert Viewer.everything().sees("telegram:7")
     assert not Viewer(frozenset()).sees("telegram:7")
+
+
+# Names
+
+
+@given(principals)
+def test_id_of_a_principal_is_its_plain_name(principal: Principal) -> None:
+    if principal.platform is Platform.WHATSAPP:
+        assert plain_name(plain_name(principal.id)) == plain_name(principal.id)
+    else:
+        assert plain_name(principal.id) == principal.id
+    elsewhere = msgspec.structs.replace(principal, account="elsewhere")
+    assert bare_name(elsewhere.id) == bare_name(principal.id) == bare_name(bare_name(principal.id))
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("matrix:@ann:example.org", "matrix:@ann%3Aexample.org"),
+        ("whatsapp:+49151:7@s.whatsapp.net", "whatsapp:49151"),
+        ("whatsapp@shop:49151@lid", "whatsapp@shop:49151"),
+        ("token:ann@example", "token:ann@example"),
+        ("local", "local"),
+        ("telegram:%FF", "telegram:%FF"),
+    ],
+)
+def test_name_is_compared_in_one_form(written: str, plain: str) -> None:
+    assert plain_name(written) == plain
+    assert Person.of([written]).goes_by(plain)
+    assert Person.of([plain]).may_be(written)
+
+
+def test_account_of_ours_tells_people_apart_only_in_their_favour() -> None:
+    person = Person.of(["telegram@second:42"])
+    assert person.may_be("telegram:42")
+    assert not person.goes_by("telegram:42", "telegram@third:42")
+    assert not person.may_be("telegram:142")
+    assert not person.may_be(None)

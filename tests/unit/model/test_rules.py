@@ -255,7 +255,7 @@ def terms_of(*known: Rule) -> Terms:
 
 def deciders(terms: Terms, seconds: int) -> set[str]:
     people = (Caller(id=name, kind=CallerKind.APPROVER) for name in ("ann", "bob", "carol", "dan"))
-    return {each.id for each in people if terms.may_decide(each, timedelta(seconds=seconds))}
+    return {each.id for each in people if terms.may_decide(each.person, timedelta(seconds=seconds))}
 
 
 def asking(*approvers: str, after: int | None = None, to: tuple[str, ...] = (), **fields: Any) -> Rule:
@@ -278,8 +278,8 @@ def test_whom_every_rule_admits_decides_from_when_they_all_do() -> None:
 def test_person_is_admitted_by_each_rule_under_any_name() -> None:
     terms = terms_of(asking("token:ann"), asking("matrix:ann"))
     ann = Caller(id="token:ann", kind=CallerKind.APPROVER, people=frozenset({"matrix:ann"}))
-    assert terms.may_decide(ann, timedelta())
-    assert not terms.may_decide(Caller(id="token:ann", kind=CallerKind.APPROVER), timedelta())
+    assert terms.may_decide(ann.person, timedelta())
+    assert not terms.may_decide(Caller(id="token:ann", kind=CallerKind.APPROVER).person, timedelta())
 
 
 def test_people_are_told_again_when_the_first_rule_wants_it_if_nobody_is_added() -> None:

@@ -17,6 +17,7 @@ from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER, TERMINAL
 from frontdesk.formats import canonical
 from frontdesk.model.confirmations import DIGEST, MAX_TIMEOUT_SECONDS, TOKEN
+from frontdesk.model.people import Person, bare_name
 from frontdesk.model.rules import MAX_QUORUM, Comparison, Effect
 
 
@@ -273,7 +274,8 @@ def _doubts_about_people(rule: Plain, loaded: Config) -> Iterator[str]:
 
 def _person(name: str, loaded: Config) -> frozenset[str]:
     """All names of whoever goes by this one."""
-    return next((each for each in loaded.confirm.persons if name in each), frozenset({name}))
+    known = (each for each in loaded.confirm.persons if Person.of(each).may_be(name))
+    return next(known, frozenset({bare_name(name)}))
 
 
 @rules_command.command("revoke", epilog=output.examples("frontdesk confirm rules revoke r_1dbc56296a0a3c8e"))

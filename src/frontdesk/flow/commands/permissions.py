@@ -54,7 +54,7 @@ async def _caller(parts: Parts, request: CommandRequest) -> Caller:
     named = people.name_of(source, await aliases_of(parts.store, source))
     if not role.covers(Role.APPROVER):
         raise errors.NotAllowed(who=named, rule=NOT_YOURS)
-    return Caller(id=named, kind=CallerKind.APPROVER)
+    return Caller(id=named, kind=CallerKind.APPROVER, people=people.names_of(source))
 
 
 def _told(decided: Confirmation) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.confirmations import Redemption, Renewing, Tell
+from frontdesk.contracts.confirmations import Check, Counting, Redemption, Renewing, Tell
 from frontdesk.flow import rounds
 from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
@@ -32,6 +32,7 @@ from frontdesk.model.confirmations import (
 )
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
+from frontdesk.model.people import Person
 from frontdesk.model.rules import Rule
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores.store import Store
@@ -39,8 +40,6 @@ from frontdesk.stores.store import Store
 ID_BYTES = 8
 MOST_LISTED = 500
 LONGEST_WAIT_SECONDS = 60.0
-MOST_NAMES = 50
-"""Of one person, looked at in one round."""
 SWEPT_AT_ONCE = 100
 FOLLOWED_AT_ONCE = 200
 
@@ -175,21 +174,19 @@ class ConfirmationService:
     ) -> Confirmation:
         """The one place where somebody decides: about what has this digest, by the name they want to have."""
         now = self._clock.now()
-        caller = await self._as_person(caller)
         vote = Vote(
             approves=approves,
             by=caller.id,
-            people=caller.people,
             name=submissions.cleaned("name", name, MAX_NAME_CHARACTERS),
             reason=submissions.cleaned("reason", reason, MAX_TEXT_CHARACTERS),
             digest=digest,
         )
 
-        def check(asked: Confirmation) -> None:
-            asked.check_decider(caller, self.settings.mode, now)
-
+        check, counting = self._checking(caller, now), self._counting(caller)
         try:
-            voted = await self._kept.vote(confirmation_id, check, vote, now, tell=self._tell)
+            voted = await self._kept.vote(
+                confirmation_id, check, vote, now, tell=self._tell, counting=counting
+            )
         except errors.NotAllowed as refusal:
             log.warning("decision_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
             raise
@@ -200,13 +197,9 @@ class ConfirmationService:
         """The request, for somebody who may decide about it and wants to see what is masked; the log has
         who."""
         now = self._clock.now()
-        person = await self._as_person(caller)
-
-        def check(asked: Confirmation) -> None:
-            asked.check_decider(person, self.settings.mode, now)
-
+        check, counting = self._checking(caller, now), self._counting(caller)
         try:
-            revealed = await self._kept.reveal(confirmation_id, check, caller.id, now)
+            revealed = await self._kept.reveal(confirmation_id, check, caller.id, now, counting=counting)
         except errors.NotAllowed as refusal:
             log.warning("reveal_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
             raise
@@ -215,17 +208,21 @@ class ConfirmationService:
 
     async def check_decider(self, asked: Confirmation, caller: Caller) -> None:
         """NotAllowed for whoever may not decide about it."""
-        asked.check_decider(await self._as_person(caller), self.settings.mode, self._clock.now())
+        now = self._clock.now()
+        person = await self._store.people.behind([caller.id], self._counting(caller).persons, now)
+        self._checking(caller, now)(asked, person)
 
-    async def _as_person(self, caller: Caller) -> Caller:
-        """The caller with every name of the same person, by the settings and by links of accounts."""
-        names, looked_at = caller.names, frozenset[str]()
-        while unseen := sorted(names - looked_at)[:MOST_NAMES]:
-            looked_at |= frozenset(unseen)
-            linked = [await self._store.people.linked(name) for name in unseen]
-            names = names.union(*linked)
-            names = names.union(*(same for same in self.settings.persons if same & names))
-        return replace(caller, people=names)
+    def _checking(self, caller: Caller, now: datetime) -> Check:
+        """Whether the caller may decide; which person they are is found in the same transaction."""
+
+        def check(asked: Confirmation, person: Person) -> None:
+            asked.check_decider(caller, self.settings.mode, now, person)
+
+        return check
+
+    def _counting(self, caller: Caller) -> Counting:
+        """By the settings, and by what the caller's credential tells of them."""
+        return Counting(persons=(*self.settings.persons, caller.names), mode=self.settings.mode)
 
     async def redeem(
         self,

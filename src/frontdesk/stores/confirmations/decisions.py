@@ -11,13 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.confirmations import Check, Redemption, Renewing, Tell
+from frontdesk.contracts.confirmations import Check, Counting, Redemption, Renewing, Tell
 from frontdesk.contracts.store import NewId, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, TIMEOUT, Confirmation, Status, Terms, Vote
+from frontdesk.model.people import Person
 from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
-from frontdesk.stores import audit
+from frontdesk.stores import audit, people
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
 from frontdesk.stores.confirmations import requests
 from frontdesk.stores.confirmations.submissions import alike, check_load
@@ -27,6 +28,8 @@ from frontdesk.stores.work import Noun, writes
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"
+AS_NAMED = Counting()
+"""Nobody is known to be anybody else by the settings."""
 
 
 class Wish(NamedTuple):
@@ -40,19 +43,26 @@ class Wish(NamedTuple):
 
 class DecisionIntentions(Noun):
     async def vote(
-        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, *, tell: Tell
+        self,
+        confirmation_id: str,
+        check: Check,
+        vote: Vote,
+        now: datetime,
+        *,
+        tell: Tell,
+        counting: Counting = AS_NAMED,
     ) -> Confirmation:
         """Count a vote; the confirmation after it. UnknownConfirmation; AlreadyResolved, also when its time
         is over, which is written down then; whatever ``check`` raises; DigestMismatch when the vote names
-        another action; ReasonMissing. Voting twice counts once."""
-        after = await self._vote(confirmation_id, check, vote, now, tell)
+        another action; ReasonMissing. Whoever votes twice, under whichever names, counts once."""
+        after = await self._vote(confirmation_id, check, vote, now, tell, counting)
         if after.status is Status.EXPIRED:
             raise errors.AlreadyResolved(confirmation_id=confirmation_id, status=str(after.status))
         return after
 
     @writes
     def _vote(
-        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell
+        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell, counting: Counting
     ) -> Work[Confirmation]:
         """The confirmation after the vote; an expired one came too late for it."""
         # The row is locked before anybody looks at it: of two votes the second sees what the first did.
@@ -61,12 +71,13 @@ class DecisionIntentions(Noun):
             return (yield from _time_out(asked, now, tell))
         if asked.status is not Status.PENDING:
             raise asked.too_late
-        check(asked)
+        voter = yield from people.person_behind([vote.by], counting.persons, now)
+        check(asked, voter)
         _check_vote(asked, vote)
-        names = vote.people | {vote.by}
-        others = tuple(person for person in asked.approvals if person not in names)
-        if vote.approves and len(others) < len(asked.approvals):
-            return asked
+        said_yes = yield from _different_people(asked, counting, now)
+        others = tuple(name for name in said_yes if not voter.may_be(name))
+        if vote.approves and len(others) < len(said_yes):
+            return replace(asked, approvals=said_yes)
         return (yield from _count_vote(asked, others, vote, now, tell))
 
     @writes
@@ -109,14 +120,26 @@ class DecisionIntentions(Noun):
         return Redemption(confirmation=asked, refused=refused, renewal=renewal)
 
     @writes
-    def reveal(self, confirmation_id: str, check: Check, by: str, now: datetime) -> Work[Confirmation]:
+    def reveal(
+        self, confirmation_id: str, check: Check, by: str, now: datetime, *, counting: Counting = AS_NAMED
+    ) -> Work[Confirmation]:
         """The confirmation, for somebody who sees what is masked; the audit log says so, unless there is
         nothing to see any more. UnknownConfirmation; whatever ``check`` raises."""
         asked = yield from requests.locked(confirmation_id)
-        check(asked)
+        check(asked, (yield from people.person_behind([by], counting.persons, now)))
         if asked.payload is not None:
             yield from requests.write_down(requests.entry_of(AuditKind.REVEALED, asked, by, now))
         return asked
+
+
+def _different_people(asked: Confirmation, counting: Counting, now: datetime) -> Work[tuple[str, ...]]:
+    """Who said yes, each by their first name. Those who voted as two may be known to be one by now, and
+    somebody to be the one who asked."""
+    found: dict[str, Person] = {}
+    for name in asked.approvals:
+        if not any(person.may_be(name) for person in found.values()):
+            found[name] = yield from people.person_behind([name], counting.persons, now)
+    return tuple(name for name, person in found.items() if not asked.why_own(person, counting.mode))
 
 
 def _check_vote(asked: Confirmation, vote: Vote) -> None:
@@ -227,7 +250,7 @@ def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms 
     """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
     if wish.renewing is None:
         return lapsed.terms
-    ruling = wish.renewing.rules((yield from requests.holding_rules(now)))
+    ruling = wish.renewing.rules((yield from requests.rules_to_ask(now)))
     try:
         yield from check_load(lapsed.action, wish.renewing.settings, now)
     except (errors.RateLimited, errors.TooManyPending):

@@ -24,7 +24,7 @@ from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import AskedAction, Confirmation, Status, Submission, Terms
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
-from frontdesk.stores import audit, deliveries
+from frontdesk.stores import audit, deliveries, people
 from frontdesk.stores.columns import SENSELESS, clean, maybe_micros, to_micros
 from frontdesk.stores.rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
 from frontdesk.stores.work import value
@@ -175,6 +175,19 @@ def entry_of(kind: AuditKind, asked: Confirmation, actor: str, at: datetime, **f
 def holding_rules(now: datetime) -> Work[Sequence[Rule]]:
     """The rules that hold, oldest first."""
     return [_read_rule(found) for found in (yield "rules", {"now": to_micros(now)})]
+
+
+def rules_to_ask(now: datetime) -> Work[Sequence[Rule]]:
+    """The rules that hold, for a request; those that deny or ask in a conversation also under the name that
+    it has by now."""
+    holding = yield from holding_rules(now)
+    renamed = []
+    for rule in holding:
+        if rule.session_key is not None and rule.effect is not Effect.ALLOW:
+            key = yield from people.present_key(rule.session_key)
+            if key != rule.session_key:
+                renamed.append(replace(rule, session_key=key))
+    return [*holding, *renamed]
 
 
 def _read_rule(found: Row) -> Rule:

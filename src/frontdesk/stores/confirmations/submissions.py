@@ -52,7 +52,7 @@ class SubmissionIntentions(Noun):
         yield from requests.pass_entrance()
         if known := (yield from _of_key(submission)):
             return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
-        ruling = rules((yield from requests.holding_rules(now)))
+        ruling = rules((yield from requests.rules_to_ask(now)))
         same = yield from alike(submission, now)
         verdict = _verdict(ruling, same)
         if verdict is None and same:

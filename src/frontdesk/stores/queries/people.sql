@@ -99,6 +99,37 @@ SELECT person FROM links WHERE principal = :principal;
 SELECT principal FROM links WHERE person = (SELECT person FROM links WHERE principal = :principal)
 ORDER BY principal;
 
+-- name: perhaps_linked
+-- Everybody who is, or was a while ago, the same person as somebody whom any account of ours knows by an id.
+WITH known (principal, person) AS (
+    SELECT principal, person FROM links
+    UNION SELECT principal, person FROM former_links WHERE ended_at > :since
+)
+SELECT DISTINCT principal FROM known WHERE person IN (
+    SELECT person FROM known WHERE principal = :principal OR (
+        substr(principal, 1, length(CAST(:place AS text))) = CAST(:place AS text)
+        AND substr(principal, length(principal) - length(CAST(:tail AS text)) + 1) = CAST(:tail AS text)
+    )
+) ORDER BY principal;
+
+-- name: keep_former_links
+-- Whom somebody was until now, who is about to leave.
+INSERT INTO former_links (principal, person, ended_at)
+SELECT principal, person, CAST(:now AS /*pg BIG*/INT) FROM links WHERE person = :person
+ON CONFLICT (principal, person) DO UPDATE SET ended_at = excluded.ended_at
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: forget_former_links
+-- Those that ended long ago.
+DELETE FROM former_links WHERE ended_at <= :before;
+
+-- name: merge_former_people
+-- Two people turn out to be one: who was one of them was that one.
+UPDATE former_links SET person = :person WHERE person = :old AND NOT EXISTS (
+    SELECT 1 FROM former_links other
+    WHERE other.person = :person AND other.principal = former_links.principal
+);
+
 -- name: put_link
 -- Somebody is this person.
 INSERT INTO links (principal, person) VALUES (:principal, :person)

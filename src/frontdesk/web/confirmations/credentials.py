@@ -15,6 +15,7 @@ from frontdesk import errors
 from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
+from frontdesk.model.people import Person
 from frontdesk.web.endpoints import ANYBODY
 from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
@@ -76,14 +77,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
             log.warning("credential_shared", agent=agents[0], approver=approvers[0])
         if agents:
             return Caller(id=TOKEN + agents[0], kind=CallerKind.AGENT)
-        return self._approver(approvers[0]) if approvers else None
+        return self._approver(approvers[0], approvers) if approvers else None
 
     def approver(self, approver_id: str) -> Caller | None:
         """An approver by one of their names, as long as they have a token."""
         for name, secret in self.approvers.items():
-            caller = self._approver(name)
-            if approver_id in caller.names and _digest_of(name, secret):
-                return caller
+            own = Person.of([TOKEN + name, *self.people.get(name, ())])
+            if own.goes_by(approver_id) and (digest := _digest_of(name, secret)):
+                return self._approver(name, _owners(self.approvers, digest))
         return None
 
     def mark(self, caller: Caller) -> str:
@@ -92,8 +93,11 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         digest = _digest_of(name, self.approvers[name])
         return hashlib.sha256(b"frontdesk session " + digest).hexdigest()
 
-    def _approver(self, name: str) -> Caller:
-        return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=frozenset(self.people.get(name, ())))
+    def _approver(self, name: str, owners: Collection[str]) -> Caller:
+        """One of those who have a token: by one token they are one person."""
+        accounts = [account for owner in owners for account in self.people.get(owner, ())]
+        names = frozenset({*(TOKEN + owner for owner in owners), *accounts})
+        return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=names)
 
 
 def _owners(secrets: Mapping[str, Secret], given: bytes) -> list[str]:
