@@ -13,6 +13,7 @@ FrontdeskError
 │   ├── InvalidSetting
 │   │   ├── UnknownSetting
 │   │   └── MissingSetting
+│   ├── ExposedService        the service would listen where any web page reaches it
 │   ├── InexactJson           JSON that could be read in more than one way
 │   ├── ReasonMissing
 │   ├── RequestRefused        what the confirmation service does not take, as a client hears it
@@ -93,6 +94,8 @@ FrontdeskError
     ├── NewerDatabase         ours, from a newer version
     ├── OlderDatabase         ours, from an older version, where it is not to be changed
     ├── CorruptDatabase
+    ├── LinkedDatabase        the file has several names, and could have an owner under each
+    ├── AuditUnguarded        what keeps everybody from changing the audit log is gone
     ├── LogWithoutDatabase    the log is there, the file that it belongs to is not
     ├── NetworkFilesystem
     ├── ReadOnlyStore
@@ -166,6 +169,13 @@ class UnknownSetting(InvalidSetting):
 
 class MissingSetting(InvalidSetting):
     """Setting {key} is missing: {why}"""
+
+
+class ExposedService(InvalidInput):
+    """The confirmation service may not listen on {host} in the mode solo without host names: any web page
+    could call it by a name of its own, and whoever is on this machine needs no token. Use the mode team
+    (--mode team, or confirm.mode), or name the hosts that it is reached by in server.names, or listen on
+    127.0.0.1."""
 
 
 class InexactJson(InvalidInput):
@@ -515,6 +525,20 @@ class CorruptDatabase(StoreError):
     and restore the last backup; without one, the sqlite3 program's .recover saves what can be read."""
 
     outside = "its database is damaged, and whoever runs it has to restore it"
+
+
+class LinkedDatabase(StoreError):
+    """{path} has {names} names (hard links), and under each of them a lock and a log of its own. Remove the
+    others, which find -samefile {path} tells, or make a copy of the file; nothing was changed."""
+
+    outside = "its file has several names"
+
+
+class AuditUnguarded(StoreError):
+    """The audit log in {path} can be changed by anybody who writes to the database: {missing} is missing or
+    was changed. Look at the log with frontdesk audit verify, then put it back with frontdesk audit guard."""
+
+    outside = "the audit log is not guarded"
 
 
 class LogWithoutDatabase(StoreError):

@@ -50,10 +50,13 @@ def serving(home: Path, *arguments: str, port: int = 0, **more: str) -> Iterator
 
 
 def tamper(file: Path, statement: str) -> None:
-    """Change the log as somebody would who has the file and knows how it is guarded."""
+    """Change the log as somebody would who has the file, knows its guard, and leaves no trace of it."""
     connection = apsw.Connection(str(file))
-    for (name,) in list(connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")):
+    triggers = list(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))
+    for name, _ in triggers:
         connection.execute(f'DROP TRIGGER "{name}"')
     connection.execute(statement)
     assert connection.changes() == 1
+    for _, sql in triggers:
+        connection.execute(sql)
     connection.close()

@@ -665,6 +665,48 @@ class TestBypasses:
         assert (code, written) == (125, "")
         assert "is not what was approved" in told
 
+    @pytest.mark.parametrize("how", ["content", "a link", "gone", "first in the path"])
+    def test_interpreter_that_was_swapped_is_refused(
+        self, service: Service, tmp_path: Path, how: str
+    ) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        evil = tmp_path / "evil"
+        for folder in (first, second):
+            folder.mkdir()
+        for file, word in ((second / "shell", "good"), (evil, "evil")):
+            file.write_text(f"#!/bin/sh\necho {word}\n")
+            file.chmod(0o755)
+        tool = tmp_path / "tool"
+        tool.write_text("#!/usr/bin/env shell\n")
+        tool.chmod(0o755)
+        path = f"PATH={first}:{second}:{os.environ['PATH']}"
+        with asking(service, "--env", path, "--", "./tool") as (process, asked):
+            decide = approve_late(service, asked)
+            if how == "content":
+                (second / "shell").write_text(evil.read_text())
+            elif how == "first in the path":
+                evil.rename(first / "shell")
+            else:
+                (second / "shell").unlink()
+            if how == "a link":
+                (second / "shell").symlink_to(evil)
+            shown = decide()
+            code, written, told = finish(process)
+        assert [each["path"].rpartition("/")[2] for each in shown["details"]["interpreters"]][1] == "shell"
+        assert (code, written) == (125, "")
+        assert "is not what was approved" in told
+
+    def test_script_runs_with_the_approved_interpreter(self, service: Service, tmp_path: Path) -> None:
+        tool = tmp_path / "tool"
+        tool.write_text("#!/usr/bin/env -S sh -e\necho $0 $1\n")
+        tool.chmod(0o755)
+        with asking(service, "--", "./tool", "x") as (process, asked):
+            shown = approve(service, asked)["details"]["interpreters"]
+            assert finish(process)[:2] == (0, f"{tool} x\n")
+        assert [each["path"] for each in shown[:2]] == [
+            os.path.realpath(each) for each in ("/usr/bin/env", "/bin/sh")
+        ]
+
     def test_link_to_a_program_is_resolved_before_people_see_it(
         self, service: Service, tmp_path: Path
     ) -> None:
@@ -870,11 +912,12 @@ class TestAudit:
         assert done.returncode == 1
         assert done.stdout.startswith(f"Row {row} is {change}: ")
 
-    def test_rows_taken_from_the_end_are_missed_by_the_anchor(self, home: Path) -> None:
+    def test_rows_taken_from_the_end_are_missed_by_the_anchor_and_the_store(self, home: Path) -> None:
         anchored = program.run(home, "audit", "verify", "--new-anchor", "--anchor", "anchor.txt")
         assert (anchored.returncode, len((home / "anchor.txt").read_text().splitlines())) == (0, 1)
         services.tamper(home / ".frontdesk" / "state.db", "DELETE FROM audit WHERE number = 5")
-        assert program.run(home, "audit", "verify").returncode == 0
+        done = program.run(home, "audit", "verify")
+        assert (done.returncode, done.stdout.startswith("4 rows hold, and the store is not")) == (1, True)
         done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
         assert (done.returncode, done.stdout.startswith("Row 5 is truncated: ")) == (1, True)
 

@@ -777,7 +777,7 @@ async def test_partial_approvals_stay_when_the_time_is_over(asker: Asker, clock:
 
 async def test_nothing_is_due_when_nothing_waits(asker: Asker) -> None:
     assert await asker.kept.next_due() is None
-    await asker.approved()
+    await asker.redeem(await asker.approved())
     assert await asker.kept.next_due() is None
 
 
@@ -812,6 +812,7 @@ async def test_what_is_decided_or_over_is_not_escalated(asker: Asker, clock: Set
     clock.set(over.expires_at)
     assert await asker.escalate() == []
     assert len(await asker.expire()) == 2
+    assert await asker.kept.lapse(clock.now(), 10) == 1
     assert await asker.kept.next_due() is None
 
 

@@ -1,5 +1,6 @@
 """The confirmation service over real HTTP on loopback, with everybody who might call."""
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
+from frontdesk.web.confirmations.guesses import WINDOW_SECONDS, Guesses
 
 MEMORY = "sqlite:///:memory:"
 TOKENS = {name: f"{name}-token-0123456789abcdef" for name in ("ann", "eve", "bot", "rob")}
@@ -61,8 +63,11 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
         return str((await self.service.find(confirmation_id)).status)
 
 
-def credentials() -> Credentials:
+def credentials(guesses: Guesses | None = None) -> Credentials:
+    """Everybody's tokens. Guessing is slowed only where ``guesses`` says so."""
+    never = Guesses(itertools.count(step=WINDOW_SECONDS).__next__)
     return Credentials(
+        guesses=guesses or never,
         approvers={name: lambda name=name: TOKENS[name] for name in ("ann", "eve")},  # type: ignore[misc]
         agents={name: lambda name=name: TOKENS[name] for name in ("bot", "rob")},  # type: ignore[misc]
         people={"ann": ["matrix:@ann"]},

@@ -411,7 +411,7 @@ def served_to(tokens: Sequence[str], home: Path) -> Iterator[tuple[str, Approver
 def test_decorated_function_never_runs_with_anything_but_the_approved_arguments(tmp_path: Path) -> None:
     """Generated calls, approved by a rule that lets everything through, so that nobody has to. Of one agent
     only so many are decided at once."""
-    tokens = [f"token-of-agent-{number}" for number in range(count(2, 40))]
+    tokens = [f"the-token-of-agent-{number:04}" for number in range(count(2, 40))]
     with served_to(tokens, tmp_path) as (url, approver):
         calls = _call_and_compare(url, approver, tokens)
     assert calls >= count(50, 1000)

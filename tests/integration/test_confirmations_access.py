@@ -173,11 +173,14 @@ async def test_nobody_takes_the_name_of_somebody_whom_we_know(desk: Desk, name: 
     problem(await desk.http.post("/confirm", json=ASKED | {"requester": name}), 400)
 
 
+SAME = "the-same-0123456789abcdef"
+
+
 async def test_token_of_both_an_agent_and_an_approver_is_an_agents() -> None:
-    shared = Credentials(approvers={"ann": lambda: "the-same"}, agents={"bot": lambda: "the-same"})
+    shared = Credentials(approvers={"ann": lambda: SAME}, agents={"bot": lambda: SAME})
     async with opened(known=shared) as desk:
         asked = await desk.ask()
-        headers = {"authorization": "Bearer the-same"}
+        headers = {"authorization": f"Bearer {SAME}"}
         problem(await desk.http.post(asked["approve_url"], headers=headers), 403)
         assert await desk.status(asked["id"]) == "pending"
 
@@ -195,21 +198,23 @@ async def test_empty_or_missing_secret_is_nobodys_token() -> None:
 
 
 async def test_token_may_be_kept_as_its_digest() -> None:
-    digest = "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"  # of "secret"
+    secret = "secret-secret-secret-secret"
+    digest = "sha256:92560f1501f70b98f0a6c27196a5bf717917038c3a6646a2cca0824b8a135d86"
     async with opened(known=Credentials(approvers={"ann": lambda: digest})) as desk:
         asked = await desk.ask()
-        for given, status in ((digest, 401), ("secret", 200)):
+        for given, status in ((digest, 401), (secret, 200)):
             headers = {"authorization": f"Bearer {given}"}
             assert (await desk.http.post(asked["approve_url"], headers=headers)).status_code == status
 
 
 async def test_changed_token_counts_from_the_next_request_on() -> None:
-    tokens = ["first"]
+    tokens = [f"{each}-0123456789abcdef" for each in ("first", "second")]
+    first, second = ({"authorization": f"Bearer {each}"} for each in tokens)
     async with opened(known=Credentials(approvers={"ann": lambda: tokens[0]})) as desk:
-        assert (await desk.http.get("/audit", headers={"authorization": "Bearer first"})).status_code == 200
-        tokens[0] = "second"
-        problem(await desk.http.get("/audit", headers={"authorization": "Bearer first"}), 401)
-        assert (await desk.http.get("/audit", headers={"authorization": "Bearer second"})).status_code == 200
+        assert (await desk.http.get("/audit", headers=first)).status_code == 200
+        tokens.reverse()
+        problem(await desk.http.get("/audit", headers=first), 401)
+        assert (await desk.http.get("/audit", headers=second)).status_code == 200
 
 
 def unentitled() -> Iterator[dict[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from frontdesk import errors
+from frontdesk.confirm.client import Client
 from frontdesk.formats import canonical
 from frontdesk.model import audit
 from frontdesk.model.confirmations import (
@@ -455,6 +457,30 @@ async def test_key_of_an_expired_request_is_no_success() -> None:
         answer = await desk.http.post("/confirm", json=ASKED, headers={"idempotency-key": "order-3"})
         told = problem(answer, 409)
         assert (told["id"], told["confirmation_status"]) == (first["id"], "expired")
+
+
+async def test_idempotency_key_of_a_grant_that_was_used_says_so(desk: Desk) -> None:
+    headers = {"idempotency-key": "order-4"}
+    asked = await desk.approved(headers)
+    again = await desk.http.post("/confirm", json=ASKED, headers=headers)
+    assert (again.status_code, again.json()["id"]) == (200, asked["id"])
+    redeemed = await desk.http.post(f"/confirm/{asked['id']}/redeem", json={"digest": asked["digest"]})
+    assert redeemed.status_code == 200
+    told = problem(await desk.http.post("/confirm", json=ASKED, headers=headers), 410)
+    assert (told["id"], told["refused"], told["confirmation_status"]) == (asked["id"], "redeemed", "approved")
+    assert "used before" in told["error"]
+    client, details = Client(str(desk.http.base_url)), {"to": "press@example.org"}
+    with pytest.raises(errors.GrantUnusable, match="used before") as refused:
+        await client.request("send_mail", "Write to the press", details, idempotency_key="order-4")
+    assert (refused.value.refused, vars(refused.value)["confirmation_id"]) == ("redeemed", asked["id"])
+
+
+async def test_idempotency_key_of_an_erased_grant_says_so(desk: Desk) -> None:
+    headers = {"idempotency-key": "order-5"}
+    asked = await desk.approved(headers)
+    assert (await desk.http.post(f"/confirm/{asked['id']}/erase", headers=ANN)).status_code == 200
+    told = problem(await desk.http.post("/confirm", json=ASKED, headers=headers), 410)
+    assert (told["id"], told["refused"]) == (asked["id"], "erased")
 
 
 async def test_unusable_idempotency_key_is_refused(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""The service's usual port inside the gateway, when another program has it."""
+"""The service's usual port inside the gateway, when another program has it, and addresses it may not have."""
 
 import asyncio
 import logging
@@ -11,12 +11,14 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from frontdesk import SessionStore, config, errors
+from frontdesk import ConfirmationServer, SessionStore, config, errors
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.config import Config
-from frontdesk.web.confirmations.serving import make_served, serving_beside
+from frontdesk.model.confirmations import Mode
+from frontdesk.web.confirmations.serving import check_host, make_served, serving_beside
+from tests.acceptance import program
 
 HOST = "127.86.0.1"
 """Of loopback, where nobody else takes a port that is free for a moment."""
@@ -86,3 +88,36 @@ async def test_chosen_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
             with pytest.raises(errors.CannotListen):
                 async with beside(gateway, loaded):
                     pass
+
+
+EXPOSED = ["0.0.0.0", "::", "", "192.0.2.7", "2001:db8::1", "desk.example"]
+
+
+@pytest.mark.parametrize("host", EXPOSED)
+async def test_solo_listens_for_other_machines_only_with_names(tmp_path: Path, host: str) -> None:
+    loaded = configured(tmp_path)
+    exposed = replace(loaded, confirm=replace(loaded.confirm, host=host, port=0))
+    async with gateway_of(exposed) as gateway:
+        with pytest.raises(errors.ExposedService, match=r"--mode team.*server\.names"):
+            async with beside(gateway, exposed):
+                pass
+    server = ConfirmationServer(host, 0, ":memory:", home=tmp_path, page_port=0)
+    with pytest.raises(errors.ExposedService):
+        await server.start()
+    check_host(Mode.SOLO, host, ["desk.example"])
+    for mode in (Mode.TEAM, Mode.STRICT):
+        check_host(mode, host, ())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.86.0.1", "::1", "localhost"])
+def test_solo_listens_on_this_machine(host: str) -> None:
+    check_host(Mode.SOLO, host, ())
+
+
+def test_serve_and_doctor_name_the_way_out(tmp_path: Path) -> None:
+    for arguments in (("confirm", "serve", "--host", "0.0.0.0", "--port", "0"), ("doctor",)):
+        done = program.run(tmp_path, *arguments, CONFIRMATION_HOST="0.0.0.0")
+        told = done.stdout + done.stderr
+        assert done.returncode == 1
+        assert "mode team" in told
+        assert "server.names" in told

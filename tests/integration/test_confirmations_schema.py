@@ -67,6 +67,7 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
         ("post", "/confirm/{id}/erase"),
         ("post", "/confirm/{id}/reveal"),
         ("get", "/audit"),
+        ("get", "/audit/standings"),
         ("get", "/events"),
         ("get", "/rules"),
         ("post", "/rules"),

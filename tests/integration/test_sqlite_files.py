@@ -154,6 +154,24 @@ async def test_link_to_the_file_meets_the_same_lock(path: Path, tmp_path: Path) 
             await open_service(tmp_path / "link.db")
 
 
+async def test_hard_link_to_the_file_makes_no_second_owner(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "other.db"
+    link.parent.mkdir()
+    async with opened(path) as service:
+        entry = await service.get_or_create_session(direct())
+        link.hardlink_to(path)
+        with pytest.raises(errors.LinkedDatabase, match="has 2 names"):
+            await open_service(link)
+        assert sorted(each.name for each in link.parent.iterdir()) == ["other.db"]
+        assert await service.append_to_transcript(entry.session_id, said(1))
+    for name in (path, link):
+        with pytest.raises(errors.LinkedDatabase):
+            await open_service(name)
+    link.unlink()
+    async with opened(path) as service:
+        assert await numbers_in(service, entry.session_id) == [1]
+
+
 def run_greedy(path: Path) -> str:
     """What another program gets that wants the file for itself alone."""
     program = [sys.executable, "-c", GREEDY, str(path)]

@@ -25,7 +25,7 @@ def test_defaults_are_those_of_the_service(tmp_path: Path) -> None:
 
 def test_file_sets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = tmp_path / "bob"
-    token.write_text("bob's token\n")
+    token.write_text("bob's token, and long enough\n")
     text = f"""
     [confirm]
     enabled = false
@@ -41,7 +41,7 @@ def test_file_sets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     [confirm.agents_file]
     ci = "{token}"
     """
-    monkeypatch.setenv("ANN_TOKEN", "ann's token")
+    monkeypatch.setenv("ANN_TOKEN", "ann's token, and long enough")
     confirm = load(tmp_path, text).confirm
     assert (confirm.enabled, confirm.host, confirm.port, confirm.token_env) == (
         False,
@@ -52,8 +52,8 @@ def test_file_sets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (confirm.mode, confirm.rate_limit) == (Mode.STRICT, 3)
     assert confirm.callbacks == ("https://ci.example/hooks/",)
     assert confirm.page_url == "https://desk.example"
-    assert confirm.people.approvers["ann"]() == "ann's token"
-    assert confirm.people.agents["ci"]() == "bob's token"
+    assert confirm.people.approvers["ann"]() == "ann's token, and long enough"
+    assert confirm.people.agents["ci"]() == "bob's token, and long enough"
 
 
 def test_tokens_in_variables_and_in_files_add_up(tmp_path: Path) -> None:

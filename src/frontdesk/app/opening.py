@@ -12,11 +12,29 @@ SQLITE = "sqlite:///"
 IN_MEMORY = "sqlite:///:memory:"
 
 
-async def open_store(url: str, *, upgrade: bool = True) -> Store:
-    """A database of an older version is brought up to date, or refused without ``upgrade``."""
+async def open_store(url: str, *, upgrade: bool = True, guarded: bool = True) -> Store:
+    """A database of an older version is brought up to date, or refused without ``upgrade``. One whose audit
+    log anybody can change is refused (AuditUnguarded), unless it need not be ``guarded``."""
     opened: Callable[..., Awaitable[Store]] = plugins.load_store(url)
     with beginning():
-        return await opened(url, upgrade=upgrade)
+        store = await opened(url, upgrade=upgrade)
+    try:
+        if guarded:
+            await _check_guarded(store, url)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+async def _check_guarded(store: Store, url: str) -> None:
+    if missing := await store.confirmations.unguarded():
+        raise errors.AuditUnguarded(path=_name_of(url), missing=", ".join(missing))
+
+
+def _name_of(url: str) -> str:
+    """What people know the database by, without a password."""
+    return str(file_of(url) or url.partition("?")[0].rpartition("@")[2])
 
 
 @contextmanager

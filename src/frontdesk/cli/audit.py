@@ -21,14 +21,17 @@ from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Fault, Verified
+from frontdesk.flow.chronicles import Chronicle
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.model.audit import Row
+from frontdesk.model.audit import Row, Standings
 from frontdesk.model.confirmations import Settings
 
 TOLD_ROWS = 100_000
 """So often the progress is told."""
 DEFAULT_TAIL = 20
 EMPTY = "The log is empty."
+LAST_PLACE = 2**63 - 1
+"""No request stands after it."""
 
 T = TypeVar("T")
 
@@ -72,18 +75,46 @@ class AuditLog:
                     yield batch
                     batch = []
 
+    async def standings(self) -> AsyncGenerator[Standings, None]:
+        """What the store holds of all requests and rules, some at a time."""
+        after = 0
+        while True:
+            page = await self.stands_after(after)
+            yield page
+            if not page.confirmations:
+                return
+            after = page.confirmations[-1].number
+
+    async def stands_after(self, after: int) -> Standings:
+        if isinstance(self._service, ConfirmationService):
+            return await self._service.standings(after)
+        told = await self._service.talk(say("GET", f"/audit/standings?after={after}"))
+        return msgspec.convert(told, Standings)
+
+
+async def verify_all(log: AuditLog, anchor: Anchor | None = None) -> Verified:
+    """Whether the log holds, and the requests and rules in the store are as it says."""
+    told = Chronicle()
+    verified = await audits.verify(_counted(log.pages()), anchor, told)
+    if not verified.whole:
+        return verified
+    async for page in log.standings():
+        told.compare(page)
+    # Afterwards, so that the log has whatever the store had when it was read.
+    moved = told.catch_up(await _read(log, verified.rows, await log.newest()))
+    return msgspec.structs.replace(verified, contradictions=told.contradictions(moved))
+
 
 async def glance(log: AuditLog, anchor: Anchor | None) -> tuple[int, Fault | None]:
     """The number of the newest row, and what is wrong with it or with the anchored one. The others are not
-    looked at: ``audits.verify`` does that."""
+    looked at: ``audits.verify`` does that. AuditUnguarded when anybody can change the log."""
     newest = await log.newest()
-    ends = await _read(log, max(0, newest - 2), newest)
-    if anchor is None or anchor.number == 0:
-        return newest, audits.check_some(ends)
-    if newest < anchor.number:
-        return newest, audits.cut_off(newest, anchor)
-    anchored = await _read(log, anchor.number - 1, anchor.number)
-    return newest, audits.check_some(ends) or audits.check_some(anchored, anchor)
+    fault = audits.check_some(await _read(log, max(0, newest - 2), newest)) or audits.cut_off(newest, anchor)
+    if fault is None and anchor and anchor.number:
+        fault = audits.check_some(await _read(log, anchor.number - 1, anchor.number), anchor)
+    if fault is None and (missing := (await log.stands_after(LAST_PLACE)).unguarded):
+        raise errors.AuditUnguarded(path="the store", missing=", ".join(missing))
+    return newest, fault
 
 
 async def _read(log: AuditLog, after: int, last: int) -> list[Row]:
@@ -103,7 +134,8 @@ def ask_log(
     async def ask() -> T:
         store = without_creating(config.sqlite_url(Path(db_path)) if db_path else loaded.store_url)
         try:
-            opened = await open_store(store, upgrade=False)
+            # What somebody did to it is to be found out, not to be kept from looking.
+            opened = await open_store(store, upgrade=False, guarded=False)
         except errors.StoreLocked as held:
             return await question(await _far_log(loaded, url, held))
         try:
@@ -164,7 +196,8 @@ def command() -> None:
 def verify(
     config_file: Path | None, anchor: str | None, begins: bool, exported: Path | None, **where: str | None
 ) -> Report:
-    """Check that every row follows the one before it. The exit code is 1 when one does not, which is named.
+    """Check that every row follows the one before it and can be true after it, and that the requests and
+    rules in the store are as the log says. The exit code is 1 when something is not, which is named.
 
     Only an anchor, kept where nobody can change both, shows that rows at the end were taken away or that the
     whole log was written anew.
@@ -178,7 +211,7 @@ def verify(
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:
         loaded = config.load(config_file)
-        verified = ask_log(loaded, lambda log: audits.verify(_counted(log.pages()), known), **where)
+        verified = ask_log(loaded, lambda log: verify_all(log, known), **where)
     if anchor and verified.whole:
         anchors.keep(anchor, verified.anchor, known)
     return Report(verified, _told(verified), good=verified.whole)
@@ -187,6 +220,9 @@ def verify(
 def _told(verified: Verified) -> str:
     if fault := verified.fault:
         return f"Row {fault.number} is {fault.change}: {fault.why}. {verified.rows} rows before it hold."
+    if found := verified.contradictions:
+        lines = [f"{each.id}: {each.why}." for each in found]
+        return "\n".join((f"{verified.rows} rows hold, and the store is not as they say.", *lines))
     if verified.anchor:
         return f"{verified.rows} rows hold. The newest: {verified.anchor.line}"
     return EMPTY
@@ -263,6 +299,25 @@ def _line(row: Row) -> bytes:
     body = row.body.decode(errors="replace")
     exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=body)
     return msgspec.json.encode(exported) + b"\n"
+
+
+@command.command()
+@click.option("--db-path", metavar="FILE", help="The file that confirm serve --db-path has.")
+@output.answering
+def guard(config_file: Path | None, db_path: str | None) -> Report:
+    """Put back the triggers that let nobody change the log, where they are missing.
+
+    Somebody has removed them: look at the log with audit verify first.
+    """
+    url = config.sqlite_url(Path(db_path)) if db_path else config.load(config_file).store_url
+    restored = asyncio.run(_guard(url))
+    told = f"Put back: {', '.join(restored)}." if restored else "The log is guarded."
+    return Report({"restored": restored}, told)
+
+
+async def _guard(url: str) -> Sequence[str]:
+    async with await open_store(without_creating(url), upgrade=False, guarded=False) as opened:
+        return await opened.confirmations.guard()
 
 
 @command.command()

@@ -25,6 +25,7 @@ from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
 from frontdesk.web import owner, ports
+from frontdesk.web.confirmations.serving import check_host
 
 LEAST_FREE_MIB = 500
 IN_USE = "in use by the running gateway"
@@ -243,7 +244,7 @@ def _port(loaded: Config) -> Finding:
 def _approvers(loaded: Config) -> Finding:
     """Who can decide, and where they are told."""
     if missing := list(_without_token(loaded)):
-        return warning(f"no token for {', '.join(missing)}: they cannot decide")
+        return warning(f"no usable token for {', '.join(missing)}: they cannot decide")
     homes = _homes(loaded)
     if not homes:
         return warning(NOBODY)
@@ -299,6 +300,7 @@ def _service(loaded: Config) -> Finding:
     confirm = loaded.confirm
     if not confirm.enabled:
         return Finding(text="not served on a port: confirm.enabled is false")
+    check_host(confirm.mode, confirm.host, loaded.names)
     own, where = asyncio.run(_find_own(loaded)), f"{confirm.host}:{confirm.port}"
     try:
         with ports.listening(confirm.host, confirm.port):

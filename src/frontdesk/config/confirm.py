@@ -9,7 +9,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.config.options import read_options
 from frontdesk.contracts.secrets import Checks, Secret
-from frontdesk.formats import webhooks
+from frontdesk.formats import http, webhooks
 from frontdesk.model.confirmations import TOKEN, Settings
 
 ABOVE = "confirm"
@@ -35,7 +35,11 @@ class TokenHolders(msgspec.Struct, frozen=True, kw_only=True):
     callback_secret: Secret | None = None
     """Signs what programs are told of decisions."""
 
-    secret_checks: ClassVar[Checks] = {"callback_secret": webhooks.secret_bytes}
+    secret_checks: ClassVar[Checks] = {
+        "approvers": http.check_credential,
+        "agents": http.check_credential,
+        "callback_secret": webhooks.secret_bytes,
+    }
 
     def __post_init__(self) -> None:
         for kind, known in (("approvers", self.approvers), ("agents", self.agents)):

@@ -44,8 +44,8 @@ class RefusalTold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_ticket(reply: ServiceReply, action: str, digest: str) -> Ticket:
-    """The ticket. Denied when it is refused at once; DigestMismatch when the service has understood another
-    action than was asked for."""
+    """The ticket. Denied when it is refused at once; GrantUnusable when its key led to what is used up;
+    DigestMismatch when the service has understood another action than was asked for."""
     problem = _problem(reply)
     if problem.confirmation_status == Status.DENIED:
         raise errors.Denied(
@@ -53,7 +53,7 @@ def read_ticket(reply: ServiceReply, action: str, digest: str) -> Ticket:
         )
     if problem.confirmation_status == Status.EXPIRED:
         raise errors.Expired(confirmation_id=problem.id, action=action)
-    ticket = read(reply, Ticket)
+    ticket = read(reply, Ticket, problem.id)
     if ticket.digest != digest:
         raise errors.DigestMismatch(confirmation_id=ticket.id)
     return ticket

@@ -9,6 +9,7 @@ from typing import Self
 import msgspec
 
 from frontdesk import errors
+from frontdesk.flow.chronicles import Chronicle, Contradiction
 from frontdesk.model.audit import GENESIS, Row, chain_hash
 
 ROWS_AT_ONCE = 2_000
@@ -47,6 +48,8 @@ class Tampering(StrEnum):
     MISSING = "missing"
     SWAPPED = "swapped"
     TRUNCATED = "truncated"
+    FORGED = "forged"
+    """It follows the others, and cannot be true after them."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +66,12 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     anchor: Anchor | None = None
     """The last of them, to be kept outside."""
     fault: Fault | None = None
+    contradictions: tuple[Contradiction, ...] = ()
+    """What is not in the store as the log has it."""
 
     @property
     def whole(self) -> bool:
-        return self.fault is None
+        return self.fault is None and not self.contradictions
 
 
 def anchor_of(rows: Sequence[Row]) -> Anchor | None:
@@ -80,13 +85,23 @@ def anchor_of(rows: Sequence[Row]) -> Anchor | None:
         return None
 
 
-async def verify(batches: AsyncIterable[Sequence[Row]], anchor: Anchor | None = None) -> Verified:
-    """Whether each row is the one that was written, in its place. Without an anchor nobody can tell that the
-    last rows were taken away, or that all rows from some place on were written anew."""
+async def verify(
+    batches: AsyncIterable[Sequence[Row]], anchor: Anchor | None = None, chronicle: Chronicle | None = None
+) -> Verified:
+    """Whether each row is the one that was written, in its place, and can be true after those before it:
+    ``chronicle`` takes them in. Without an anchor nobody can tell that the last rows were taken away, or that
+    all rows from some place on were written anew."""
+    told = chronicle or Chronicle()
     last: Row | None = None
     rows = batches.__aiter__()
     async for batch in rows:
+        before = last
         broken, last = _follow(batch, last, anchor)
+        for row in batch[:broken]:
+            if why := told.add(row):
+                change = Tampering.FORGED if row.readable else Tampering.EDITED
+                return _verified(before, Fault(number=row.number, change=change, why=why))
+            before = row
         if broken is not None:
             later = [row.number for row in batch[broken + 1 :]]
             later += [row.number async for more in rows for row in more]
@@ -135,8 +150,6 @@ def _follow(batch: Sequence[Row], last: Row | None, anchor: Anchor | None) -> tu
 
 def _verified(last: Row | None, fault: Fault | None) -> Verified:
     anchor = anchor_of([last]) if last else None
-    if last and anchor is None and fault is None:
-        fault = Fault(number=last.number, change=Tampering.EDITED, why="it cannot be read")
     return Verified(rows=last.number if last else 0, anchor=anchor, fault=fault)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.formats import canonical, masking, quoting
+from frontdesk.model.inspecting import unreadable_parts
 
 INDENT = "  "
 SPACE = "␣"
@@ -66,6 +67,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 def render(payload: bytes, *, limit: int | None = None, reveal: bool = False) -> Shown:
     """Every argument on lines of its own, nothing invisible; secrets masked and counted, unless revealed.
+    What nobody can read is marked.
 
     Two payloads look the same only when they differ in nothing but masked values. A text longer than the
     limit, in characters, is cut and says how much is missing; in very little room it says that alone. Raises
@@ -78,9 +80,16 @@ def render(payload: bytes, *, limit: int | None = None, reveal: bool = False) ->
     text = "\n".join(_lines(value if reveal else masking.covered(value), name))
     # No text of a payload can pass for the mark.
     hidden = text.count(masking.MARK)
+    text = "\n".join((text, *_marks(value, name)))
     if limit is None or len(text) <= limit:
         return Shown(text, True, hidden)
     return Shown(_cut(text, limit), False, hidden)
+
+
+def _marks(value: Any, name: Name) -> Iterator[str]:
+    """What of it nobody can read, in lines that no payload can have: there, texts are in quotes."""
+    for part in unreadable_parts(value):
+        yield f"[CANNOT BE READ: {'.'.join(map(name, part.path)) or 'all of it'}, {part.why}]"
 
 
 def prose(description: str, *, limit: int | None = None) -> str:

@@ -78,3 +78,45 @@ def chained(entry: AuditEntry, after: Row | None) -> Row:
     number, previous = (after.number + 1, after.hash) if after else (1, GENESIS)
     body = msgspec.json.encode(entry, order="sorted")
     return Row(number=number, body=body, previous=previous, hash=chain_hash(number, previous, body))
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store holds of a request, as far as the log tells of it, too."""
+
+    number: int
+    """Its place in the store."""
+    id: str
+    readable: bool = True
+    """When it is not, its row makes no sense, and the rest is not known."""
+    digest: str = ""
+    action: str = ""
+    requester: str = ""
+    renewal_of: str | None = None
+    status: str = ""
+    quorum: int = 1
+    approvals: tuple[str, ...] = ()
+    resolved_at: datetime | None = None
+    resolved_by: str | None = None
+    redeemed_at: datetime | None = None
+    redeemed_by: str | None = None
+    payload_digest: str | None = None
+    """None when there is no payload."""
+
+
+class RuleStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store holds of a rule."""
+
+    id: str
+    body_digest: str
+    revoked: bool
+    end_fits: bool
+    """Whether it ends in the store when it says itself that it does."""
+
+
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """Some requests, in the order of their numbers; with the first of them, all rules."""
+
+    confirmations: tuple[Standing, ...]
+    rules: tuple[RuleStanding, ...] = ()
+    unguarded: tuple[str, ...] = ()
+    """The triggers that should keep everybody from changing the log, and do not."""

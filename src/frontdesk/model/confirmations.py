@@ -219,6 +219,8 @@ class Confirmation(AskedAction, frozen=True, kw_only=True):
     reason: str | None = None
     redeemed_at: datetime | None = None
     redeemed_by: str | None = None
+    lapsed_at: datetime | None = None
+    """When it was found that nobody had used the grant in time; it stays so, whatever clocks say later."""
     renewal_of: str | None = None
     """The confirmation whose grant lapsed before it was used, and which is asked again."""
     approvals: tuple[str, ...] = ()
@@ -258,6 +260,15 @@ class Confirmation(AskedAction, frozen=True, kw_only=True):
         if self.status is not Status.APPROVED or self.resolved_at is None:
             return None
         return self.resolved_at + timedelta(seconds=GRANT_SECONDS)
+
+    @property
+    def spent(self) -> str | None:
+        """Why an approved action can be carried out no more, whenever it is asked for; None when it can."""
+        if self.status is not Status.APPROVED:
+            return None
+        if self.redeemed_at is not None:
+            return "redeemed"
+        return "erased" if self.payload is None and not self.left_out else None
 
     @property
     def counts(self) -> bool:

@@ -20,6 +20,7 @@ from frontdesk.model.confirmations import (
     Terms,
     is_high_risk,
 )
+from frontdesk.model.inspecting import is_readable
 from frontdesk.model.people import bare_name
 
 STRICT_QUORUM = 2
@@ -260,14 +261,15 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
 def decide(
     rules: Iterable[Rule], asked: AskedAction, details: Mapping[str, Any], mode: Mode, now: datetime
 ) -> Ruling:
-    """Deny first; then the ten are asked; then what needs several people, or others; then what is remembered;
-    then it is asked. A rule that cannot be evaluated asks, on its terms where it has some."""
+    """Deny first; then the ten are asked, and what nobody can read; then what needs several people, or
+    others; then what is remembered; then it is asked. A rule that cannot be evaluated asks, on its terms
+    where it has some."""
     fitting = [(rule, _fits(rule, asked, details, now)) for rule in rules]
     found = [rule for rule, fits in fitting if fits]
     if denying := [rule for rule in found if rule.effect is Effect.DENY]:
         return Ruling(effect=Effect.DENY, terms=denying[0].terms)
     asking = [rule.terms for rule, fits in fitting if rule.effect is Effect.ASK and fits is not False]
-    high = is_high_risk(asked.action)
+    high = is_high_risk(asked.action) or not is_readable(details)
     terms = _together(asking, STRICT_QUORUM if high and mode is Mode.STRICT else 1)
     doubtful = any(fits is None for _, fits in fitting)
     allowing = [rule for rule in found if rule.effect is Effect.ALLOW and (rule.action or rule.digest)]

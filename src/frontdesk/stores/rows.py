@@ -323,7 +323,7 @@ CONFIRMATION = Columns(
         "renewal_of": PLAIN,
         "approvals": Column(msgspec.json.Decoder(tuple[str, ...]).decode, msgspec.json.encode),
     },
-    kept={"redeemed_at": TIME, "redeemed_by": PLAIN},
+    kept={"redeemed_at": TIME, "redeemed_by": PLAIN, "lapsed_at": TIME},
 )
 PAYLOAD = Columns(
     {

@@ -163,6 +163,8 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
     statuses = {*EVERYWHERE, *operation.problems}
     if operation.who not in (Who.EVERYBODY, Who.OWNER):
         statuses.add(HTTPStatus.UNAUTHORIZED)
+    if operation.who not in (Who.EVERYBODY, Who.OWNER, Who.VISITOR):
+        statuses.add(HTTPStatus.TOO_MANY_REQUESTS)
     if operation.params:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.body is not None:

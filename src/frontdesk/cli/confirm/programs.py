@@ -1,10 +1,8 @@
 """A command as people approve it and as it is run: this program, these arguments, here, this environment, and
 this input."""
 
-import errno
 import hashlib
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -15,11 +13,19 @@ from typing import NoReturn
 import msgspec
 
 from frontdesk import errors
+from frontdesk.cli.confirm.interpreters import (
+    READ_BYTES,
+    SCRIPT,
+    Executable,
+    find_program,
+    interpreters_of,
+    look_at,
+    sha256_of,
+)
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TERM", "TMPDIR", "TZ", "USER")
 """The variables that every command gets. Others must be named, so that people see them."""
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
-SCRIPT = b"#!"
 MOST_INPUT_BYTES = 1024 * 1024
 MOST_SHOWN_BYTES = 64 * 1024
 """Of longer input people see the size and the digest, as they do of what is no text."""
@@ -27,12 +33,6 @@ OPEN_FILES = "/dev/fd"
 STANDARD_ERROR = 2
 CANNOT_RUN, NOT_FOUND = 126, 127
 """What shells end with, too."""
-
-
-class Executable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: str
-    """Without any link in it."""
-    sha256: str
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +52,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Without any link in it."""
     env: dict[str, str]
     executable: Executable
+    interpreters: list[Executable]
+    """What runs it when it is a script, each by the one before it: the interpreter that it names, and what
+    ``env`` starts in its place."""
     stdin: Input | None
     """None for no input at all."""
     umask: str
@@ -66,18 +69,18 @@ def describe(
     given: bytes | None = None,
 ) -> Program:
     """The command as it is now, with what is given to it as its input. OSError when there is no such program;
-    InvalidInput for what is no text."""
+    InvalidInput for what is no text, and for a script of which nobody can tell what runs it."""
     env = _environment(environ, named)
     _check_text([*argv, cwd, *env, *env.values()])
-    path = os.path.realpath(_find(argv[0], cwd, env.get("PATH", USUAL_PATH)))
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        executable = Executable(path=path, sha256=_sha256(file))
-    finally:
-        os.close(file)
-    stdin = None if given is None else _describe_input(given)
+    executable, head = look_at(find_program(argv[0], cwd, env.get("PATH", USUAL_PATH)))
     return Program(
-        argv=list(argv), cwd=cwd, env=env, executable=executable, stdin=stdin, umask=f"{_umask():04o}"
+        argv=list(argv),
+        cwd=cwd,
+        env=env,
+        executable=executable,
+        interpreters=interpreters_of(executable.path, head, cwd, env),
+        stdin=None if given is None else _describe_input(given),
+        umask=f"{_umask():04o}",
     )
 
 
@@ -124,27 +127,12 @@ def _environment(environ: Mapping[str, str], named: Iterable[str]) -> dict[str, 
     return env
 
 
-def _find(name: str, cwd: str, path: str) -> str:
-    found = shutil.which(os.path.join(cwd, name) if "/" in name else name, path=path)
-    if found:
-        return os.path.join(cwd, found)
-    if "/" in name and os.path.exists(os.path.join(cwd, name)):
-        raise PermissionError(errno.EACCES, "it is no program that can be run", name)
-    raise FileNotFoundError(errno.ENOENT, "there is no such program", name)
-
-
 def _check_text(texts: Iterable[str]) -> None:
     for text in texts:
         try:
             text.encode()
         except UnicodeEncodeError:
             raise errors.InvalidInput(what=repr(text), why="it is not UTF-8, and cannot be shown") from None
-
-
-def _sha256(file: int) -> str:
-    with os.fdopen(os.dup(file), "rb") as opened:
-        opened.seek(0)
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 class Here:
@@ -168,13 +156,15 @@ class Here:
 
 
 def execute(program: Program, here: Here, given: bytes | None = None) -> NoReturn:
-    """Become the command. ActionChanged when its place, its file or its input is not what was approved;
-    OSError when the system does not run it."""
+    """Become the command. ActionChanged when its place, its file, what runs that, or its input is not what
+    was approved; OSError when the system does not run it."""
     here.check(program.cwd)
     _give(program.stdin, given)
     file = _checked(program.executable)
+    head = os.pread(file, READ_BYTES, 0)
+    _check_interpreters(program, head)
     # A program is run from the very file that was looked at. A script's interpreter opens it by its name.
-    by_name = os.pread(file, len(SCRIPT), 0) == SCRIPT or os.execve not in os.supports_fd
+    by_name = head.startswith(SCRIPT) or os.execve not in os.supports_fd
     sys.stdout.flush()
     sys.stderr.flush()
     os.umask(int(program.umask, 8))
@@ -217,6 +207,17 @@ def _checked(approved: Executable) -> int:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         raise errors.ActionChanged(what=path, why=error.strerror or str(error)) from error
-    if _sha256(file) != approved.sha256:
+    if sha256_of(file) != approved.sha256:
         raise errors.ActionChanged(what=path, why="its content has changed")
     return file
+
+
+def _check_interpreters(program: Program, head: bytes) -> None:
+    """What would run a script now is what was approved, each file of it."""
+    try:
+        found = interpreters_of(program.executable.path, head, program.cwd, program.env)
+    except (OSError, errors.InvalidInput) as error:
+        raise errors.ActionChanged(what=program.executable.path, why=str(error)) from error
+    if found != program.interpreters:
+        changed = next((each for each in program.interpreters if each not in found), program.executable)
+        raise errors.ActionChanged(what=changed.path, why="the script would be run by something else")

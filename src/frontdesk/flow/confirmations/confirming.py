@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.confirmations import Check, Counting, Redemption, Renewing, Tell
+from frontdesk.contracts.confirmations import Check, Counting, Renewing, Tell
 from frontdesk.flow import rounds
 from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
+from frontdesk.flow.confirmations.lapsing import Lapses
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, confirmations, rules
@@ -75,6 +76,7 @@ class ConfirmationService:
         self._kept = store.confirmations
         self._clock = clock or SystemClock()
         self._tell = tell
+        self._lapses = Lapses(self._kept, elapsed, self._clock.now())
         self._tidying = rounds.Tidying(self._kept, ClockTrust(elapsed))
         self.settings = settings
 
@@ -89,6 +91,7 @@ class ConfirmationService:
         also: Tell = no_one,
     ) -> Submitted:
         """Ask people to allow an action. It waits, unless a rule decides; nothing waits for people here.
+        GrantUnusable when the same idempotency key led to a grant that is used up.
 
         ``also`` tells somebody besides those who are told of everything.
         """
@@ -120,6 +123,8 @@ class ConfirmationService:
             status=str(asked.status),
             repeated=submitted.repeated or None,
         )
+        if asked.spent:
+            raise _unusable(asked, asked.spent)
         return submitted
 
     def _rule_again(self, asked: Confirmation, now: datetime, known: Sequence[Rule]) -> rules.Ruling:
@@ -238,6 +243,7 @@ class ConfirmationService:
         if not caller.asked_for(asked):
             raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
         now = self._clock.now()
+        await self._lapses.heed_clock(now)
         redemption = await self._kept.redeem(
             confirmation_id,
             digest,
@@ -249,24 +255,10 @@ class ConfirmationService:
             claim=claim,
         )
         if redemption.payload is None:
-            raise self._unusable(redemption)
+            log.warning("redeem_refused", confirmation=confirmation_id, why=redemption.refused)
+            raise _unusable(redemption.confirmation, redemption.refused or "", redemption.renewal)
         log.info("confirmation_redeemed", confirmation=confirmation_id, by=caller.id)
         return redemption.confirmation, redemption.payload
-
-    def _unusable(self, redemption: Redemption) -> errors.FrontdeskError:
-        confirmation_id, refused = redemption.confirmation.id, redemption.refused or ""
-        log.warning("redeem_refused", confirmation=confirmation_id, why=refused)
-        if refused == "digest":
-            return errors.DigestMismatch(confirmation_id=confirmation_id)
-        renewal = redemption.renewal.id if redemption.renewal else None
-        why = UNUSABLE.get(refused, refused)
-        return errors.GrantUnusable(
-            confirmation_id=confirmation_id,
-            why=why,
-            refused=refused,
-            renewal=renewal,
-            status=str(redemption.confirmation.status),
-        )
 
     async def list(self, limit: int = 50, status: Status | None = None) -> Sequence[Confirmation]:
         return await self._kept.list(min(max(limit, 1), MOST_LISTED), status)
@@ -280,6 +272,10 @@ class ConfirmationService:
 
     async def audit_newest(self, limit: int) -> Sequence[audit.Row]:
         return await self._kept.audit_newest(min(max(limit, 1), MOST_LISTED))
+
+    async def standings(self, after: int) -> audit.Standings:
+        """Some of the requests, as the store has them."""
+        return await self._kept.standings(after)
 
     async def follow(self, after: int) -> AsyncGenerator[audit.Row, None]:
         """What happens from there on, as it happens."""
@@ -335,8 +331,10 @@ class ConfirmationService:
             _log_end(ended)
 
     async def sweep(self) -> None:
-        """End what has waited long enough or for nobody, and pass on what others are to decide now."""
+        """End what has waited long enough or for nobody, pass on what others are to decide now, and note
+        which grants have lapsed."""
         now = self._clock.now()
+        await self._lapses.sweep(now)
         for ended in await self._kept.expire(now, SWEPT_AT_ONCE, tell=self._tell):
             _log_end(ended)
         for passed in await self._kept.escalate(now, SWEPT_AT_ONCE, tell=self._told_or_warned):
@@ -358,6 +356,21 @@ class ConfirmationService:
         if await self.tidy():
             return rounds.SHORTEST_PAUSE_SECONDS
         return rounds.pause_until(due, self._clock.now())
+
+
+def _unusable(
+    asked: Confirmation, refused: str, renewal: Confirmation | None = None
+) -> errors.FrontdeskError:
+    """Why a grant cannot be used."""
+    if refused == "digest":
+        return errors.DigestMismatch(confirmation_id=asked.id)
+    return errors.GrantUnusable(
+        confirmation_id=asked.id,
+        why=UNUSABLE.get(refused, refused),
+        refused=refused,
+        renewal=renewal.id if renewal else None,
+        status=str(asked.status),
+    )
 
 
 def _log_end(ended: Confirmation) -> None:

@@ -11,12 +11,13 @@ from frontdesk.contracts.confirmations import Backlog, Owed
 from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.audit import Row as AuditRow
-from frontdesk.model.confirmations import MOST_LISTED_BYTES, Confirmation, Status
+from frontdesk.model.confirmations import GRANT_SECONDS, MOST_LISTED_BYTES, Confirmation, Status
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
-from frontdesk.stores.columns import maybe_micros, maybe_time, to_micros
+from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
 from frontdesk.stores.confirmations.requests import at, holding_rules, listed, write_down
+from frontdesk.stores.confirmations.standings import StandingIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
 from frontdesk.stores.rows import CONFIRMATIONS
@@ -25,11 +26,12 @@ from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 OVERDUE = timedelta(minutes=2)
 
 
-class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions):
+class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, StandingIntentions):
     @reads
     def next_due(self) -> Work[datetime | None]:
-        """When something expires or escalates next."""
-        return maybe_time((yield from value("next_confirmation_due")))
+        """When something expires, escalates or lapses next."""
+        grant = GRANT_SECONDS * MICROS_A_SECOND
+        return maybe_time((yield from value("next_confirmation_due", grant=grant)))
 
     @glances
     def find(self, confirmation_id: str) -> Work[Confirmation | None]:

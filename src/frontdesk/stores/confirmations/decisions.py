@@ -113,6 +113,7 @@ class DecisionIntentions(Noun):
         renewal: Confirmation | None = None
         entries: list[AuditEntry] = []
         if refused == LAPSED:
+            yield "lapse_confirmation", {"confirmation_id": asked.id, "now": to_micros(now)}
             renewal, entries = yield from _renew(asked, now, Wish(by, new_id, tell, renewing))
         given = digest if DIGEST.fullmatch(digest) else None
         refusal = requests.entry_of(AuditKind.REDEEM_REFUSED, asked, by, now, why=refused, given=given)
@@ -192,18 +193,16 @@ def _time_out(asked: Confirmation, now: datetime, tell: Tell) -> Work[Confirmati
 
 def _refusal(asked: Confirmation, digest: str, now: datetime) -> str | None:
     """Why the grant cannot be used: also when the bytes are not those that were approved. By a clock that was
-    set back far it counts as lapsed, too."""
+    set back far it counts as lapsed, too; and one that has lapsed once stays so."""
     if not requests.same_digest(asked.digest, digest):
         return "digest"
     if asked.status is not Status.APPROVED or asked.resolved_at is None:
         return str(asked.status)
-    if asked.redeemed_at is not None:
-        return "redeemed"
-    if asked.payload is None:
-        return "erased"
+    if asked.spent or asked.payload is None:
+        return asked.spent or "erased"
     if not requests.same_digest(asked.digest, sha256(asked.payload).hexdigest()):
         return "digest"
-    return None if abs(now - asked.resolved_at) < GRANT else LAPSED
+    return None if asked.lapsed_at is None and abs(now - asked.resolved_at) < GRANT else LAPSED
 
 
 def _stopped(claim: TurnClaim) -> Work[str | None]:

@@ -72,6 +72,7 @@ def renewed(lapsed: Confirmation, new_id: str, now: datetime) -> Confirmation:
         resolved_by=None,
         resolved_as=None,
         reason=None,
+        lapsed_at=None,
         renewal_of=lapsed.id,
         approvals=(),
     )

@@ -1,12 +1,12 @@
 """What happens to requests by the clock, when nobody waits for them any more, and when they are forgotten."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from frontdesk.contracts.confirmations import Tell
 from frontdesk.contracts.store import Row, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import RETENTION, TIMEOUT, WITHDRAWN, Confirmation, Status
+from frontdesk.model.confirmations import GRANT_SECONDS, RETENTION, TIMEOUT, WITHDRAWN, Confirmation, Status
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
 from frontdesk.stores.columns import to_micros
@@ -16,6 +16,7 @@ from frontdesk.stores.rows import CONFIRMATIONS, erased_body
 from frontdesk.stores.work import Noun, writes, writes_lazily
 
 ESCALATION = "system:escalation"
+GRANT = timedelta(seconds=GRANT_SECONDS)
 BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
 
@@ -60,6 +61,18 @@ class SweepIntentions(Noun):
         yield from tell_of(passed, tell)
         yield from write_down(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING), told=True)
         return passed
+
+    @writes
+    def lapse(self, now: datetime, limit: int) -> Work[int]:
+        """Write down which grants nobody has used in time; how many there were."""
+        before, after = to_micros(now - GRANT), to_micros(now + GRANT)
+        values = {"now": to_micros(now), "before": before, "after": after, "limit": limit}
+        return len((yield "lapse_confirmations", values))
+
+    @writes
+    def lapse_all(self, now: datetime) -> Work[int]:
+        """The same for every grant that could still be used."""
+        return len((yield "lapse_all", {"now": to_micros(now)}))
 
     @writes
     def erase(self, confirmation_id: str, by: str, now: datetime) -> Work[bool]:

@@ -58,6 +58,11 @@ ORDER BY c.number DESC LIMIT :limit;
 SELECT {listed} {joined}
 WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
 
+-- name: confirmation_rows
+-- All of them in the order of their numbers, some at a time.
+SELECT {asked}, c.number {joined}
+WHERE c.number > :after ORDER BY c.number LIMIT :limit;
+
 -- name: same_requests
 -- The same action of the same requester that waits in the same conversation and for the same turn, or that a
 -- person denied lately. One look finds both: what waited a moment ago may be denied now.
@@ -149,10 +154,31 @@ WHERE id = :confirmation_id AND status = 'pending' RETURNING number;
 UPDATE confirmations SET status = 'expired', resolved_at = :now, resolved_by = :by
 WHERE id = :confirmation_id AND status = 'pending';
 
+-- part: granted
+-- It can be redeemed, as far as nobody has found that its time is over.
+status = 'approved' AND redeemed_at IS NULL AND lapsed_at IS NULL
+
 -- name: redeem_confirmation
 -- Use a grant up; of several who try, one does.
 UPDATE confirmations SET redeemed_at = :now, redeemed_by = :by
-WHERE id = :confirmation_id AND status = 'approved' AND redeemed_at IS NULL RETURNING number;
+WHERE id = :confirmation_id AND {granted} RETURNING number;
+
+-- name: lapse_confirmation
+-- The time of a grant is over, whatever clocks say later.
+UPDATE confirmations SET lapsed_at = :now WHERE id = :confirmation_id AND {granted};
+
+-- name: lapse_confirmations
+-- The same for all whose time is over, or who were decided by a clock that was wrong, some at a time.
+UPDATE confirmations SET lapsed_at = :now WHERE id IN (
+    SELECT o.id FROM confirmations o
+    WHERE o.status = 'approved' AND o.redeemed_at IS NULL AND o.lapsed_at IS NULL
+        AND (o.resolved_at <= :before OR o.resolved_at >= :after)
+    ORDER BY o.resolved_at LIMIT :limit /*pg FOR NO KEY UPDATE SKIP LOCKED */
+) RETURNING id /*pg , pg_current_xact_id() AS xid */;
+
+-- name: lapse_all
+-- The same for all that could still be redeemed.
+UPDATE confirmations SET lapsed_at = :now WHERE {granted} RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: overdue_confirmations
 -- What has waited for its time, or was asked by a clock that was wrong, to be ended in this transaction.
@@ -188,9 +214,11 @@ UPDATE confirmations SET escalated_at = :now
 WHERE id = :confirmation_id AND status = 'pending' AND escalated_at IS NULL;
 
 -- name: next_confirmation_due
--- When something expires or escalates next.
+-- When something expires, escalates or lapses next.
 SELECT MIN(due_at) FROM (
     SELECT MIN(expires_at) AS due_at FROM confirmations WHERE status = 'pending'
+    UNION ALL
+    SELECT MIN(resolved_at) + :grant FROM confirmations WHERE {granted}
     UNION ALL
     SELECT MIN(escalates_at) FROM confirmations
     WHERE status = 'pending' AND escalates_at IS NOT NULL AND escalated_at IS NULL
@@ -276,6 +304,10 @@ ON CONFLICT (id) DO NOTHING RETURNING number /*pg , pg_current_xact_id() AS xid 
 -- A rule holds no longer.
 UPDATE rules SET revoked_at = :now WHERE id = :rule_id AND revoked_at IS NULL
 RETURNING number /*pg , pg_current_xact_id() AS xid */;
+
+-- name: all_rules
+-- Every rule that there ever was, oldest first.
+SELECT id, body, expires_at, revoked_at FROM rules ORDER BY number;
 
 -- name: rules
 -- The rules that hold, oldest first.

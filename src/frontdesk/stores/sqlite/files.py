@@ -183,6 +183,9 @@ def _check_file(path: Path) -> None:
         return
     if not path.is_file():
         raise errors.ForeignDatabase(path=path, why="it is a folder" if path.is_dir() else "it is not a file")
+    # Our lock and SQLite's log go by the name: under another one there would be a second owner.
+    if (names := path.stat().st_nlink) > 1:
+        raise errors.LinkedDatabase(path=path, names=names)
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise errors.ReadOnlyStore(path=path)
 

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model import rules
+from frontdesk.model.audit import Standings
 from frontdesk.model.confirmations import MUTED, CallerKind, Confirmation, Status, Submitted
 from frontdesk.web import problems
 from frontdesk.web.confirmations import records, streams
@@ -30,6 +31,8 @@ RULE_ID_BYTES = 8
 MOST_DETAILS_BYTES = 4 * 1024 * 1024
 """So much of details is in one list; those that come later are left out."""
 NULL = msgspec.Raw(b"null")
+ALLOWED = "It is allowed: redeem it within a minute to carry it out."
+LATE = "It was allowed, and not carried out in time: redeem it to have it asked again, once."
 
 OPERATIONS = Table(who=Who.APPROVER)
 
@@ -59,7 +62,7 @@ class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
     headers=records.Repeats,
     body=records.ActionRequest,
     needs_body=True,
-    problems=(409, 422, 429),
+    problems=(409, 410, 422, 429),
 )
 async def submit(api: ConfirmationApi, call: HttpCall) -> Response:
     """Ask people to allow an action."""
@@ -84,7 +87,7 @@ def _taken(what: Submitted, page_url: str | None) -> Response:
     if asked.status is Status.APPROVED:
         allowed = records.Allowed.of(
             asked,
-            message="It is allowed: redeem it within a minute to carry it out.",
+            message=LATE if asked.lapsed_at else ALLOWED,
             status="auto_approved" if what.automatic else str(asked.status),
             auto_approved=what.automatic,
             repeated=what.repeated,
@@ -219,6 +222,12 @@ async def show_audit(api: ConfirmationApi, call: HttpCall) -> records.Entries | 
         return records.AuditEvents(count=len(rows), entries=tuple(map(records.AuditEvent.of, rows)))
     found = await api.service.list(call.query.limit)
     return records.Entries(count=len(found), entries=_listed(found))
+
+
+@OPERATIONS.add("GET", "/audit/standings", Standings, query=records.StandingsPlace)
+async def show_standings(api: ConfirmationApi, call: HttpCall) -> Standings:
+    """What the store holds of some requests and of all rules, to be compared with the audit log."""
+    return await api.service.standings(call.query.after)
 
 
 @OPERATIONS.add("GET", "/events", headers=records.Resumes, form=Form.EVENTS)

@@ -13,9 +13,11 @@ from starlette.requests import Request
 
 from frontdesk import errors
 from frontdesk.contracts.secrets import Secret
+from frontdesk.formats import http
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
 from frontdesk.model.people import Person
+from frontdesk.web.confirmations.guesses import Guesses
 from frontdesk.web.endpoints import ANYBODY
 from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
@@ -23,6 +25,7 @@ from frontdesk.web.operations import Who
 CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
 MAX_TOKEN_BYTES = 1_000
 UNKNOWN = "The service does not know the token that was sent."
+GUESSED = "Too many wrong tokens came from this address: none is looked at for a while."
 PROXIED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Who sends one of these is not who asks."""
 
@@ -35,13 +38,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens of approvers and agents, by name, read when they are needed.
 
     A secret is the token itself, or ``sha256:`` and its digest in hex. A token that an agent has is an
-    agent's, even where an approver has the same.
+    agent's, even where an approver has the same. One that is short is nobody's.
     """
 
     approvers: Mapping[str, Secret]
     agents: Mapping[str, Secret] = {}
     people: Mapping[str, Collection[str]] = {}
     """The other names of an approver: who they are in the chats."""
+    guesses: Guesses = msgspec.field(default_factory=Guesses)
 
     def admit(self, mode: Mode, request: Request, who: Who) -> Caller:
         """The caller. 401 for nobody we know, NotAllowed for somebody else than who may."""
@@ -59,7 +63,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         if not given and who is not Who.APPROVER and mode is Mode.SOLO and is_near(request):
             return ANYBODY
         token = _token(given)
-        caller = self.find(token) if token else None
+        caller = self.recognise(token, request) if token else None
         if caller is None:
             whose = "an approver's token" if who is Who.APPROVER else "an agent's token"
             wanted = f"This takes {whose}, as the header Authorization: Bearer TOKEN."
@@ -67,12 +71,28 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
             raise HTTPException(HTTPStatus.UNAUTHORIZED, detail, CHALLENGE)
         return caller
 
+    def recognise(self, token: bytes, request: Request) -> Caller | None:
+        """Whose token it is, for somebody who shows it. 429 after too many wrong ones from their address; the
+        owner's socket has none."""
+        if request.client is None:
+            return self.find(token)
+        host, digest = request.client.host, hashlib.sha256(token).digest()
+        if seconds := self.guesses.wait_seconds(host, digest):
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
+        caller = self.find(token)
+        if self.guesses.note(host, digest, right=caller is not None):
+            log.warning("tokens_guessed", address=host)
+        return caller
+
     def find(self, token: bytes) -> Caller | None:
-        """Whose token it is. All are compared, in the same time whatever they hold."""
+        """Whose token it is; a short one is nobody's, also where its digest alone is kept. All are compared,
+        in the same time whatever they hold."""
         given = hashlib.sha256(token).digest()
         # Both, also when the first has it: how long it takes does not tell whose it is.
         agents = _owners(self.agents, given)
         approvers = _owners(self.approvers, given)
+        if len(token) < http.MIN_CREDENTIAL_CHARACTERS:
+            return None
         if agents and approvers:
             log.warning("credential_shared", agent=agents[0], approver=approvers[0])
         if agents:
@@ -107,13 +127,16 @@ def _owners(secrets: Mapping[str, Secret], given: bytes) -> list[str]:
 def _digest_of(name: str, secret: Secret) -> bytes:
     """The digest of somebody's token; empty, which no token has, when there is none."""
     try:
-        token = secret().strip()
+        token = http.check_credential(secret().strip())
     except errors.MissingSecret as error:
         log.warning("credential_missing", name=name, why=error)
         return b""
+    except errors.InvalidInput as error:
+        log.warning("credential_weak", name=name, why=error)
+        return b""
     if hashed := _HASHED.fullmatch(token):
         return bytes.fromhex(hashed[1])
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest() if token else b""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_near(request: Request) -> bool:

@@ -55,7 +55,7 @@ class ConfirmationServer:
         page_port: int | None = None,
     ) -> None:
         """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
-        frontdesk's."""
+        frontdesk's. In the mode ``solo`` it listens on addresses of this machine alone."""
         self._home = Path(home) if home is not None else config.load().home
         self._store = config.sqlite_url(Path(db_path if db_path is not None else self._home / "state.db"))
         self._settings = Settings(mode=mode, rate_limit=rate_limit)

@@ -114,11 +114,12 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """That something happened, as server-sent events: the page looks again."""
         return self._changes(partial(self.sessions.signed_in, call.request))
 
-    @OPERATIONS.add("POST", f"{PATH}/session", PageDone, body=SignIn, **SCRIPT)
+    @OPERATIONS.add("POST", f"{PATH}/session", PageDone, body=SignIn, problems=(429,), **SCRIPT)
     async def sign_in(self, call: HttpCall) -> Response:
         """Begin a session with an approver's token."""
         token = call.read(SignIn).token.strip().encode()
-        caller = self.credentials.find(token) if 0 < len(token) <= MAX_TOKEN_BYTES else None
+        usable = 0 < len(token) <= MAX_TOKEN_BYTES
+        caller = self.credentials.recognise(token, call.request) if usable else None
         if caller is None or caller.kind is not CallerKind.APPROVER:
             log.warning("sign_in_refused", who=caller.id if caller else None)
             raise HTTPException(HTTPStatus.UNAUTHORIZED, "This token is not an approver’s.", CHALLENGE)

@@ -279,6 +279,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     view: Literal["confirmations", "events"] = "confirmations"
 
 
+class StandingsPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    after: Annotated[int, Meta(ge=0, le=MAX_EVENT_NUMBER, description="Go on after this number.")] = 0
+
+
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: Key | UnsetType = msgspec.field(default=UNSET, name="Idempotency-Key")
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
 from frontdesk.formats import actions, links, quoting
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
@@ -12,6 +14,7 @@ from frontdesk.model.confirmations import (
     Status,
     is_high_risk,
 )
+from frontdesk.model.inspecting import is_readable
 from frontdesk.web.confirmations.markup import Markup, join, tag, void
 from frontdesk.web.confirmations.sessions import PATH
 
@@ -246,7 +249,8 @@ def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Ma
 
 
 def _risk(asked: Confirmation) -> Markup:
-    return tag("span", "high risk", class_="risk") if is_high_risk(asked.action) else Markup()
+    high = is_high_risk(asked.action) or not is_readable(msgspec.json.decode(asked.payload or b"null"))
+    return tag("span", "high risk", class_="risk") if high else Markup()
 
 
 def _votes(asked: Confirmation) -> str:

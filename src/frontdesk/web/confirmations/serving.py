@@ -15,8 +15,10 @@ from frontdesk.config.settings import Origin
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
+from frontdesk.model.confirmations import Mode
 from frontdesk.web import ports, server
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
+from frontdesk.web.middleware import is_loopback
 
 RETRY_SECONDS = 30.0
 
@@ -39,6 +41,12 @@ def make_served(
     return ServedConfirmations(service, credentials, keys.link_key, keys.ended, page_url=page_url)
 
 
+def check_host(mode: Mode, host: str, names: Collection[str]) -> None:
+    """ExposedService where a page in a browser could reach a service that asks programs for no token."""
+    if mode is Mode.SOLO and not names and not is_loopback(host):
+        raise errors.ExposedService(host=host)
+
+
 @asynccontextmanager
 async def serving_beside(
     gateway: Gateway, served: ServedConfirmations, loaded: Config, *, retry_seconds: float = RETRY_SECONDS
@@ -49,6 +57,8 @@ async def serving_beside(
     chosen is an error then.
     """
     confirm = loaded.confirm
+    if confirm.enabled:
+        check_host(served.mode, confirm.host, loaded.names)
     port = serving_port(served, confirm.host, confirm.port, loaded.names)
     async with calling(gateway.parts.store, confirm.people.callback_secret), AsyncExitStack() as opened:
         opened.callback(served.close)
@@ -106,6 +116,7 @@ async def serving_alone(
     page_port: int | None = None,
 ) -> AsyncIterator[Addresses]:
     """The service where no gateway runs: its pages are on a port of their own, if there is one for them."""
+    check_host(service.settings.mode, host, names)
     page_url = service.settings.page_url
     async with AsyncExitStack() as opened:
         pages = None

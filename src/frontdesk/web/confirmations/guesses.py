@@ -1,0 +1,73 @@
+"""Guessing tokens: slow for each address that wrong ones come from."""
+
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+MOST_WRONG, WINDOW_SECONDS = 10, 60.0
+"""So many wrong tokens of one address are looked at in so many seconds."""
+MOST_ADDRESSES = 10_000
+MOST_RIGHT = 1_000
+"""So many are remembered; the oldest are forgotten first."""
+NETWORK_BITS = 64
+"""Whoever has one address of IPv6 has all of such a network."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Guesses:
+    """Counts the wrong tokens of each address. Over the limit no other token of it is looked at for a while,
+    so that nobody learns whether one is right. One that was right before, from there, is: a program that
+    guesses keeps nobody out who is at work at the same address."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._right: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def wait_seconds(self, host: str, digest: bytes) -> int:
+        """For how long a token from there is not looked at; 0 when it is."""
+        address = _address(host)
+        if (address, digest) in self._right:
+            return 0
+        began, wrong = self._wrong.get(address, (0.0, 0))
+        left = began + WINDOW_SECONDS - self._clock()
+        return math.ceil(left) if wrong >= MOST_WRONG and left > 0 else 0
+
+    def note(self, host: str, digest: bytes, *, right: bool) -> bool:
+        """Count a token that was looked at; whether it was the last one that is, for a while."""
+        address = _address(host)
+        if right:
+            _keep(self._right, (address, digest), None, MOST_RIGHT)
+            return False
+        self._right.pop((address, digest), None)
+        began, wrong = self._wrong.pop(address, (0.0, 0))
+        now = self._clock()
+        if not wrong or now - began >= WINDOW_SECONDS:
+            began, wrong = now, 0
+        _keep(self._wrong, address, (began, wrong + 1), MOST_ADDRESSES)
+        return wrong + 1 == MOST_WRONG
+
+
+def _keep(known: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > most:
+        known.popitem(last=False)
+
+
+def _address(host: str) -> str:
+    """What guesses are counted for."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, NETWORK_BITS), strict=False))
