@@ -28,6 +28,7 @@ FrontdeskError
 ├── UnknownDelivery
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
+│   └── RequesterPaused       nobody is asked for it until a person says so
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
@@ -36,6 +37,7 @@ FrontdeskError
 │   └── Withdrawn             what nobody waits for any more
 ├── StillPending              what has to be decided first
 ├── RateLimited               an action is asked for too often
+│   ├── PromptsUsedUp         people were asked too often, whatever about
 │   └── AskedTooOften         as a client hears it
 ├── TooManyPending            more requests wait than people can look at
 ├── KeyReused                 an idempotency key that was used for something else
@@ -234,8 +236,13 @@ class LeaseLost(FrontdeskError):
 class NotAllowed(FrontdeskError):
     """{who} may not do this: {rule}"""
 
+    who: str
     rule: object = ""
     """Which one does not let them."""
+
+
+class RequesterPaused(NotAllowed):
+    """{who!r} is paused: {denials} of its requests in a row were denied. An approver lifts the pause."""
 
 
 class UnknownConfirmation(FrontdeskError):
@@ -256,6 +263,10 @@ class StillPending(FrontdeskError):
 
 class RateLimited(FrontdeskError):
     """{action!r} was asked for too often: {limit} times in {window_seconds} seconds are allowed."""
+
+
+class PromptsUsedUp(RateLimited):
+    """{who!r} had people asked too often: {limit} times in {window_seconds} seconds, and no more."""
 
 
 class AskedTooOften(RateLimited):

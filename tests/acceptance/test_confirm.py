@@ -21,7 +21,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.confirm import SyncClient, Ticket
-from frontdesk.model.confirmations import HIGH_RISK_ACTIONS
+from frontdesk.model.confirmations import HIGH_RISK_ACTIONS, MOST_DENIALS
 from tests import loopback
 from tests.acceptance import forks, program, services
 from tests.acceptance.services import Service
@@ -935,6 +935,23 @@ class TestAudit:
         (home / "anchor.txt").write_text("nonsense\n")
         done = program.run(home, "audit", "verify", "--anchor", "anchor.txt")
         assert (done.returncode, "anchor" in done.stderr) == (1, True)
+
+
+class TestPauses:
+    def test_agent_that_was_denied_too_often_is_listed_and_lifted(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        assert "Nobody is paused" in service.run("confirm", "pauses").stdout
+        for number in range(MOST_DENIALS):
+            ticket = client.request(f"act {number}", "Please", {"number": number})
+            assert service.run("confirm", "deny", ticket.id).returncode == 0
+        with pytest.raises(errors.NotAllowed, match="paused"):
+            client.request("another", "Please", {"number": -1})
+        assert "anybody" in service.run("confirm", "pauses").stdout
+        (pause,) = json.loads(service.run("confirm", "pauses", "--json").stdout)
+        assert pause["denials"] == MOST_DENIALS
+        assert service.run("confirm", "lift", "token:other").returncode == 1
+        assert "asked for anybody again" in service.run("confirm", "lift", "anybody").stdout
+        client.request("another", "Please", {"number": -1})
 
 
 class TestErase:

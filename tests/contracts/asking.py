@@ -20,12 +20,13 @@ from frontdesk.testing import SettableClock
 AGENT, ANN, BOB = "token:agent", "token:ann", "token:bob"
 CHAT = SessionSource(platform=Platform.WEBHOOK, chat_id="c1", user_id="u1", account="shop")
 ASK = Ruling(effect=Effect.ASK)
-UNLIMITED = Settings(rate_limit=10**9)
+UNLIMITED = Settings(rate_limit=10**9, prompts_per_hour=10**9)
 
 
-def request(action: str = "deploy", *, target: object = "web", **fields: Any) -> Submission:
-    """A submission of an action with one argument."""
-    payload = json.dumps({"action": action, "details": {"target": target}}, separators=(",", ":")).encode()
+def request(action: str = "deploy", *, target: object = None, **fields: Any) -> Submission:
+    """A submission of an action with one argument, which no other action has unless it is told."""
+    details = {"target": f"the {action}" if target is None else target}
+    payload = json.dumps({"action": action, "details": details}, separators=(",", ":")).encode()
     values = {"description": f"please {action}", "requester": AGENT} | fields
     digest = hashlib.sha256(payload).hexdigest()
     return Submission(action=action, payload=payload, digest=digest, **values)

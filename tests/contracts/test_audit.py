@@ -17,7 +17,7 @@ from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified
 from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
-from frontdesk.model.confirmations import GRANT_SECONDS, Settings
+from frontdesk.model.confirmations import GRANT_SECONDS, MOST_DENIALS, Settings
 from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
@@ -69,6 +69,10 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
     await asker.kept.withdraw("t1", clock.now(), tell=asker.tell)
     await asker.add_rule()
     await asker.kept.revoke_rule("r1", ANN, clock.now())
+    for number in range(MOST_DENIALS):
+        await asker.deny(await asker.ask(request(target=number, requester="token:pest")))
+    await asker.kept.lift_pause("token:pest", ANN, clock.now())
+    await asker.kept.note_refusal("token:pest", "approve: no", None, clock.now())
     await asker.kept.prune(clock.now(), clock.now(), 1)
 
 

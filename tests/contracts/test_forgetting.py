@@ -347,3 +347,24 @@ async def test_programs_of_an_older_store_are_still_told(store_url: str, clock: 
     (owed,) = await store.confirmations.claim_callbacks(clock.now(), clock.now() + timedelta(minutes=1), 10)
     assert (owed.confirmation.id, owed.url, owed.attempts) == ("c1", "https://x.example/", 4)
     await store.close()
+
+
+OLD_ECHO = "INSERT INTO confirmation_echoes VALUES ('c1', 'redeem_refused', 'denied', 'token:agent', {at}, 7)"
+
+
+async def test_denials_prompts_and_echoes_of_an_older_store_still_count(
+    store_url: str, clock: SettableClock
+) -> None:
+    strangers = OLD_REQUEST.replace("'c1'", "'c2'").replace("token:agent", "bot")
+    values = old_values(store_url, clock)
+    await at_version(store_url, 8, *(each.format(**values) for each in (OLD_REQUEST, strangers, OLD_ECHO)))
+    store: Store = await plugins.load_store(store_url)(store_url)
+    asker = Talker(store, clock)
+    for who in ("token:agent", "another"):
+        assert (await asker.ask(request(requester=who))).resolved_by == "system:muted"
+        with pytest.raises(errors.PromptsUsedUp):
+            await asker.submit(request("new", requester=who), settings=Settings(prompts_per_hour=1))
+    clock.advance(minutes=1)
+    await asker.kept.close_echoes(clock.now(), 10)
+    assert (await asker.entries())[-1].facts == {"why": "denied", "left_out": 7}
+    await store.close()

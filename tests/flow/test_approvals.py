@@ -99,8 +99,10 @@ async def test_who_is_no_approver_decides_nothing(house: House, user: str) -> No
     await house.say("!approve remove_file")
     asked = await pending(house)
     for text in (f"/approve {asked.id}", f"/deny {asked.id}"):
-        assert "may not" in await house.ask(text, user=user)
+        for _ in range(3):
+            assert "may not" in await house.ask(text, user=user)
     assert (await pending(house)).id == asked.id
+    assert (await kinds(house)).count(audit.AuditKind.REFUSED) == 2
 
 
 async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
@@ -122,6 +124,28 @@ async def test_stop_ends_the_waiting(house: House) -> None:
     await house.until(receipt.turn_id, turns.TurnState.WAITING)
     await house.ask("/stop")
     assert (await house.finished(receipt.turn_id)).state is turns.TurnState.INTERRUPTED
+
+
+async def denied(house: House, action: str) -> str:
+    """What somebody hears who denies what an agent asks for."""
+    receipt = await house.say(f"!approve {action}")
+    told = await house.ask(f"/deny {(await pending(house)).id}", user="root")
+    await house.finished(receipt.turn_id)
+    return told
+
+
+async def test_agent_that_was_denied_too_often_is_paused_until_an_approver_lifts_it(house: House) -> None:
+    told = [await denied(house, f"remove_{name}") for name in "abcde"]
+    (pause,) = await house.gateway.parts.confirmations.pauses()
+    assert [f"/lift {pause.requester}" in text for text in told] == [False] * 4 + [True]
+    refused = await house.say("!approve remove_f")
+    assert (await house.finished(refused.turn_id)).state is turns.TurnState.DONE
+    assert await house.gateway.parts.confirmations.pending_count() == 0
+    assert "may not" in await house.ask("/lift", user="eve")
+    assert "is not paused" in await house.ask("/lift token:other", user="root")
+    assert "again" in await house.ask(f"/lift {pause.requester}", user="root")
+    await house.say("!approve remove_f")
+    assert (await pending(house)).action == "remove_f"
 
 
 async def test_decision_of_something_unknown_is_answered(house: House) -> None:

@@ -18,6 +18,7 @@ from frontdesk.contracts.confirmations import Redemption
 from frontdesk.flow import audits
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
+    MOST_DENIALS,
     MOST_PENDING,
     Confirmation,
     Settings,
@@ -29,7 +30,7 @@ from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests import counts
-from tests.contracts.asking import ANN, BOB, Asker, on_terms, pages, request, ruling
+from tests.contracts.asking import AGENT, ANN, BOB, Asker, on_terms, pages, request, ruling
 from tests.integration.engines import opened
 from tests.integration.proxy import Cut, proxied
 
@@ -37,7 +38,13 @@ T = TypeVar("T")
 
 NODES = 3
 AT_ONCE = 10
-EXPECTED = (errors.AlreadyResolved, errors.RateLimited, errors.TooManyPending, errors.UnknownConfirmation)
+EXPECTED = (
+    errors.AlreadyResolved,
+    errors.RateLimited,
+    errors.RequesterPaused,
+    errors.TooManyPending,
+    errors.UnknownConfirmation,
+)
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ async def check_log(nodes: Sequence[Asker]) -> Counter[str]:
 
 async def contest(nodes: Sequence[Asker], number: int) -> bool:
     """Six people decide at once, some each way; whether exactly one of them did."""
-    asked = await nodes[number % NODES].ask(request(f"action {number}"))
+    asked = await nodes[number % NODES].ask(request(f"action {number}", requester=f"token:{number}"))
     votes = [
         node.vote(asked, by=f"person {person}", approves=(person + number) % 2 == 0)
         for person, node in enumerate([*nodes, *nodes])
@@ -169,7 +176,45 @@ async def test_rate_limit_holds_for_sixty_at_once(nodes: Sequence[Asker]) -> Non
     assert await check_log(nodes) == {"submitted": 10}
 
 
-async def test_budget_of_prompts_holds_for_eighty_at_once(nodes: Sequence[Asker]) -> None:
+async def test_credentials_budget_holds_for_sixty_at_once_under_new_names(nodes: Sequence[Asker]) -> None:
+    ten = Settings(prompts_per_hour=10)
+    jobs = [
+        nodes[n % NODES].submit(request(f"action {n}", requester=f"agent {n}"), settings=ten)
+        for n in range(60)
+    ]
+    taken, refused = await race(jobs)
+    assert (len(taken), len(refused)) == (10, 50)
+    assert {type(error) for error in refused} == {errors.PromptsUsedUp}
+
+
+async def test_denials_at_once_pause_once(nodes: Sequence[Asker]) -> None:
+    asked = [await nodes[0].ask(request(target=n)) for n in range(3 * MOST_DENIALS)]
+    await race([nodes[n % NODES].deny(each) for n, each in enumerate(asked)])
+    with pytest.raises(errors.RequesterPaused):
+        await nodes[1].submit()
+    (pause,) = await nodes[2].kept.pauses()
+    assert (pause.requester, pause.denials) == (AGENT, len(asked))
+    lifted, _ = await race([node.kept.lift_pause(AGENT, ANN, node.clock.now()) for node in [*nodes] * 3])
+    assert lifted.count(True) == 1
+    written = await check_log(nodes)
+    assert (written["paused"], written["pause_lifted"]) == (1, 1)
+
+
+async def test_refusals_at_once_are_one_row_and_a_count(nodes: Sequence[Asker], clock: SettableClock) -> None:
+    asked = await nodes[0].ask()
+    for _ in range(2):
+        jobs = [
+            nodes[n % NODES].kept.note_refusal(AGENT, "approve", asked.id, clock.now()) for n in range(30)
+        ]
+        noted, _ = await race(jobs)
+        assert noted.count(True) == 1
+        clock.advance(minutes=1)
+    refused = [entry for entry in await nodes[0].entries() if entry.kind == "refused"]
+    assert [entry.facts.get("left_out") for entry in refused] == [None, 29]
+    await check_log(nodes)
+
+
+async def test_bound_on_what_waits_holds_for_eighty_at_once(nodes: Sequence[Asker]) -> None:
     taken, refused = await race([nodes[n % NODES].submit(request(f"action {n}")) for n in range(80)])
     assert len(taken) == await nodes[0].kept.count_pending(nodes[0].clock.now()) == MOST_PENDING
     assert {type(error) for error in refused} == {errors.TooManyPending}
@@ -186,7 +231,7 @@ async def test_same_request_at_once_waits_once(nodes: Sequence[Asker], key: str 
 
 async def test_denied_while_it_is_asked_again_stays_muted(nodes: Sequence[Asker]) -> None:
     for number in range(20):
-        wanted = request(target=number)
+        wanted = request(target=number, requester=f"token:{number}")
         asked = await nodes[0].ask(wanted)
         denying = asyncio.ensure_future(nodes[0].deny(asked))
         submitting = asyncio.gather(*(node.submit(wanted) for node in nodes))
@@ -203,9 +248,11 @@ async def test_who_joins_while_it_is_decided_is_told_there_or_then(
     """Either the answer says what was decided, or the program that joined is called."""
     for number in range(counts.count(20, 100)):
         clock.advance(minutes=1)  # only so many are decided at once in one
-        asked = await nodes[0].ask(request(target=number))
+        who = f"token:{number}"
+        asked = await nodes[0].ask(request(target=number, requester=who))
         wanted = [
-            request(target=number, callback_url=f"https://x.example/{number}/{each}") for each in range(NODES)
+            request(target=number, requester=who, callback_url=f"https://x.example/{number}/{each}")
+            for each in range(NODES)
         ]
         voting = asyncio.ensure_future(nodes[number % NODES].vote(asked, approves=False))
         joins = (node.submit(each) for node, each in zip(nodes, wanted, strict=True))
@@ -302,6 +349,7 @@ class Storm:
             case 8 if asked:
                 await node.erase(asked)
             case _:
+                await node.kept.lift_pause(AGENT, ANN, self._clock.now())
                 self._clock.advance(seconds=self._chance.randrange(40))
                 await node.expire(limit=5)
                 await node.escalate(limit=5)

@@ -117,7 +117,7 @@ async def test_agents_and_requesters_reveal_nothing() -> None:
             for headers, status in ((None, 401), (BOT, 403), (ROB, 403)):
                 answer = await desk.http.post(f"/confirm/{asked['id']}/reveal", headers=headers)
                 assert "hunter2" not in str(problem(answer, status))
-        assert {row.entry.kind for row in await desk.service.audit_newest(100)} == {"submitted"}
+        assert {row.entry.kind for row in await desk.service.audit_newest(100)} == {"submitted", "refused"}
 
 
 async def test_approver_who_may_not_decide_reveals_nothing() -> None:

@@ -532,7 +532,7 @@ async def test_lists_leave_long_details_out(desk: Desk, path: str, name: str) ->
 
 
 async def test_list_is_never_longer_than_it_can_be_read() -> None:
-    async with opened(rate_limit=1000) as desk:
+    async with opened(rate_limit=1000, prompts_per_hour=1000) as desk:
         for number in range(5):
             for action in range(14):
                 asked = await desk.ask(action=f"a{action}", details={"n": number, "text": "x" * 65_000})

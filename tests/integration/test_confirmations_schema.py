@@ -72,6 +72,8 @@ def test_document_names_every_address_and_who_may_use_it() -> None:
         ("get", "/rules"),
         ("post", "/rules"),
         ("delete", "/rules/{id}"),
+        ("get", "/pauses"),
+        ("post", "/pauses/lift"),
         ("get", "/health"),
     }
     assert told["paths"]["/confirm/{id}/approve"]["post"]["security"] == [{"approver": []}]
@@ -181,7 +183,10 @@ async def test_schemathesis_finds_nothing(
     tokens = (TOKEN.format(scheme=scheme, token=TOKENS[name]) for scheme, name in SCHEMES[mode].items())
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(SETTINGS + "".join(tokens), encoding="utf-8")
-    async with opened(mode=mode, rate_limit=10**6, callbacks=("",)) as desk, deciding(desk):
+    async with (
+        opened(mode=mode, rate_limit=10**6, prompts_per_hour=10**6, callbacks=("",)) as desk,
+        deciding(desk),
+    ):
         told = await run_schemathesis(desk, settings)
         assert (await desk.http.get("/health")).status_code == 200
     paths = (await asyncio.to_thread(described, mode))["paths"]

@@ -236,6 +236,7 @@ CONFIRM = {
         " what was asked on their behalf, and nothing is remembered."
     ),
     "rate_limit": "How often each action may be asked for within an hour.",
+    "prompts_per_hour": "How often people may be asked for one token, or for all without; whatever about.",
     "keep_days": (
         "How long decided requests are kept, with what they were about. The audit log is kept in any case."
     ),

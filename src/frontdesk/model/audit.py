@@ -10,7 +10,7 @@ import msgspec
 
 GENESIS = "0" * 64
 ECHO_SECONDS = 60
-"""What happens to a request again so soon is counted, not written down each time."""
+"""What happens again so soon is counted, not written down each time."""
 
 
 class AuditKind(StrEnum):
@@ -22,10 +22,13 @@ class AuditKind(StrEnum):
     VOTED = "voted"
     APPROVED = "approved"
     DENIED = "denied"
+    PAUSED = "paused"
+    PAUSE_LIFTED = "pause_lifted"
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     ESCALATED = "escalated"
     REVEALED = "revealed"
+    REFUSED = "refused"
     REDEEMED = "redeemed"
     REDEEM_REFUSED = "redeem_refused"
     RENEWED = "renewed"

@@ -30,14 +30,17 @@ HIGH_RISK_ACTIONS = frozenset(
 """Always asked: no rule and no remembered decision lets these through."""
 
 DEFAULT_RATE_LIMIT = 10
+DEFAULT_PROMPTS_PER_HOUR = 60
 RATE_LIMIT_WINDOW = 3600
 MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS, DEFAULT_TIMEOUT_SECONDS = 30, 3600, 300
 GRANT_SECONDS = 60
 """How long after the decision an approved action may be carried out."""
 MUTE_SECONDS = 600
 """How long the same action is refused at once after somebody denied it."""
+MOST_DENIALS = 5
+"""So many denials in a row pause whoever asked, until a person lifts it."""
 MOST_PENDING = 50
-"""The budget of prompts: so many may wait at once, whoever decides."""
+"""So many may wait at once, whoever decides."""
 MOST_AT_ONCE, AT_ONCE_SECONDS = 60, 60
 """So many requests of one requester, or of all without a credential, are decided without a person in so many
 seconds."""
@@ -60,6 +63,7 @@ MAX_TEXT_CHARACTERS = 10_000
 TIMEOUT = "system:timeout"
 RETENTION = "system:retention"
 MUTED = "system:muted"
+PAUSED = "system:pause"
 WITHDRAWN = "system:withdrawn"
 """What a turn asked for that has ended is expired by this: nobody decided, and nobody has to."""
 DEFAULT_REQUESTER = "agent"
@@ -67,7 +71,9 @@ TOKEN = "token:"
 """What the names of those with a credential begin with."""
 RULE = "rule:"
 """What the word of a rule begins with, where a person's name would stand."""
-RESERVED = frozenset({"local", "anybody", "system", "rule", "token"})
+STRANGER = "anybody"
+"""All who have no credential, together: what they call themselves tells nobody apart."""
+RESERVED = frozenset({"local", STRANGER, "system", "rule", "token"})
 """Names without a colon that belong to somebody. All with one do."""
 DIGEST = re.compile("[0-9a-f]{64}")
 """A SHA-256, as it is written here."""
@@ -315,6 +321,16 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
     """Of the action that they saw; another one is refused."""
 
 
+class RequesterPause(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody is asked for a requester any more, until a person lifts it."""
+
+    requester: str
+    """As `credential_of` says."""
+    denials: int
+    """In a row, before it was paused and since."""
+    paused_at: datetime
+
+
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a submission."""
 
@@ -328,6 +344,8 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.SOLO
     rate_limit: int = DEFAULT_RATE_LIMIT
+    prompts_per_hour: int = DEFAULT_PROMPTS_PER_HOUR
+    """How often one credential may have people asked, whatever about."""
     window_seconds: int = RATE_LIMIT_WINDOW
     keep_days: int = KEEP_DAYS
     """After so long a decided request is forgotten; the audit log is not."""
@@ -343,6 +361,11 @@ def is_reserved(requester: str) -> bool:
     """Whether only somebody whom we know goes by that name: a credential, an account in a chat, the agent of
     a conversation, the terminal, or we ourselves. However it is written."""
     return spellings.holds_colon(requester) or spellings.skeleton(requester) in _RESERVED
+
+
+def credential_of(requester: str) -> str:
+    """Whose budget a requester uses: its own with a credential; without one, that of all who have none."""
+    return requester if is_reserved(requester) else STRANGER
 
 
 def is_high_risk(action: str) -> bool:

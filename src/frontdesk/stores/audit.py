@@ -1,6 +1,6 @@
 """The audit log: rows are added behind the newest one, and never changed.
 
-What happens to a request again and again is in it once in a while, with how often it did: an echo.
+What happens again and again is in it once in a while, with how often it did: an echo.
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,10 @@ def read(query: str, **values: int) -> Work[Sequence[Row]]:
 
 def admit(entry: AuditEntry) -> Work[Sequence[AuditEntry]]:
     """The entry, with how many were left out before it. None when the same actor did the same to the same
-    request less than a minute ago: then it is counted. Whoever asks has locked the request, or the
-    entrance."""
+    request, or to none, less than a minute ago: then it is counted. Whoever asks has locked the request, or
+    the entrance."""
     about = {
-        "confirmation_id": entry.confirmation_id,
+        "confirmation_id": entry.confirmation_id or "",
         "kind": str(entry.kind),
         "why": entry.facts.get("why", ""),
         "actor": entry.actor,
@@ -68,4 +68,5 @@ def _closing(
     confirmation_id: str, kind: str, why: str, actor: str, left_out: int, *, at: datetime
 ) -> AuditEntry:
     facts = {"left_out": left_out} | ({"why": why} if why else {})
-    return AuditEntry(kind=AuditKind(kind), at=at, actor=actor, confirmation_id=confirmation_id, facts=facts)
+    about = confirmation_id or None
+    return AuditEntry(kind=AuditKind(kind), at=at, actor=actor, confirmation_id=about, facts=facts)

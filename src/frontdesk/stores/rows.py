@@ -13,7 +13,7 @@ from frontdesk.model import deliveries, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.codes import CodeKind, Pairing
-from frontdesk.model.confirmations import Confirmation, Status, Terms
+from frontdesk.model.confirmations import Confirmation, RequesterPause, Status, Terms
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.keys import check_key, check_session_id
@@ -344,6 +344,16 @@ def _confirmation(row: Row) -> dict[str, Any]:
 
 CONFIRMATIONS = Records("confirmation", Confirmation, _confirmation)
 
+REQUESTER_PAUSE = Columns({"credential": PLAIN, "denials": PLAIN, "paused_at": TIME})
+
+
+def _requester_pause(row: Row) -> dict[str, Any]:
+    facts = REQUESTER_PAUSE.facts(row)
+    return {"requester": facts.pop("credential"), **facts}
+
+
+REQUESTER_PAUSES = Records("requester_pause", RequesterPause, _requester_pause)
+
 AUDIT_ROW = Columns({"number": PLAIN, "body": PLAIN, "previous": HEX, "hash": HEX})
 
 
@@ -357,6 +367,7 @@ NAMED = {
     "pairing": PAIRING.names,
     "lockout": LOCKOUT.names,
     "confirmation": CONFIRMATION.names,
+    "requester_pause": REQUESTER_PAUSE.names,
     "audit_row": AUDIT_ROW.names,
 }
 """The columns that a query names as ``{turn}``, or ``{t.turn}`` where it calls the table t."""

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Send
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
-from frontdesk.model.confirmations import Caller, CallerKind, Mode
+from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.web import browsers, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
@@ -29,7 +29,7 @@ LONG_BODY_BYTES = 32 * 1024
 """Reading a longer body takes so long that others would notice."""
 UNHEARD = 499
 """The status of an answer that nobody gets."""
-ANYBODY = Caller(id="anybody", kind=CallerKind.ANYBODY)
+ANYBODY = Caller(id=STRANGER, kind=CallerKind.ANYBODY)
 STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER)
@@ -69,6 +69,8 @@ class Served(msgspec.Struct, frozen=True):
     """What the rows' functions are called with."""
     admit: Callable[[Request, Who], Caller] | None = None
     """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
+    note: Callable[[errors.NotAllowed, str, str | None], Awaitable[None]] | None = None
+    """Is told of whom that refuses what, and which name the path has."""
 
 
 def make_app(
@@ -152,7 +154,7 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     browsers.check_origin(request, operation.origin)
     return HttpCall(
         request=request,
-        caller=served.admit(request, operation.who) if served.admit else ANYBODY,
+        caller=await _admitted(operation, served, request),
         params=_params(request),
         query=_query(operation, request),
         headers=_headers(operation, request),
@@ -160,12 +162,28 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     )
 
 
+async def _admitted(operation: Operation, served: Served, request: Request) -> Caller:
+    if served.admit is None:
+        return ANYBODY
+    try:
+        return served.admit(request, operation.who)
+    except errors.NotAllowed as refusal:
+        if served.note is not None:
+            named = request.path_params.get("id", "")
+            await served.note(refusal, operation.name, named if _is_id(named) else None)
+        raise
+
+
 def _params(request: Request) -> Mapping[str, str]:
     """What the path names; none of ours has other characters."""
     params: Mapping[str, str] = request.path_params
-    if all(len(given) <= openapi.MAX_ID_CHARACTERS and _ID.fullmatch(given) for given in params.values()):
+    if all(map(_is_id, params.values())):
         return params
     raise HTTPException(HTTPStatus.NOT_FOUND, "There is nothing of that name.")
+
+
+def _is_id(given: str) -> bool:
+    return len(given) <= openapi.MAX_ID_CHARACTERS and _ID.fullmatch(given) is not None
 
 
 def _query(operation: Operation, request: Request) -> msgspec.Struct:

@@ -13,6 +13,8 @@ COMMANDS = {
     "deny": ("confirm.decide:deny_command", "Refuse an action."),
     "erase": ("confirm.decide:erase_command", "Forget what a decided request was about."),
     "rules": ("confirm.rules:rules_command", "Show, add and revoke rules."),
+    "pauses": ("confirm.pauses:pauses_command", "Show whose requests are not asked any more."),
+    "lift": ("confirm.pauses:lift_command", "Have people asked for somebody again."),
     "mcp": ("confirm.mcp:mcp_command", "Offer confirmations to an agent as MCP tools."),
 }
 

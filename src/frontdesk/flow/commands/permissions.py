@@ -1,4 +1,4 @@
-"""Commands about who may do what: approve and deny for actions, pair, link and unlink for people."""
+"""Commands about who may do what: approve, deny and lift for actions, pair, link and unlink for people."""
 
 from typing import Literal
 
@@ -24,6 +24,12 @@ LINK = (
 WHICH = "Which one? The question names its id: {usage}"
 NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
 STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
+PAUSED = (
+    "These were {denials} denials in a row: nobody is asked for {who} any more. To have people asked again:"
+    " /lift {who}"
+)
+LIFTED = "People are asked for {who} again."
+NOT_PAUSED = "{who} is not paused."
 DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
 
 COMMANDS = CommandTable()
@@ -44,16 +50,38 @@ async def _decide(parts: Parts, request: CommandRequest, verb: Literal["approve"
     if not wanted:
         return Refusal(WHICH.format(usage=f"/{verb} ID [reason]"))
     decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
-    return _told(await decide(wanted, await _caller(parts, request), reason=reason or None))
+    decided = await decide(wanted, await _caller(parts, request, verb, wanted), reason=reason or None)
+    return "\n".join((_told(decided), *(await _paused(parts, decided))))
 
 
-async def _caller(parts: Parts, request: CommandRequest) -> Caller:
-    """Who decides here, whatever they call themselves: the platform knows them, and they were let in."""
+async def _paused(parts: Parts, decided: Confirmation) -> list[str]:
+    """That it was one denial too many, and what to do about it."""
+    if decided.status is not Status.DENIED:
+        return []
+    pause = await parts.confirmations.pause_of(decided.requester)
+    return [PAUSED.format(denials=pause.denials, who=pause.requester)] if pause else []
+
+
+@COMMANDS.add("/lift [who]", "Have people asked for an agent again that was paused.", kind=TurnKind.CONTROL)
+async def lift(parts: Parts, request: CommandRequest) -> str:
+    who = views.argument_of(request) or request.key
+    caller = await _caller(parts, request, "lift_pause")
+    lifted = await parts.confirmations.lift_pause(who, caller)
+    return (LIFTED if lifted else NOT_PAUSED).format(who=views.quoted(who))
+
+
+async def _caller(
+    parts: Parts, request: CommandRequest, what: str, confirmation_id: str | None = None
+) -> Caller:
+    """Who decides here, whatever they call themselves: the platform knows them, and they were let in. Of
+    anybody else it is noted what they wanted."""
     role = Role(request.turn.role) if request.turn.role else Role.USER
     source = request.turn.source
     named = people.name_of(source, await aliases_of(parts.store, source))
     if not role.covers(Role.APPROVER):
-        raise errors.NotAllowed(who=named, rule=NOT_YOURS)
+        refusal = errors.NotAllowed(who=named, rule=NOT_YOURS)
+        await parts.confirmations.note_refusal(refusal, what, confirmation_id)
+        raise refusal
     return Caller(id=named, kind=CallerKind.APPROVER, people=people.names_of(source))
 
 

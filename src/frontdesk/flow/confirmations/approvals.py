@@ -24,6 +24,9 @@ DENIED = "it was denied"
 STOPPED = "stopped"
 """Why the store refuses a grant to a turn that was told to stop."""
 
+REFUSALS = (errors.InvalidInput, errors.RateLimited, errors.TooManyPending, errors.RequesterPaused)
+"""Why people are not asked."""
+
 Show = Callable[[events.Asked], None]
 """Shows whoever follows the turn what people are asked."""
 Lend = Callable[[], AbstractContextManager[None]]
@@ -48,7 +51,7 @@ class Gate:
         """
         try:
             asked = await self._ask(claim.turn, approval)
-        except (errors.InvalidInput, errors.RateLimited, errors.TooManyPending) as refusal:
+        except REFUSALS as refusal:
             return events.Decision(id=approval.id, approved=False, reason=str(refusal))
         while True:
             asked = await self._decided(claim, asked, show, lend)

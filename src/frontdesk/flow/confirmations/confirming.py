@@ -17,9 +17,10 @@ from frontdesk.flow import rounds
 from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.lapsing import Lapses
+from frontdesk.flow.confirmations.precautions import Precautions, check_approver
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
-from frontdesk.model import audit, confirmations, rules
+from frontdesk.model import audit, rules
 from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
@@ -62,7 +63,7 @@ def no_one(_: Confirmation) -> Sequence[Delivery]:
     return ()
 
 
-class ConfirmationService:
+class ConfirmationService(Precautions):
     def __init__(
         self,
         store: Store,
@@ -72,13 +73,11 @@ class ConfirmationService:
         elapsed: Elapsed = since_boot,
         tell: Tell = no_one,
     ) -> None:
+        super().__init__(store.confirmations, settings, clock or SystemClock())
         self._store = store
-        self._kept = store.confirmations
-        self._clock = clock or SystemClock()
         self._tell = tell
         self._lapses = Lapses(self._kept, elapsed, self._clock.now())
         self._tidying = rounds.Tidying(self._kept, ClockTrust(elapsed))
-        self.settings = settings
 
     async def submit(
         self,
@@ -194,8 +193,11 @@ class ConfirmationService:
             )
         except errors.NotAllowed as refusal:
             log.warning("decision_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
+            await self.note_refusal(refusal, "approve" if approves else "deny", confirmation_id)
             raise
         log.info("confirmation_voted", confirmation=voted.id, by=caller.id, status=str(voted.status))
+        if voted.status is Status.DENIED and (pause := await self.pause_of(voted.requester)):
+            log.warning("requester_paused", requester=pause.requester, denials=pause.denials)
         return voted
 
     async def reveal(self, confirmation_id: str, caller: Caller) -> Confirmation:
@@ -207,6 +209,7 @@ class ConfirmationService:
             revealed = await self._kept.reveal(confirmation_id, check, caller.id, now, counting=counting)
         except errors.NotAllowed as refusal:
             log.warning("reveal_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
+            await self.note_refusal(refusal, "reveal", confirmation_id)
             raise
         log.info("confirmation_revealed", confirmation=confirmation_id, by=caller.id)
         return revealed
@@ -241,7 +244,9 @@ class ConfirmationService:
         claim of the turn that asked, not once that turn was told to stop."""
         asked = await self.find(confirmation_id)
         if not caller.asked_for(asked):
-            raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
+            refusal = errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
+            await self.note_refusal(refusal, "redeem", confirmation_id)
+            raise refusal
         now = self._clock.now()
         await self._lapses.heed_clock(now)
         redemption = await self._kept.redeem(
@@ -291,31 +296,10 @@ class ConfirmationService:
         finally:
             bell.silence()
 
-    async def add_rule(self, rule: Rule, caller: Caller) -> Rule:
-        """Keep a rule; a remembered decision is one, too."""
-        _check_approver(caller)
-        now = self._clock.now()
-        rule = replace(rule, created_by=caller.id, created_at=now)
-        rule.check(now)
-        if rule.effect is rules.Effect.ALLOW and self.settings.mode is confirmations.Mode.STRICT:
-            raise errors.InvalidInput(what="The rule", why="nothing is allowed beforehand in mode strict")
-        await self._kept.add_rule(rule, now)
-        log.info("rule_added", rule=rule.id, effect=str(rule.effect), by=caller.id)
-        return rule
-
-    async def revoke_rule(self, rule_id: str, caller: Caller) -> bool:
-        _check_approver(caller)
-        revoked = await self._kept.revoke_rule(rule_id, caller.id, self._clock.now())
-        log.info("rule_revoked", rule=rule_id, by=caller.id, found=revoked)
-        return revoked
-
-    async def rules(self) -> Sequence[Rule]:
-        return await self._kept.rules(self._clock.now())
-
     async def erase(self, confirmation_id: str, caller: Caller) -> bool:
         """Forget what a decided request was about, also where people were told of it; False when that was
         done before. The log stays whole."""
-        _check_approver(caller)
+        check_approver(caller)
         if (await self.find(confirmation_id)).status is Status.PENDING:
             raise errors.StillPending(confirmation_id=confirmation_id, status=str(Status.PENDING))
         return await self._kept.erase(confirmation_id, caller.id, self._clock.now())
@@ -382,8 +366,3 @@ def _log_end(ended: Confirmation) -> None:
 
 def _new_id() -> str:
     return f"c_{secrets.token_hex(ID_BYTES)}"
-
-
-def _check_approver(caller: Caller) -> None:
-    if caller.kind is not CallerKind.APPROVER:
-        raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")

@@ -16,6 +16,7 @@ from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
+from frontdesk.stores.confirmations.precautions import PrecautionIntentions
 from frontdesk.stores.confirmations.requests import at, holding_rules, listed, write_down
 from frontdesk.stores.confirmations.standings import StandingIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
@@ -26,7 +27,9 @@ from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 OVERDUE = timedelta(minutes=2)
 
 
-class Confirmations(SubmissionIntentions, DecisionIntentions, SweepIntentions, StandingIntentions):
+class Confirmations(
+    SubmissionIntentions, DecisionIntentions, PrecautionIntentions, SweepIntentions, StandingIntentions
+):
     @reads
     def next_due(self) -> Work[datetime | None]:
         """When something expires, escalates or lapses next."""

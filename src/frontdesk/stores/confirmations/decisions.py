@@ -20,7 +20,7 @@ from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit, people
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
-from frontdesk.stores.confirmations import requests
+from frontdesk.stores.confirmations import precautions, requests
 from frontdesk.stores.confirmations.submissions import alike, check_load
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import CONFIRMATIONS
@@ -165,11 +165,12 @@ def _count_vote(
     said = {"approves": int(vote.approves), "name": name, "reason": reason}
     yield "put_vote", {"confirmation_id": asked.id, "person": vote.by, **said, "now": to_micros(now)}
     yield from _write_vote(voted)
+    pauses = yield from precautions.count_decision(voted)
     yield from requests.tell_of([voted], tell)
     facts = {"approvals": len(approvals), "quorum": asked.terms.quorum}
     hashed = None if reason is None else requests.hash_text(reason)
     entry = requests.entry_of(kind, voted, vote.by, now, **facts, reason_digest=hashed)
-    yield from requests.write_down(entry, told=True)
+    yield from requests.write_down(entry, *pauses, told=True)
     return voted
 
 
@@ -251,8 +252,8 @@ def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms 
         return lapsed.terms
     ruling = wish.renewing.rules((yield from requests.rules_to_ask(now)))
     try:
-        yield from check_load(lapsed.action, wish.renewing.settings, now)
-    except (errors.RateLimited, errors.TooManyPending):
+        yield from check_load(lapsed, wish.renewing.settings, now)
+    except (errors.RateLimited, errors.TooManyPending, errors.RequesterPaused):
         return None
     if ruling.effect is Effect.ASK:
         return ruling.terms

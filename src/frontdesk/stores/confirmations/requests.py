@@ -1,8 +1,8 @@
 """Requests as they are looked up and written in a transaction, and what the log says of them.
 
 Locks are taken in one order, so that nobody waits in a circle: the rows of confirmations, the entrance that
-requests come in through, lanes, the audit log. Who joins a request locks it behind the entrance; those who
-hold a row and want the entrance hold one that waits no longer.
+requests come in through or the denials of a requester, lanes, the audit log. Who joins a request locks it
+behind the entrance; those who hold a row and want the entrance hold one that waits no longer.
 """
 
 import hmac
@@ -21,7 +21,14 @@ from frontdesk.contracts.store import Row, Work, ring
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
-from frontdesk.model.confirmations import AskedAction, Confirmation, Status, Submission, Terms
+from frontdesk.model.confirmations import (
+    AskedAction,
+    Confirmation,
+    Status,
+    Submission,
+    Terms,
+    credential_of,
+)
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
@@ -33,6 +40,7 @@ ENTRANCE = "confirmations"
 CLOCK_SLACK = timedelta(seconds=confirmations.CLOCK_SLACK_SECONDS)
 ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
+NO_DETAILS = b"{}"
 DESCRIPTION = PAYLOAD.names.index("description")
 
 log = get_logger(__name__)
@@ -85,7 +93,18 @@ def _row(asked: Confirmation) -> dict[str, Any]:
         "asked": int(asked.status is Status.PENDING),
         "escalates_at": maybe_micros(_escalates_at(asked)),
         "reads_as": skeleton(asked.action),
+        "credential": credential_of(asked.requester),
+        "subject": subject_of(asked),
     }
+
+
+def subject_of(asked: Submission | Confirmation) -> str:
+    """What is asked for, whatever it is called: its details, or what its name reads like where it has none.
+    Of what is kept without a payload, which mutes nothing, the digest."""
+    if asked.payload is None:
+        return asked.digest
+    details = msgspec.json.decode(asked.payload, type=dict[str, msgspec.Raw])["details"]
+    return skeleton(asked.action) if bytes(details) == NO_DETAILS else sha256(details).hexdigest()
 
 
 def _escalates_at(asked: Confirmation) -> datetime | None:

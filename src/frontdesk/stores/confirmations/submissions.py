@@ -21,7 +21,7 @@ from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, to_micros
 from frontdesk.stores.confirmations import requests
-from frontdesk.stores.rows import CONFIRMATIONS, read_callbacks, write_callbacks
+from frontdesk.stores.rows import CONFIRMATIONS, REQUESTER_PAUSES, read_callbacks, write_callbacks
 from frontdesk.stores.work import Noun, value, writes
 
 MUTE = timedelta(seconds=confirmations.MUTE_SECONDS)
@@ -41,10 +41,11 @@ class SubmissionIntentions(Noun):
     ) -> Work[Submitted]:
         """Take a request in, in one transaction and in this order: the same idempotency key of the same
         requester (KeyReused when it was for another action); a rule that denies; the same action denied to
-        the same requester a while ago, which stays denied; the same action of the same requester in the same
-        conversation, and of the same turn, that waits already; a rule that allows; the action's rate, however
-        it is written (RateLimited); the budget of prompts (TooManyPending); else it waits. ``tell`` is asked
-        only for one that waits anew.
+        the same credential a while ago, which stays denied; the same action of the same requester in the same
+        conversation, and of the same turn, that waits already; a rule that allows; the same details denied
+        under another name; a pause of the credential (RequesterPaused); the action's rate, however it is
+        written (RateLimited); the credential's budget of prompts (PromptsUsedUp); how many wait
+        (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew.
 
         Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
         joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
@@ -54,13 +55,14 @@ class SubmissionIntentions(Noun):
             return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
         ruling = rules((yield from requests.rules_to_ask(now)))
         same = yield from alike(submission, now)
-        verdict = _verdict(ruling, same)
-        if verdict is None and same:
-            return (yield from _join(submission, same[-1], now))
+        waiting = [each for each in same if each.status is Status.PENDING]
+        verdict = _verdict(submission, ruling, same)
+        if verdict is None and waiting:
+            return (yield from _join(submission, waiting[-1], now))
         fresh = requests.new_confirmation(submission, ruling.terms, new_id(), now)
         if verdict:
             return (yield from _decide_at_once(submission, fresh, *verdict))
-        yield from check_load(submission.action, settings, now)
+        yield from check_load(submission, settings, now)
         yield from requests.insert(fresh)
         yield from _keep_key(submission, fresh.id, now)
         yield from requests.tell_of([fresh], tell)
@@ -86,13 +88,16 @@ def _keep_key(submission: Submission, confirmation_id: str, now: datetime) -> Wo
         yield "put_confirmation_key", {**used, "confirmation_id": confirmation_id, "now": to_micros(now)}
 
 
-def alike(wanted: AskedAction, now: datetime) -> Work[Sequence[Confirmation]]:
-    """The same request, as far as it waits or mutes. A clock that was set back mutes nothing for long."""
+def alike(wanted: Submission | Confirmation, now: datetime) -> Work[Sequence[Confirmation]]:
+    """The same request as far as it waits, and what mutes it: the same details, whatever they are asked for
+    as. A clock that was set back mutes nothing for long."""
     return (
         yield from CONFIRMATIONS.many(
             "same_requests",
             requester=wanted.requester,
             digest=wanted.digest,
+            credential=confirmations.credential_of(wanted.requester),
+            subject=requests.subject_of(wanted),
             session_key=wanted.session_key,
             turn_id=wanted.turn_id,
             **requests.at(now),
@@ -101,16 +106,22 @@ def alike(wanted: AskedAction, now: datetime) -> Work[Sequence[Confirmation]]:
     )
 
 
-def _verdict(ruling: Ruling, same: Sequence[Confirmation]) -> tuple[AuditKind, Status, str] | None:
+def _verdict(
+    submission: Submission, ruling: Ruling, same: Sequence[Confirmation]
+) -> tuple[AuditKind, Status, str] | None:
     """What becomes of a request at once, and by whose word; None when it waits, with another or by itself."""
     rule = f"{confirmations.RULE}{ruling.terms.rule}"
+    muted = AuditKind.MUTED, Status.DENIED, confirmations.MUTED
+    denied = [each.digest for each in same if each.status is Status.DENIED]
     if ruling.effect is Effect.DENY:
         return AuditKind.RULE_DENIED, Status.DENIED, rule
-    if any(each.status is Status.DENIED for each in same):
-        return AuditKind.MUTED, Status.DENIED, confirmations.MUTED
-    if ruling.effect is Effect.ALLOW and not same:
+    if submission.digest in denied:
+        return muted
+    if len(denied) < len(same):
+        return None
+    if ruling.effect is Effect.ALLOW:  # nobody is asked, whatever else was denied under another name
         return AuditKind.AUTO_APPROVED, Status.APPROVED, rule
-    return None
+    return muted if denied else None
 
 
 def _join(submission: Submission, waiting: Confirmation, now: datetime) -> Work[Submitted]:
@@ -161,19 +172,31 @@ def _entry(kind: AuditKind, request: Confirmation, when: datetime, **facts: Any)
     return requests.entry_of(kind, request, actor, when, **about, **facts)
 
 
-def check_load(action: str, settings: Settings, now: datetime) -> Work[None]:
-    """An action counts however it is written. What was asked for after now, by a clock that was set back,
-    counts as long as what was asked before. What was withdrawn counts, too: people were told of it."""
-    around = _around(now, timedelta(seconds=settings.window_seconds))
-    values = {"reads_as": skeleton(action), **around, **requests.at(now)}
-    ((lately, first_at, waiting, ends_at),) = yield "confirmation_load", values
+def check_load(wanted: AskedAction, settings: Settings, now: datetime) -> Work[None]:
+    """Whether people may be asked. An action counts however it is written, a credential whatever it asks for.
+    What was asked for after now, by a clock that was set back, counts as long as what was asked before. What
+    was withdrawn counts, too: people were told of it."""
+    who, seconds = confirmations.credential_of(wanted.requester), settings.window_seconds
+    pause = yield from REQUESTER_PAUSES.one("pause_of", credential=who)
+    if pause:
+        raise errors.RequesterPaused(who=who, denials=pause.denials)
+    values = {"reads_as": skeleton(wanted.action), "credential": who, **requests.at(now)}
+    values |= _around(now, timedelta(seconds=seconds))
+    ((lately, first_at, prompts, prompted_at, waiting, ends_at),) = yield "confirmation_load", values
     if lately >= settings.rate_limit:
-        raise _too_often(action, settings.rate_limit, settings.window_seconds, first_at, now)
+        raise _too_often(wanted.action, settings.rate_limit, seconds, first_at, now)
+    if prompts >= settings.prompts_per_hour:
+        raise errors.PromptsUsedUp(
+            who=who,
+            limit=settings.prompts_per_hour,
+            window_seconds=seconds,
+            retry_after_seconds=_room_in(seconds, prompted_at, now),
+        )
     if waiting >= confirmations.MOST_PENDING:
         raise errors.TooManyPending(
             pending=waiting,
-            window_seconds=settings.window_seconds,
-            retry_after_seconds=_seconds_until(ends_at, now, most=settings.window_seconds),
+            window_seconds=seconds,
+            retry_after_seconds=_seconds_until(ends_at, now, most=seconds),
         )
 
 
@@ -181,9 +204,9 @@ def _check_haste(submission: Submission, now: datetime) -> Work[None]:
     """Nobody's time limits what no person decides; the space that it takes does. Those without a credential
     share one allowance: a name that anybody can change bounds nobody."""
     seconds, most = confirmations.AT_ONCE_SECONDS, confirmations.MOST_AT_ONCE
-    known = confirmations.is_reserved(submission.requester)
-    values = {"requester": submission.requester, **_around(now, timedelta(seconds=seconds))}
-    ((lately, first_at),) = yield "decided_at_once" if known else "decided_at_once_of_strangers", values
+    who = confirmations.credential_of(submission.requester)
+    values = {"credential": who, **_around(now, timedelta(seconds=seconds))}
+    ((lately, first_at),) = yield "decided_at_once", values
     if lately >= most:
         raise _too_often(submission.action, most, seconds, first_at, now)
 
@@ -202,14 +225,18 @@ def _around(now: datetime, window: timedelta) -> dict[str, int]:
 def _too_often(
     action: str, limit: int, seconds: int, first_at: int | None, now: datetime
 ) -> errors.RateLimited:
-    """There is room again when the first of so many is longer ago than these seconds."""
-    room_at = None if first_at is None else first_at + seconds * MICROS_A_SECOND
     return errors.RateLimited(
         action=action,
         limit=limit,
         window_seconds=seconds,
-        retry_after_seconds=_seconds_until(room_at, now, most=seconds),
+        retry_after_seconds=_room_in(seconds, first_at, now),
     )
+
+
+def _room_in(seconds: int, first_at: int | None, now: datetime) -> int:
+    """There is room again when the first of so many is longer ago than these seconds."""
+    room_at = None if first_at is None else first_at + seconds * MICROS_A_SECOND
+    return _seconds_until(room_at, now, most=seconds)
 
 
 def _seconds_until(moment: int | None, now: datetime, *, most: int) -> int:

@@ -64,35 +64,63 @@ SELECT {asked}, c.number {joined}
 WHERE c.number > :after ORDER BY c.number LIMIT :limit;
 
 -- name: same_requests
--- The same action of the same requester that waits in the same conversation and for the same turn, or that a
--- person denied lately. One look finds both: what waited a moment ago may be denied now.
+-- The same action of the same requester that waits in the same conversation and for the same turn, or what a
+-- person lately denied to the same credential, whatever it was called. One look finds both: what waited a
+-- moment ago may be denied now.
 SELECT {asked} {joined}
-WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND (
-    {waits}
+WHERE c.requester = :requester AND c.digest = :digest AND c.asked = 1 AND {waits}
         AND c.session_key IS NOT DISTINCT FROM CAST(:session_key AS text)
         AND c.turn_id IS NOT DISTINCT FROM CAST(:turn_id AS text)
-    OR c.status = 'denied' AND c.resolved_at > :since AND c.resolved_at < :until
-) ORDER BY c.number;
+    OR c.credential = :credential AND c.subject IN (:subject, :digest) AND c.asked = 1 AND c.status = 'denied'
+        AND c.resolved_at > :since AND c.resolved_at < :until
+ORDER BY c.number;
 
 -- name: confirmation_load
--- How often an action was asked for lately, however it was written, and since when; how many requests wait
--- and until when.
-SELECT lately.number, lately.first_at, waiting.number, waiting.first_at FROM (
+-- How often an action was asked for lately, however it was written, and since when; how often people were
+-- asked for a credential, and since when; how many requests wait and until when.
+SELECT lately.number, lately.first_at, prompts.number, prompts.first_at, waiting.number, waiting.first_at FROM (
     SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
     WHERE reads_as = :reads_as AND asked = 1 AND created_at > :since AND created_at < :until
 ) AS lately, (
+    SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
+    WHERE credential = :credential AND asked = 1 AND created_at > :since AND created_at < :until
+) AS prompts, (
     SELECT COUNT(*) AS number, MIN(c.expires_at) AS first_at FROM confirmations c WHERE {waits}
 ) AS waiting;
 
 -- name: decided_at_once
--- How many requests of somebody were decided lately without a person, and since when.
+-- How many requests of a credential were decided lately without a person, and since when.
 SELECT COUNT(*), MIN(created_at) FROM confirmations
-WHERE requester = :requester AND asked = 0 AND created_at > :since AND created_at < :until;
+WHERE credential = :credential AND asked = 0 AND created_at > :since AND created_at < :until;
 
--- name: decided_at_once_of_strangers
--- The same of all who have no credential, and call themselves as they like.
-SELECT COUNT(*), MIN(created_at) FROM confirmations
-WHERE requester NOT LIKE '%:%' AND asked = 0 AND created_at > :since AND created_at < :until;
+-- name: pause_of
+-- Since when a credential is paused, and after how many denials.
+SELECT {requester_pause} FROM confirmation_pauses
+WHERE credential = :credential AND paused_at IS NOT NULL;
+
+-- name: pauses
+-- All who are paused, the longest first.
+SELECT {requester_pause} FROM confirmation_pauses WHERE paused_at IS NOT NULL ORDER BY paused_at, credential;
+
+-- name: count_denial
+-- Somebody denied once more.
+INSERT INTO confirmation_pauses (credential, denials) VALUES (:credential, 1)
+ON CONFLICT (credential) DO UPDATE SET denials = confirmation_pauses.denials + 1
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: begin_pause
+-- These were enough in a row.
+UPDATE confirmation_pauses SET paused_at = :now
+WHERE credential = :credential AND paused_at IS NULL AND denials >= :most RETURNING denials;
+
+-- name: forget_denials
+-- Somebody approved: the row of denials is over, unless it led to a pause.
+DELETE FROM confirmation_pauses WHERE credential = :credential AND paused_at IS NULL;
+
+-- name: lift_pause
+-- People may be asked again.
+DELETE FROM confirmation_pauses WHERE credential = :credential AND paused_at IS NOT NULL
+RETURNING denials /*pg , pg_current_xact_id() AS xid */;
 
 -- name: count_waiting
 -- How many requests wait.
@@ -103,11 +131,11 @@ SELECT COUNT(*) FROM confirmations c WHERE {waits};
 INSERT INTO confirmations (
     id, action, digest, requester, session_key, on_behalf_of, turn_id, status, asked, terms, timeout_seconds,
     created_at, expires_at, escalates_at, resolved_at, resolved_by, renewal_of, approvals,
-    reads_as
+    reads_as, credential, subject
 ) VALUES (
     :id, :action, :digest, :requester, :session_key, :on_behalf_of, :turn_id, :status, :asked, :terms,
     :timeout_seconds, :created_at, :expires_at, :escalates_at, :resolved_at, :resolved_by, :renewal_of,
-    :approvals, :reads_as
+    :approvals, :reads_as, :credential, :subject
 );
 
 -- name: insert_payload

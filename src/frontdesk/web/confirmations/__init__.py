@@ -46,7 +46,9 @@ class ServedConfirmations:
         shown = pages.Pages(
             service=service, credentials=credentials, sessions=sessions, streams=self.streams, clock=clock
         )
-        self.api = Served(api.OPERATIONS, answering, partial(credentials.admit, self.mode))
+        self.api = Served(
+            api.OPERATIONS, answering, partial(credentials.admit, self.mode), service.note_refusal
+        )
         self.pages = Served(pages.OPERATIONS, shown)
         self.url: str | None = None
         """The address of the service's port, while it has one."""

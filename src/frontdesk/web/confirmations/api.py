@@ -45,11 +45,13 @@ class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
     page_url: str | None = None
     """Where the pages for people are."""
 
-    async def seen(self, call: HttpCall) -> Confirmation:
+    async def seen(self, call: HttpCall, what: str = "show") -> Confirmation:
         """The confirmation that a call names. Approvers see everything, agents what they asked for, others
         what nobody with a name asked for; to whoever may not see it there is none."""
         asked = await self.service.find(call.id)
         if call.caller.kind is not CallerKind.APPROVER and not call.caller.asked_for(asked):
+            refusal = errors.NotAllowed(who=call.caller.id, rule="another one asked for it")
+            await self.service.note_refusal(refusal, what, call.id)
             raise errors.UnknownConfirmation(confirmation_id=call.id)
         return asked
 
@@ -102,7 +104,7 @@ def _why_not(what: Submitted) -> str:
     if asked.status is Status.EXPIRED:
         return "Nobody decided in time."
     if asked.resolved_by == MUTED:
-        return "It is refused: the same was denied a while ago."
+        return "It is refused: the same was denied a while ago, by this name or another."
     if what.automatic:
         return "It is refused: a rule denies it."
     return f"It was denied: {asked.reason}." if asked.reason else "It was denied."
@@ -201,7 +203,7 @@ async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayloa
     """Have the bytes of an allowed action, once, to carry them out."""
     digest = call.read(records.RedeemBody).digest
     # First: whoever may not see it learns neither its state nor that its digest is another one.
-    await api.seen(call)
+    await api.seen(call, "redeem")
     asked, payload = await api.service.redeem(call.id, call.caller, digest)
     encoded = base64.b64encode(payload).decode()
     return records.RedeemedPayload.of(asked, payload_base64=encoded, payload=msgspec.Raw(payload))
@@ -256,6 +258,21 @@ async def revoke_rule(api: ConfirmationApi, call: HttpCall) -> None:
     """Revoke a rule."""
     if not await api.service.revoke_rule(call.id, call.caller):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no rule {call.id!r}.")
+
+
+@OPERATIONS.add("GET", "/pauses", records.Pauses)
+async def list_pauses(api: ConfirmationApi, _: HttpCall) -> records.Pauses:
+    """Whose requests are not asked any more, the longest first."""
+    found = await api.service.pauses()
+    return records.Pauses(count=len(found), pauses=tuple(found))
+
+
+@OPERATIONS.add("POST", "/pauses/lift", {204: ()}, body=records.LiftBody, needs_body=True, problems=(404,))
+async def lift_pause(api: ConfirmationApi, call: HttpCall) -> None:
+    """Have people asked for a requester again."""
+    requester = call.read(records.LiftBody).requester
+    if not await api.service.lift_pause(requester, call.caller):
+        raise HTTPException(HTTPStatus.NOT_FOUND, "Nobody of that name is paused.")
 
 
 @OPERATIONS.add("GET", "/health", records.Health, who=Who.EVERYBODY)

@@ -13,7 +13,7 @@ from frontdesk import config
 from frontdesk.app.confirmations import open_confirmations, prepare_keys
 from frontdesk.config.confirm import TokenHolders
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import DEFAULT_RATE_LIMIT, Mode, Settings
+from frontdesk.model.confirmations import DEFAULT_PROMPTS_PER_HOUR, DEFAULT_RATE_LIMIT, Mode, Settings
 from frontdesk.web.confirmations.serving import Addresses, serving_alone
 
 HOST, PORT = "127.0.0.1", 6000
@@ -55,10 +55,12 @@ class ConfirmationServer:
         page_port: int | None = None,
     ) -> None:
         """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
-        frontdesk's. In the mode ``solo`` it listens on addresses of this machine alone."""
+        frontdesk's. In the mode ``solo`` it listens on addresses of this machine alone. In an hour people are
+        asked 60 times for one requester, or ``rate_limit`` times if it is more."""
         self._home = Path(home) if home is not None else config.load().home
         self._store = config.sqlite_url(Path(db_path if db_path is not None else self._home / "state.db"))
-        self._settings = Settings(mode=mode, rate_limit=rate_limit)
+        prompts = max(rate_limit, DEFAULT_PROMPTS_PER_HOUR)
+        self._settings = Settings(mode=mode, rate_limit=rate_limit, prompts_per_hour=prompts)
         self._where: dict[str, Any] = {"host": host, "port": port, "page_port": page_port}
         self._people = people or TokenHolders()
         self.keys = prepare_keys(self._home)

@@ -122,6 +122,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         caller = self.credentials.recognise(token, call.request) if usable else None
         if caller is None or caller.kind is not CallerKind.APPROVER:
             log.warning("sign_in_refused", who=caller.id if caller else None)
+            if caller is not None:
+                refusal = errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
+                await self.service.note_refusal(refusal, "sign_in")
             raise HTTPException(HTTPStatus.UNAUTHORIZED, "This token is not an approver’s.", CHALLENGE)
         log.info("signed_in", approver=caller.id)
         response = give(PageDone())

@@ -263,6 +263,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[rules.Rule, ...]
 
 
+class Pauses(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+    pauses: tuple[confirmations.RequesterPause, ...]
+
+
+class LiftBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    requester: Text
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     pending_count: int
