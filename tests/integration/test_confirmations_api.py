@@ -633,6 +633,10 @@ NO_RULES: list[dict[str, Any]] = [
     {"effect": "allow", "action": "x", "expires_at": "2001-01-01T00:00:00Z"},
     {"effect": "allow", "action": "x", "expires_at": "2999-01-01T00:00:00"},
     {"effect": "allow", "action": "*"} | SOON,
+    {"effect": "allow", "action": "wipe_d\u0251tabase"} | SOON,
+    {"effect": "allow", "digest": "d" * 63} | SOON,
+    {"effect": "deny", "digest": "D" * 64},
+    {"effect": "ask", "digest": "d" * 64 + "\n"},
     {"effect": "ask", "quorum": 0},
     {"effect": "ask", "id": "mine"},
     {"effect": "ask", "created_by": "token:eve"},
@@ -650,6 +654,32 @@ async def test_no_rule_allows_one_of_the_ten(desk: Desk) -> None:
     for action in sorted(HIGH_RISK_ACTIONS):
         rule = {"effect": "allow", "action": action} | SOON
         problem(await desk.http.post("/rules", json=rule, headers=ANN), 400)
+
+
+async def test_one_of_the_ten_in_look_alikes_is_asked_under_a_pattern_that_fits_it(desk: Desk) -> None:
+    rule = {"effect": "allow", "action": "wipe_d\u0251*"} | SOON
+    assert (await desk.http.post("/rules", json=rule, headers=ANN)).status_code == 201
+    assert (await desk.http.post("/confirm", json=ASKED | {"action": "wipe_d\u0251ta"})).status_code == 200
+    assert (
+        await desk.http.post("/confirm", json=ASKED | {"action": "wipe_d\u0251tabase"})
+    ).status_code == 202
+
+
+async def test_odd_path_is_asked_where_a_plain_one_is_allowed(desk: Desk) -> None:
+    where = [{"argument": "path", "test": "like", "value": "/tmp/*"}]
+    rule = {"effect": "allow", "action": "remove", "conditions": where} | SOON
+    assert (await desk.http.post("/rules", json=rule, headers=ANN)).status_code == 201
+    for path, status in (
+        ("/tmp/a", 200),
+        ("/tmp/../etc/passwd", 202),
+        ("/tmp/a\n/etc/passwd", 202),
+        ("/tmp/a /etc/passwd", 202),
+        ("/tmp/\u2025/etc", 202),
+    ):
+        answer = await desk.http.post(
+            "/confirm", json=ASKED | {"action": "remove", "details": {"path": path}}
+        )
+        assert answer.status_code == status, path
 
 
 async def test_wrong_method_is_told_the_right_ones(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
-from frontdesk.formats import canonical, masking, quoting
+from frontdesk.formats import canonical, masking, quoting, scripts
 from frontdesk.model.inspecting import unreadable_parts
 
 INDENT = "  "
@@ -30,18 +30,12 @@ _PIECES = re.compile(rf"{_SPACES}|(?P<bullets>•{{2,}})|(?P<word>\w+)|(?P<sign>
 _HIDDEN = "\ud800"
 _SPELLED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", _HIDDEN: masking.MARK}
 # What cannot be seen, though Unicode does not count it among the controls; signs that pass for those of
-# ASCII; and the sign that stands for a space.
+# ASCII; and the signs of our own marks.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U00016fe4\U0001d159"
     "\U000e0100-\U000e01ef"
     "\u02d0\u02d7\u037e\u0387\u2010\u2011\u2024\u2044\u2212\u2215-\u2217\u2223\u2236\u29f5\u29f8\u29f9\ua789"
-    "\ufe52\ufe55\ufe58\ufe68\u2423]"
-)
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
-# Writings with letters that pass for Latin ones.
-_LOOKALIKES = re.compile(
-    "[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13ff\u1c80-\u1c8f\u1d00-\u1d7f\u1f00-\u1fff\u2c80-\u2cff"
-    "\ua4d0-\ua4ff\uab30-\uabbf\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
+    "\ufe52\ufe55\ufe58\ufe68\u2423\u27e6\u27e7]"
 )
 _JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
 
@@ -56,6 +50,8 @@ class Shown(msgspec.Struct, frozen=True):
     """Whether the text is all of it; when it is not, nobody should be asked to decide on it."""
     hidden: int = 0
     """How many values are masked. Whoever shows the text says so, and how to see them."""
+    writings: tuple[str, ...] = ()
+    """What is to be said of words that pass for others, and of those that are not in Latin letters."""
 
     @property
     def note(self) -> str:
@@ -81,9 +77,10 @@ def render(payload: bytes, *, limit: int | None = None, reveal: bool = False) ->
     # No text of a payload can pass for the mark.
     hidden = text.count(masking.MARK)
     text = "\n".join((text, *_marks(value, name)))
+    writings = scripts.told([text])
     if limit is None or len(text) <= limit:
-        return Shown(text, True, hidden)
-    return Shown(_cut(text, limit), False, hidden)
+        return Shown(text, True, hidden, writings)
+    return Shown(_cut(text, limit), False, hidden, writings)
 
 
 def _marks(value: Any, name: Name) -> Iterator[str]:
@@ -169,12 +166,15 @@ def _spelled(line: str) -> str:
     No two lines are spelled the same."""
     if _PLAIN_LINE.fullmatch(line):
         return line
+    if line.isascii():
+        return _ASCII_PIECES.sub(lambda piece: _piece(piece, True, frozenset()), line)
     composed = unicodedata.is_normalized("NFC", line)
-    pieces = _ASCII_PIECES if line.isascii() else _PIECES
-    return pieces.sub(lambda piece: _piece(piece, composed), line)
+    placed, said = scripts.with_places(line)
+    doubtful = scripts.doubtful_letters(placed)
+    return scripts.with_marks(_PIECES.sub(lambda piece: _piece(piece, composed, doubtful), placed), said)
 
 
-def _piece(piece: re.Match[str], composed: bool) -> str:
+def _piece(piece: re.Match[str], composed: bool, doubtful: frozenset[int]) -> str:
     text = piece[0]
     match piece.lastgroup:
         case "spaces":
@@ -182,32 +182,39 @@ def _piece(piece: re.Match[str], composed: bool) -> str:
         case "bullets":
             return "".join(map(_escape, text))
         case "word":
-            return _word(text, composed)
+            return _word(piece, composed, doubtful)
         case _:
-            return _SPELLED.get(text) or _sign(piece, composed)
+            return _SPELLED.get(text) or _sign(piece, composed, doubtful)
 
 
-def _word(word: str, composed: bool) -> str:
-    mixed = bool(_LATIN.search(word) and _LOOKALIKES.search(word))
-    if composed and not mixed and word.isprintable() and not _UNSEEN.search(word):
+def _word(piece: re.Match[str], composed: bool, doubtful: frozenset[int]) -> str:
+    word, places = piece[0], range(*piece.span())
+    if composed and doubtful.isdisjoint(places) and word.isprintable() and not _UNSEEN.search(word):
         return word
-    return "".join(_escape(letter) if _doubtful(letter, mixed, composed) else letter for letter in word)
+    return "".join(
+        _escape(letter) if place in doubtful or _is_lost(letter, composed) else letter
+        for place, letter in zip(places, word, strict=True)
+    )
 
 
-def _doubtful(letter: str, mixed: bool, composed: bool) -> bool:
-    if _is_unseen(letter) or (mixed and _LOOKALIKES.match(letter)):
-        return True
-    return not composed and _may_compose(letter)
+def _is_lost(sign: str, composed: bool) -> bool:
+    return _is_unseen(sign) or (not composed and _may_compose(sign))
 
 
-def _sign(piece: re.Match[str], composed: bool) -> str:
+def _sign(piece: re.Match[str], composed: bool, doubtful: frozenset[int]) -> str:
     sign = piece[0]
-    doubtful = _doubtful(sign, False, composed) or (_is_mark(sign) and not _is_readable(piece))
-    return _escape(sign) if doubtful else sign
+    if scripts.hold_place(sign):
+        return sign
+    unclear = scripts.is_doubtful_sign(piece.string, piece.start())
+    if unclear or _is_lost(sign, composed) or (_is_mark(sign) and not _is_readable(piece, doubtful)):
+        return _escape(sign)
+    return sign
 
 
-def _is_readable(mark: re.Match[str]) -> bool:
-    """Whether a mark is on something, and not on too many others."""
+def _is_readable(mark: re.Match[str], doubtful: frozenset[int]) -> bool:
+    """Whether a mark is on something that is shown, and not on too many others."""
+    if not doubtful.isdisjoint(range(mark.start() - MOST_MARKS, mark.start())):
+        return False
     before = mark.string[max(mark.start() - MOST_MARKS, 0) : mark.start()]
     if not before or not (before[-1].isalnum() or _is_mark(before[-1])):
         return False

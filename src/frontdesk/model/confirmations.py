@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -360,7 +361,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def is_reserved(requester: str) -> bool:
     """Whether only somebody whom we know goes by that name: a credential, an account in a chat, the agent of
     a conversation, the terminal, or we ourselves. However it is written."""
-    return spellings.holds_colon(requester) or spellings.skeleton(requester) in _RESERVED
+    return spellings.holds_colon(requester) or any(spellings.reads_as(requester, name) for name in RESERVED)
 
 
 def credential_of(requester: str) -> str:
@@ -368,13 +369,10 @@ def credential_of(requester: str) -> str:
     return requester if is_reserved(requester) else STRANGER
 
 
+@lru_cache(1024)
 def is_high_risk(action: str) -> bool:
     """Whether it is one of the ten, however it is written."""
-    return spellings.skeleton(action) in _SKELETONS
-
-
-_SKELETONS = frozenset(map(spellings.skeleton, HIGH_RISK_ACTIONS))
-_RESERVED = frozenset(map(spellings.skeleton, RESERVED))
+    return any(spellings.reads_as(action, name) for name in HIGH_RISK_ACTIONS)
 
 
 def clamp_timeout(value: object) -> int:

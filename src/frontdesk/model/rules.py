@@ -10,8 +10,9 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.logs import get_logger
-from frontdesk.model import spellings
+from frontdesk.model import paths, spellings
 from frontdesk.model.confirmations import (
+    DIGEST,
     HIGH_RISK_ACTIONS,
     MAX_TIMEOUT_SECONDS,
     AskedAction,
@@ -109,17 +110,19 @@ class Rule(Party, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return True
         if self.effect is Effect.ALLOW:
             return False
-        return fnmatch.fnmatchcase(spellings.plain(action), spellings.plain(self.action))
+        return spellings.fits(action, self.action)
 
     def check(self, now: datetime) -> None:
-        """Refuse a rule that asks for more people than may decide, or that would let through what is always
-        asked, or everything, or for ever."""
+        """Refuse a rule that fits nothing or asks for more people than may decide, or that would let through
+        what is always asked, or everything, or for ever."""
         why = self._why_impossible() or (self._why_too_wide(now) if self.effect is Effect.ALLOW else None)
         if why:
             what = f"The rule for {self.action!r}" if self.action else "The rule"
             raise errors.InvalidInput(what=what, why=why)
 
     def _why_impossible(self) -> str | None:
+        if self.digest is not None and not DIGEST.fullmatch(self.digest):
+            return "no action has its digest: one has 64 signs of 0-9 and a-f"
         if not 1 <= self.quorum <= MAX_QUORUM:
             return f"its quorum is not from 1 to {MAX_QUORUM}"
         named = frozenset(map(bare_name, self.named(timedelta.max)))
@@ -144,7 +147,7 @@ def _certainly_holds(condition: Condition, details: Mapping[str, Any]) -> bool:
     readings = list(_readings(condition.argument, details))
     if any(reading.dotted for reading in readings):
         raise TypeError("a key with dots in it can be meant")
-    return any(_compares(condition, reading.value) for reading in readings)
+    return any(_compares(condition, reading.value, certainly=True) for reading in readings)
 
 
 def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
@@ -153,7 +156,7 @@ def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
     doubt: Exception | None = None
     for reading in _readings(condition.argument, details):
         try:
-            if _compares(condition, reading.value):
+            if _compares(condition, reading.value, certainly=False):
                 return True
         except UNCLEAR as error:
             doubt = error
@@ -162,17 +165,20 @@ def _holds(condition: Condition, details: Mapping[str, Any]) -> bool:
     return False
 
 
-def _compares(condition: Condition, value: object) -> bool:
-    """TypeError when the value is of a kind that cannot be compared so."""
+def _compares(condition: Condition, value: object, *, certainly: bool) -> bool:
+    """TypeError when the value is of a kind that cannot be compared so, ValueError when it is odd."""
     if isinstance(value, _Nothing):
         raise TypeError(value.why)
     match condition.test:
         case Comparison.PRESENT:
             return True
         case Comparison.EQUALS:
+            if not certainly and isinstance(value, str) and isinstance(condition.value, str):
+                return paths.possibly_like(value, paths.exactly(condition.value))
             return _same(value, condition.value)
         case Comparison.LIKE:
-            return fnmatch.fnmatchcase(_text(value), _text(condition.value))
+            is_like = paths.certainly_like if certainly else paths.possibly_like
+            return is_like(_text(value), _text(condition.value))
         case Comparison.ABOVE:
             return _number(value) > _number(condition.value)
         case Comparison.BELOW:

@@ -35,6 +35,9 @@ WAIT = f"wait=25: answer when it is decided, or after so many seconds; at most {
 Name = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_NAME_CHARACTERS)]
 Text = Annotated[str, Meta(pattern=STORABLE, max_length=MAX_TEXT_CHARACTERS)]
 Digest = Annotated[Name, Meta(description="SHA-256 of the payload, in hex.")]
+ExactDigest = Annotated[
+    str, Meta(pattern=f"^{confirmations.DIGEST.pattern}$", description="SHA-256 of a payload, in hex.")
+]
 Exact = Annotated[Any, Meta(extra_json_schema={"$ref": f"#/components/schemas/{EXACT_VALUE}"})]
 Seconds = Annotated[float, Meta(description="Seconds since 1970.")]
 Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -103,7 +106,7 @@ class NewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     effect: rules.Effect
     action: Annotated[str, Meta(pattern=NOT_BLANK, max_length=MAX_ACTION_CHARACTERS)] | None = None
-    digest: Digest | None = None
+    digest: ExactDigest | None = None
     conditions: Annotated[tuple[NewCondition, ...], Meta(max_length=MAX_NAMES)] = ()
     session_key: Text | None = None
     quorum: Annotated[int, Meta(ge=1, le=rules.MAX_QUORUM)] = 1
