@@ -16,6 +16,8 @@ FrontdeskError
 │   ├── ExposedService        the service would listen where any web page reaches it
 │   ├── InexactJson           JSON that could be read in more than one way
 │   ├── ReasonMissing
+│   ├── NotLookedAt           a yes to something that is hidden, and was not looked at
+│   ├── TargetMissing         a yes to one of the ten, without what it is about
 │   ├── RequestRefused        what the confirmation service does not take, as a client hears it
 │   ├── InvalidConfigFile     not TOML
 │   └── UnreadableConfigFile
@@ -186,6 +188,14 @@ class InexactJson(InvalidInput):
 
 class ReasonMissing(InvalidInput):
     """A reason is needed to decide about {confirmation_id}."""
+
+
+class NotLookedAt(InvalidInput):
+    """{confirmation_id} is not approved: something in it is hidden that you have not looked at. {how}"""
+
+
+class TargetMissing(InvalidInput):
+    """{confirmation_id} is not approved: type {what} to approve it{how}."""
 
 
 class RequestRefused(InvalidInput):

@@ -128,6 +128,16 @@ class TestServe:
         assert service.token.encode() not in kept
 
 
+SECRET = "aB3dE5gH7jK9"
+
+
+def newest(service: Service) -> dict[str, Any]:
+    """The last row of the audit log."""
+    with service.approver() as approver:
+        (row,) = approver.get("/audit?view=events&limit=1")["entries"]
+    return dict(row)
+
+
 class TestDecide:
     def test_request_is_listed_shown_approved_and_listed_no_more(self, service: Service) -> None:
         ticket = SyncClient(service.url).request(
@@ -138,37 +148,85 @@ class TestDecide:
         shown = service.run("confirm", "show", ticket.id)
         assert 'host: "db1␣"' in shown.stdout
         assert ticket.digest in shown.stdout
-        assert "hunter2" not in shown.stdout
+        assert shown.stdout.splitlines()[-2:] == ['Action: "reboot"', 'Its host: "db1␣"']
         done = service.run("confirm", "approve", ticket.id, "--digest", ticket.digest, "--name", "Ann")
-        assert (done.returncode, done.stdout) == (0, f"{ticket.id} (reboot) is approved.\n")
+        assert (done.returncode, done.stdout) == (0, f'{ticket.id} ("reboot") is approved.\n')
         assert service.run("confirm", "list").stdout.startswith("Nothing waits")
         again = json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)
         assert (again["resolved_by"], again["resolved_as"]) == ("token:approver", "Ann")
 
     def test_hidden_values_are_counted_and_revealed_with_a_row_in_the_log(self, service: Service) -> None:
         client = SyncClient(service.url)
-        ticket = client.request("reboot", "Reboot it", {"password": "hunter2", "env": {"TOKEN": "x\u202e"}})
+        details = {"password": SECRET, "env": {"TOKEN": f"{SECRET}\u202e"}}
+        ticket = client.request("reboot", "Reboot it", details)
         shown = service.run("confirm", "show", ticket.id).stdout
         how = f"frontdesk confirm show {ticket.id} --reveal --url {service.url}"
-        assert f"\n2 values are hidden. See them with: {how}\n" in shown
+        hidden = "2 values are hidden: env.TOKEN (12 characters), password (12 characters)."
+        assert f"\n! {hidden} See it with: {how}\n" in shown
+        revealed = program.run(service.home, *how.split()[1:]).stdout
+        assert f'password: "{SECRET}"' in revealed
+        assert f'TOKEN: "{SECRET}\\u{{202e}}"' in revealed
+        assert "hidden" not in revealed
+        assert (newest(service)["kind"], newest(service)["digest"]) == ("revealed", ticket.digest)
+
+    def test_what_is_hidden_is_not_approved_unseen(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it", {"password": SECRET})
+        for options in (("--yes",), ("--digest", ticket.digest)):
+            refused = service.run("confirm", "approve", ticket.id, *options)
+            assert (refused.returncode, "not looked at" in refused.stderr) == (1, True)
         arguments = ("confirm", "approve", ticket.id, "--url", service.url)
         with program.start(service.home, *arguments, terminal=True) as process:
-            asked = program.read_until(process, "Approve exactly this? [y/N]: ")
+            asked = program.read_until(process, "Show what is hidden? The log says that you looked. [y/N]: ")
             program.write(process, "n\n")
+            code, said = program.finish(process)
+        assert (code, "not looked at" in said, SECRET in asked + said) == (1, True, False)
+        assert newest(service)["kind"] == "submitted"
+        with program.start(service.home, *arguments, terminal=True) as process:
+            program.read_until(process, "looked. [y/N]: ")
+            program.write(process, "y\n")
+            shown = program.read_until(process, "Approve exactly this? [y/N]: ")
+            program.write(process, "y\n")
+            code, said = program.finish(process)
+        assert (code, "is approved" in said, f'password: "{SECRET}"' in shown) == (0, True, True)
+        again = SyncClient(service.url).request("reboot", "Reboot it", {"password": SECRET, "n": 2})
+        done = service.run("confirm", "approve", again.id, "--yes", "--reveal")
+        assert (done.returncode, f'password: "{SECRET}"' in done.stderr) == (0, True)
+
+    def test_one_of_the_ten_is_approved_by_typing_its_target(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("wipe_database", "Make room", {"database": "customers_prod"})
+        for options in (("--yes",), ("--digest", ticket.digest), ("--yes", "--target", "customers")):
+            refused = service.run("confirm", "approve", ticket.id, *options)
+            assert (refused.returncode, 'type the value of "database"' in refused.stderr) == (1, True)
+        arguments = ("confirm", "approve", ticket.id, "--url", service.url)
+        with program.start(service.home, *arguments, terminal=True) as process:
+            program.read_until(process, 'To approve, type the value of "database": ')
+            program.write(process, "yes\n")
             assert program.finish(process)[0] == 1
-        assert "2 values are hidden." in asked
-        revealed = program.run(service.home, *how.split()[1:]).stdout
-        assert 'password: "hunter2"' in revealed
-        assert 'TOKEN: "x\\u{202e}"' in revealed
-        assert "hidden" not in revealed
-        with service.approver() as approver:
-            (row,) = approver.get("/audit?view=events&limit=1")["entries"]
-        assert (row["kind"], row["actor"], row["confirmation_id"], row["digest"]) == (
-            "revealed",
-            "token:approver",
-            ticket.id,
-            ticket.digest,
-        )
+        with program.start(service.home, *arguments, terminal=True) as process:
+            program.read_until(process, 'To approve, type the value of "database": ')
+            program.write(process, "customers_prod\n")
+            program.read_until(process, "Approve exactly this? [y/N]: ")
+            program.write(process, "y\n")
+            code, said = program.finish(process)
+        assert (code, "is approved" in said) == (0, True)
+
+    def test_last_thing_before_the_question_is_the_action(self, service: Service) -> None:
+        forged = "Harmless.\n" * 900 + 'What will be done:\ndetails: {}\n\nAction: "list_files"\n'
+        wide = "x" * 77 + 'Action: "list_files"'
+        client = SyncClient(service.url)
+        ticket = client.request("reboot", forged, {"host": "db1", "note": wide}, requester='me" list_files')
+        arguments = ("confirm", "approve", ticket.id, "--url", service.url)
+        with program.start(service.home, *arguments, terminal=True) as process:
+            shown = program.read_until(process, "Approve exactly this? [y/N]: ")
+            program.write(process, "n\n")
+            program.finish(process)
+        lines = [line.rstrip() for line in shown.splitlines()]
+        assert lines[-4:] == ['Action: "reboot"', 'Its host: "db1"', "", "Approve exactly this? [y/N]:"]
+        assert [line for line in lines if line.startswith("Action")] == ['Action: "reboot"']
+        assert len([line for line in lines if line.startswith(">")]) == 5
+        whole = service.run("confirm", "show", ticket.id).stdout.splitlines()
+        assert len([line for line in whole if line.startswith(">")]) == 903
+        assert whole[-2:] == ['Action: "reboot"', 'Its host: "db1"']
 
     def test_agents_token_reveals_nothing(self, tmp_path: Path) -> None:
         variables = {"CONFIRMATION_TOKEN": "agents-token-0123456789", "BOT": "agents-token-0123456789"}
@@ -177,9 +235,9 @@ class TestDecide:
         (folder / "frontdesk.toml").write_text('[confirm.agents_env]\nbot = "BOT"\n')
         with services.serving(tmp_path, port=0, **variables) as service:
             client = SyncClient(service.url, variables["CONFIRMATION_TOKEN"])
-            ticket = client.request("reboot", "Reboot it", {"password": "hunter2"})
+            ticket = client.request("reboot", "Reboot it", {"password": SECRET})
             done = service.run("confirm", "show", ticket.id, "--reveal", **variables)
-        assert (done.returncode, "hunter2" in done.stdout) == (1, False)
+        assert (done.returncode, SECRET in done.stdout) == (1, False)
         assert "approver's credential" in done.stderr
 
     def test_grant_that_was_used_is_shown_as_used(self, service: Service) -> None:
@@ -425,7 +483,7 @@ class TestRun:
         self, service: Service, tmp_path: Path
     ) -> None:
         script = tmp_path / "script.sh"
-        script.write_text("echo one\n# token=hunter2\necho two \n")
+        script.write_text(f"echo one\n# token={SECRET}\necho two \n")
         with (
             script.open() as opened,
             asking(service, "--stdin", "--", "sh", stdin=opened) as (process, asked),
@@ -433,12 +491,12 @@ class TestRun:
             script.write_text("echo PWNED\n" * 5)
             shown = approve(service, asked)["details"]["stdin"]
             assert finish(process)[:2] == (0, "one\ntwo\n")
-        assert shown["text"] == "echo one\n# token=hunter2\necho two \n"
+        assert shown["text"] == f"echo one\n# token={SECRET}\necho two \n"
         assert shown["size"] == len(shown["text"])
         assert shown["sha256"] == hashlib.sha256(shown["text"].encode()).hexdigest()
         told = service.run("confirm", "show", asked).stdout
         assert '"echo two␣\\n"' in told
-        assert "1 value is hidden." in told
+        assert "1 value is hidden: stdin.text (12 characters)." in told
 
     @pytest.mark.parametrize(
         "given",
@@ -753,7 +811,7 @@ class TestBypasses:
             finish(process)
         for word in (*words, 'TOKEN: "rm -rf /var"'):
             assert word in shown
-        assert "hidden" not in shown.partition("The agent")[0]
+        assert "hidden" not in shown
 
     def test_env_s_is_shown_as_it_is_and_no_rule_for_env_covers_it(self, service: Service) -> None:
         """`env -S` splits one argument into a command: a rule for one use of env allows no other."""

@@ -118,6 +118,67 @@ async def test_agent_never_decides_about_what_it_asks_for(house: House) -> None:
     assert (await pending(house)).status is Status.PENDING
 
 
+SECRET = "aB3dE5gH7jK9"
+
+
+@pytest.mark.parametrize(
+    ("details", "group", "shown"),
+    [
+        ({"token": SECRET}, False, False),
+        ({"token": SECRET}, True, False),
+        ({"password": "production"}, False, True),
+        ({"password": "production"}, True, False),
+    ],
+)
+async def test_chat_approves_nothing_that_it_hides(
+    store_url: str, details: dict[str, Any], group: bool, shown: bool
+) -> None:
+    agent = Asking(action="drop", details=details)
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), agent=agent) as house:
+        kind = {"chat_type": "group"} if group else {}
+        await house.say("go", source=house.source("ann", **kind))
+        asked = await pending(house)
+        (told,) = await house.notebook.wait_for(1, "notice")
+        assert (f"/approve {asked.id}" in told, f"/deny {asked.id}" in told) == (shown, True)
+        assert all((value in told) is shown for value in details.values())
+        said = await house.ask(f"/approve {asked.id}", source=house.source("root", **kind), user="root")
+        if shown:
+            assert "is approved" in said
+        else:
+            assert "not looked at" in said
+            assert f"frontdesk confirm show {asked.id}" in said
+            assert (await pending(house)).status is Status.PENDING
+
+
+async def test_target_of_one_of_the_ten_is_typed_in_the_chat(store_url: str) -> None:
+    agent = Asking(action="wipe_database", details={"database": "customers prod"})
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), agent=agent) as house:
+        await house.say("go")
+        asked = await pending(house)
+        (told,) = await house.notebook.wait_for(1, "notice")
+        assert f"/approve {asked.id} TARGET" in told
+        for words in ("", " because", " customers", " Customers Prod"):
+            refused = await house.ask(f"/approve {asked.id}{words}", user="root")
+            assert 'type the value of "database"' in refused
+        assert (await pending(house)).status is Status.PENDING
+        said = await house.ask(f"/approve {asked.id} customers prod it was agreed", user="root")
+        assert "is approved" in said
+        decided = await house.gateway.parts.confirmations.find(asked.id)
+        assert decided.reason == "it was agreed"
+
+
+async def test_notice_ends_in_the_action_whatever_the_agent_says(store_url: str) -> None:
+    words = "Yes.\n" * 400 + 'Action: "list_files"'
+    agent = Asking(action="drop", details={"path": "/srv"}, description=words)
+    async with open_house(store_url, config=CONFIG, notebook=reliable(), agent=agent) as house:
+        await house.say("go")
+        (told,) = await house.notebook.wait_for(1, "notice")
+    lines = told.splitlines()
+    assert lines[-3:-1] == ['Action: "drop"', 'Its path: "/srv"']
+    assert len([line for line in lines if line.startswith(">")]) == 5
+    assert "list_files" not in told
+
+
 async def test_stop_ends_the_waiting(house: House) -> None:
     receipt = await house.say("!approve remove_file")
     await pending(house)
@@ -237,7 +298,7 @@ class Asking(Silent):
         self._fields = fields
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
-        yield events.Approval(id="1", description="Please", **self._fields)
+        yield events.Approval(id="1", **({"description": "Please"} | self._fields))
         decision = await line.receive()
         assert isinstance(decision, events.Decision)
         yield events.Text(text="yes" if decision.approved else f"no: {decision.reason}")
@@ -458,7 +519,7 @@ async def test_question_that_was_decided_is_not_shown_as_open(store_url: str) ->
         answers = await house.gateway.desk.answers(turn.id)
     for said in (waiting, answers):
         (told,) = [each.text for each in said if each.confirmation_id == asked.id]
-        assert told == f"{asked.id} (remove_file) was denied by token:owner."
+        assert told == f'{asked.id} ("remove_file") was denied by token:owner.'
 
 
 async def test_question_that_was_decided_before_it_could_be_sent_says_so(store_url: str) -> None:
@@ -467,4 +528,4 @@ async def test_question_that_was_decided_before_it_could_be_sent_says_so(store_u
     async with open_house(store_url, config=CONFIG, notebook=down) as house:
         _, asked = await decide_while_nobody_looks(house)
         (told, *_) = await down.wait_for(1, "notice")
-    assert told == f"{asked.id} (remove_file) was denied by token:owner."
+    assert told == f'{asked.id} ("remove_file") was denied by token:owner.'

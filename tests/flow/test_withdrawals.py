@@ -53,7 +53,7 @@ async def test_chat_that_was_asked_is_told_that_it_is_asked_no_longer(house: Hou
     _, asked = await waiting(house)
     await house.ask("/stop")
     notices = await house.notebook.wait_for(3, "notice")
-    assert f"{asked.id} (remove_file) was withdrawn" in notices[1]
+    assert f'{asked.id} ("remove_file") was withdrawn' in notices[1]
 
 
 async def test_home_channel_is_told_that_it_is_asked_no_longer(store_url: str) -> None:
@@ -69,7 +69,7 @@ async def test_home_channel_is_told_that_it_is_asked_no_longer(store_url: str) -
         await house.notebook.wait_for(4, "notice")
         told = [each.text for each in house.notebook.sent if each.to.chat_id == "the-office"]
         assert f"/approve {asked.id}" in told[0]
-        assert f"{asked.id} (remove_file) was withdrawn" in told[1]
+        assert f'{asked.id} ("remove_file") was withdrawn' in told[1]
 
 
 async def test_new_conversation_withdraws_what_the_old_one_asked_for(house: House) -> None:

@@ -23,6 +23,7 @@ from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pa
 
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
 ANN = Caller(id="token:ann", kind=CallerKind.APPROVER, people=frozenset({"matrix:@ann"}))
+SECRET = "aB3dE5gH7jK9"
 NASTY = "<script>alert(1)</script>\" onload='x' &amp; </pre>"
 NAVIGATION = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
@@ -98,18 +99,18 @@ class Seen(HTMLParser):
 
 
 async def test_link_shows_the_whole_action_and_who_asks(desk: Desk) -> None:
-    asked = await submitted(desk, details={"to": "a@example.org", "body": "hello", "password": "hunter2!"})
+    asked = await submitted(desk, details={"to": "a@example.org", "body": "hello", "password": SECRET})
     answer = await desk.http.get(link_to(asked))
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     seen = Seen(answer.text)
     for shown in ("send_mail", "a@example.org", "hello", "token:bot", asked.id, asked.digest, "12:05:00 UTC"):
         assert shown in seen.text
-    assert "hunter2!" not in answer.text, "secrets are masked"
+    assert SECRET not in answer.text, "secrets are masked"
     assert "The agent's own words" in seen.text
     assert [each["data-approves"] for each in seen.all("button") if "data-approves" in each] == [
-        "true",
         "false",
+        "true",
     ]
     (section,) = seen.all("section")
     assert section["data-digest"] == asked.digest
@@ -509,7 +510,7 @@ async def test_somebody_who_may_not_decide_is_told_why_and_has_no_buttons(clock:
 async def test_yes_of_one_of_two_is_told_so(clock: SettableClock) -> None:
     async with opened_pages(clock=clock, mode=Mode.STRICT) as desk:
         asked = await submitted(desk, action="delete_data")
-        told = (await decide(desk, asked)).json()
+        told = (await decide(desk, asked, target=asked.digest[-6:])).json()
         assert (told["status"], "1 of 2" in told["message"]) == ("pending", True)
         assert "1 of 2" in (await desk.http.get(link_to(asked))).text
 
@@ -557,7 +558,7 @@ async def test_address_of_nothing_is_not_found(desk: Desk, path: str) -> None:
     assert (await desk.http.get(path)).status_code == 404
 
 
-HIDING = {"to": "a@example.org", "token": "hunter2 \u202e!".replace(" ", "_"), "env": {"API_KEY": "s3same"}}
+HIDING = {"to": "a@example.org", "token": f"{SECRET}_\u202e!", "env": {"API_KEY": SECRET}}
 
 
 async def reveal(desk: Desk, asked: Confirmation, link: str | None = None, **more: str) -> httpx.Response:
@@ -574,18 +575,71 @@ async def test_hidden_values_are_counted_and_shown_with_the_button(desk: Desk) -
     asked = await submitted(desk, details=HIDING)
     answer = await desk.http.get(link_to(asked))
     seen = Seen(answer.text)
-    assert "2 values are hidden." in seen.text
+    assert "2 values are hidden: env.API_KEY (12 characters), token (12 characters)." in seen.text
     (button,) = [each for each in seen.all("button") if "data-reveal" in each]
     assert button["data-reveal"] == f"/approvals/{asked.id}/reveal"
-    assert "s3same" not in answer.text
+    assert SECRET not in answer.text
     revealed = await reveal(desk, asked)
     assert revealed.status_code == 200
-    text = revealed.json()["text"]
-    assert 'API_KEY: "s3same"' in text
-    assert 'token: "hunter2_\\u{202e}!"' in text
+    lines = [(line["depth"], line["text"]) for line in revealed.json()["lines"]]
+    assert (2, f'API_KEY: "{SECRET}"') in lines
+    assert (1, f'token: "{SECRET}_\\u{{202e}}!"') in lines
     assert await kinds(desk) == ["submitted", "revealed"]
     assert await desk.status(asked.id) == "pending"
-    assert "s3same" not in (await desk.http.get(link_to(asked))).text
+    assert SECRET not in (await desk.http.get(link_to(asked))).text
+
+
+async def test_what_is_hidden_is_approved_only_by_who_has_looked_at_it(desk: Desk) -> None:
+    asked, other = await submitted(desk, details=HIDING), await submitted(desk, details={**HIDING, "n": 2})
+    seen = Seen((await desk.http.get(link_to(asked))).text)
+    (button,) = [each for each in seen.all("button") if each.get("data-approves") == "true"]
+    assert "disabled" in button
+    elsewhere = (await reveal(desk, other)).json()["seen"]
+    eve = link_to(asked, "token:eve").partition("t=")[2]
+    looked = (await reveal(desk, asked)).json()["seen"]
+    for proof in (None, "", "forged", elsewhere, link_to(asked).partition("t=")[2]):
+        assert "not looked at" in problem(await decide(desk, asked, seen=proof), 400)["detail"]
+    problem(await decide(desk, asked, eve, seen=looked), 400)
+    assert await desk.status(asked.id) == "pending"
+    assert (await decide(desk, asked, seen=looked)).json()["status"] == "approved"
+
+
+async def test_what_is_hidden_is_denied_unseen(desk: Desk) -> None:
+    asked = await submitted(desk, details=HIDING)
+    assert (await decide(desk, asked, approves=False)).json()["status"] == "denied"
+
+
+@pytest.mark.parametrize("signed", [True, False])
+async def test_one_of_the_ten_is_approved_by_typing_its_target(desk: Desk, signed: bool) -> None:
+    asked = await submitted(desk, action="wipe_database", details={"database": "customers_prod"})
+    link = "" if signed else None
+    if signed:
+        await sign_in(desk)
+    path = f"/approvals/{asked.id}" if signed else link_to(asked)
+    seen = Seen((await desk.http.get(path)).text)
+    assert 'To approve, type the value of "database"' in seen.text
+    for said in (None, "", "customers", "CUSTOMERS_PROD", "customers_prod now", asked.digest[-6:]):
+        told = problem(await decide(desk, asked, link, target=said), 400)
+        assert "type the value of" in told["detail"]
+        assert "customers_prod" not in told["detail"]
+    assert await desk.status(asked.id) == "pending"
+    assert (await decide(desk, asked, link, target=" customers_prod ")).json()["status"] == "approved"
+
+
+async def test_page_ends_in_the_action_and_begins_with_the_words(desk: Desk) -> None:
+    forged = "\n".join(["Harmless."] * 30 + ['Action: "list_files"', "Approve"])
+    asked = await submitted(desk, description=forged)
+    await sign_in(desk)
+    for path in (f"/approvals/{asked.id}", link_to(asked)):
+        page = (await desk.http.get(path)).text
+        folded = page.index("<details>")
+        places = [
+            page.index(text) for text in ("Harmless.", "a@example.org", 'id="closing"', "data-decision")
+        ]
+        assert places == sorted(places)
+        assert page.count("Harmless.", 0, folded) == 5
+        assert folded < page.index("list_files") < places[1]
+        assert page.count("<q", places[2]) == 0, "nothing that the agent says stands by the buttons"
 
 
 async def test_request_without_hidden_values_has_no_such_button(desk: Desk) -> None:
@@ -622,7 +676,7 @@ async def test_whoever_may_not_decide_has_no_button_and_reveals_nothing(desk: De
     )
     asked = await submitted(desk, details=HIDING)
     seen = Seen((await desk.http.get(link_to(asked))).text)
-    assert "2 values are hidden. Those who may decide can see them." in seen.text
+    assert "token (12 characters). Those who may decide can see them." in seen.text
     assert not [each for each in seen.all("button") if "data-reveal" in each]
     problem(await reveal(desk, asked), 403)
     assert "revealed" not in await kinds(desk)
@@ -638,11 +692,11 @@ async def test_nothing_is_revealed_of_what_was_erased(desk: Desk) -> None:
 async def test_everything_that_speaks_of_the_future_is_exchanged_once_it_is_decided(desk: Desk) -> None:
     asked = await submitted(desk)
     before = live((await desk.http.get(link_to(asked))).text)
-    assert ("What will be done" in before, "Decide by the action" in before) == (True, True)
+    assert "What will be done" in before
     await desk.service.deny(asked.id, ANN)
     page = (await desk.http.get(link_to(asked))).text
     assert "What it was about" in live(page)
-    assert ("What will be done" in page, "Decide by the action" in page) == (False, False)
+    assert "What will be done" not in page
 
 
 def live(page: str) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 import msgspec
+
+from frontdesk.formats import wrapping
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
@@ -59,18 +62,25 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
+def fitted(text: str) -> str:
+    """Lines of a request in the columns of the terminal, where there is one: none begins where ours do."""
+    return wrapping.hang(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
+
+
 def show_json_line(data: Any) -> None:
     click.echo(msgspec.json.encode(data))
 
 
-def agree(question: str, otherwise: str, shown: str = "") -> None:
-    """Somebody at the terminal says yes to what is shown. Where nobody can be asked, UsageError says what to
-    do instead."""
+def agree(question: str, otherwise: str) -> None:
+    """Somebody at the terminal says yes. Where nobody can be asked, UsageError says what to do instead."""
+    require_terminal(otherwise)
+    click.confirm(question, abort=True)
+
+
+def require_terminal(otherwise: str) -> None:
+    """UsageError, with what to do instead, where nobody can be asked."""
     if not sys.stdin.isatty():
         raise click.UsageError(otherwise)
-    if shown:
-        show(shown)
-    click.confirm(question, abort=True)
 
 
 class Report(NamedTuple):

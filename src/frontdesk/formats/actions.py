@@ -6,11 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-
-from frontdesk import errors
-from frontdesk.formats import canonical, masking, quoting, scripts
-from frontdesk.model.inspecting import unreadable_parts
+from frontdesk.formats import canonical, masking, scripts
 
 INDENT = "  "
 SPACE = "␣"
@@ -18,8 +14,6 @@ SPACE = "␣"
 MOST_MARKS = 2
 """So many accents in a row stay; more would cover what is around them."""
 CACHED_SIGNS = 4096
-AGENTS_WORDS = "The agent's own words (nobody checked them):"
-QUOTED = "> "
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN_LINE = re.compile(r"(?:[!#-\[\]-~]++[ ]?)*+(?<! )")
@@ -44,69 +38,15 @@ Name = Callable[[str], str]
 """How the name of an argument is written."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    text: str
-    whole: bool
-    """Whether the text is all of it; when it is not, nobody should be asked to decide on it."""
-    hidden: int = 0
-    """How many values are masked. Whoever shows the text says so, and how to see them."""
-    writings: tuple[str, ...] = ()
-    """What is to be said of words that pass for others, and of those that are not in Latin letters."""
-
-    @property
-    def note(self) -> str:
-        """What is said of the masked values; empty when there are none."""
-        if not self.hidden:
-            return ""
-        return "1 value is hidden." if self.hidden == 1 else f"{self.hidden} values are hidden."
+def lines_of(value: Any, *, reveal: bool = False) -> list[str]:
+    """A value of JSON, perhaps with secrets covered, as it is shown; names that hold a secret are masked,
+    too, unless revealed."""
+    return [*_lines(value, spelled_name if reveal else masked_name)]
 
 
-def render(payload: bytes, *, limit: int | None = None, reveal: bool = False) -> Shown:
-    """Every argument on lines of its own, nothing invisible; secrets masked and counted, unless revealed.
-    What nobody can read is marked.
-
-    Two payloads look the same only when they differ in nothing but masked values. A text longer than the
-    limit, in characters, is cut and says how much is missing; in very little room it says that alone. Raises
-    InexactJson for bytes that are not canonical JSON.
-    """
-    value = canonical.read_strict(payload)
-    if canonical.canonical(value) != payload:
-        raise errors.InexactJson(why="it is not in its canonical form")
-    name = _spelled_name if reveal else _masked_name
-    text = "\n".join(_lines(value if reveal else masking.covered(value), name))
-    # No text of a payload can pass for the mark.
-    hidden = text.count(masking.MARK)
-    text = "\n".join((text, *_marks(value, name)))
-    writings = scripts.told([text])
-    if limit is None or len(text) <= limit:
-        return Shown(text, True, hidden, writings)
-    return Shown(_cut(text, limit), False, hidden, writings)
-
-
-def _marks(value: Any, name: Name) -> Iterator[str]:
-    """What of it nobody can read, in lines that no payload can have: there, texts are in quotes."""
-    for part in unreadable_parts(value):
-        yield f"[CANNOT BE READ: {'.'.join(map(name, part.path)) or 'all of it'}, {part.why}]"
-
-
-def prose(description: str, *, limit: int | None = None) -> str:
-    """What the agent says about the action: cleaned, with secrets masked, and marked so that no line of it
-    passes for one of ours."""
-    most = len(description) if limit is None else limit
-    cleaned = str(masking.cover(quoting.clean_text(description, max(most, len(quoting.ELLIPSIS)))))
-    return "\n".join((AGENTS_WORDS, *((QUOTED + line).rstrip() for line in cleaned.split("\n"))))
-
-
-def _cut(text: str, limit: int) -> str:
-    """The beginning of the text, in whole lines where there is room for one, and what is missing."""
-    room = limit - len(_missing(text, text)) - 1
-    kept = text[: max(room, 0)]
-    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
-    return "\n".join(part for part in (kept, _missing(text[len(kept) :], text)) if part)
-
-
-def _missing(rest: str, text: str) -> str:
-    return f"[NOT ALL OF IT: {len(rest)} of {len(text)} characters are missing here]"
+def spelled(text: str | masking.Partly) -> str:
+    """A text in quotes, all of it in one line."""
+    return " ".join(_text(text))
 
 
 def _lines(value: Any, name: Name) -> Iterator[str]:
@@ -130,13 +70,13 @@ def _entry(head: str, value: Any, name: Name) -> Iterator[str]:
         yield from (INDENT + line for line in lines)
 
 
-def _masked_name(key: str) -> str:
+def masked_name(key: str) -> str:
     name = masking.cover(key)
-    return _spelled_name(name) if isinstance(name, str) else " ".join(_text(name))
+    return spelled_name(name) if isinstance(name, str) else spelled(name)
 
 
-def _spelled_name(key: str) -> str:
-    return key if _PLAIN_NAME.fullmatch(key) else " ".join(_text(key))
+def spelled_name(key: str) -> str:
+    return key if _PLAIN_NAME.fullmatch(key) else spelled(key)
 
 
 def _scalar(value: Any) -> list[str]:
@@ -153,10 +93,11 @@ def _scalar(value: Any) -> list[str]:
 
 def _text(text: str | masking.Partly) -> list[str]:
     """A text in quotes, each of its lines in its own; a secret that is all of it has none."""
-    if text == masking.HIDDEN:
-        return [masking.MARK]
     parts = text.parts if isinstance(text, masking.Partly) else (text,)
-    *broken, last = "".join(_HIDDEN if part is None else part for part in parts).split("\n")
+    if isinstance(text, masking.Partly) and text.is_all_hidden:
+        return [masking.MARK]
+    shown = (_HIDDEN if isinstance(part, masking.Hidden) else part for part in parts)
+    *broken, last = "".join(shown).split("\n")
     lines = [f'"{_spelled(line)}\\n"' for line in broken]
     return lines if lines and not last else [*lines, f'"{_spelled(last)}"']
 

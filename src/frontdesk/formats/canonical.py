@@ -61,6 +61,22 @@ def canonical(value: object) -> bytes:
         raise _inexact(f"half a character (U+{ord(error.object[error.start]):04X}) is in a text") from None
 
 
+def read_canonical(body: bytes) -> Any:
+    """The value in a body that is in its canonical form; InexactJson for any other."""
+    value = read_strict(body)
+    if canonical(value) != body:
+        raise _inexact("it is not in its canonical form")
+    return value
+
+
+def read_action(body: bytes) -> tuple[str, dict[str, Any]]:
+    """The action and the details in a payload. InexactJson for what is none."""
+    match read_canonical(body):
+        case {"action": str(action), "details": dict(details), **others} if not others:
+            return action, details
+    raise _inexact("it is no action with its details")
+
+
 def payload(action: str, details: Mapping[str, Any]) -> bytes:
     """The bytes that people vote on, and that are executed."""
     return canonical({"action": action, "details": details})

@@ -25,6 +25,8 @@ class Purpose(StrEnum):
 
     DECIDE = "decide"
     """See one request and decide about it; ``about`` is its id and its digest."""
+    LOOK = "look"
+    """Have looked at what is hidden in one request; ``about`` is its id and its digest."""
     SESSION = "session"
     """Be signed in; ``about`` is the mark of the credential that was shown."""
 
@@ -40,6 +42,12 @@ def decision(confirmation_id: str, digest: str, approver: str, expires_at: datet
     """A link for one person, about one request and exactly the action in it."""
     expires = int(expires_at.timestamp())
     return Link(purpose=Purpose.DECIDE, about=(confirmation_id, digest), approver=approver, expires=expires)
+
+
+def look(confirmation_id: str, digest: str, approver: str, expires_at: datetime) -> Link:
+    """That one person has looked at what is hidden in a request."""
+    expires = int(expires_at.timestamp())
+    return Link(purpose=Purpose.LOOK, about=(confirmation_id, digest), approver=approver, expires=expires)
 
 
 def session(mark: str, approver: str, expires_at: datetime) -> Link:

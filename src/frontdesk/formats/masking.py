@@ -1,8 +1,12 @@
-"""Secrets, hidden where a value is shown: found by the name they go by, or by how they look.
+"""Secrets, hidden where a value is shown.
 
-For showing only. That something is there stays visible, and so does the shape of a list or an object that
-goes by a secret's name. Nothing is hidden that could be run: a path, a flag, what has white space or signs of
-a shell in it, and whatever follows a bare ``--``.
+For showing only. Where people decide, only that is hidden which looks like a secret itself: by its shape, or
+because it seems drawn by chance. The word before it hides nothing: ``dropdb --password production`` is shown.
+Where others read along (``wide``), what goes by a secret's name is hidden, too, whatever it looks like.
+
+That something is there stays visible, and so does the shape of a list or an object that goes by a secret's
+name. Nothing is hidden that could be run: a path, a flag, what has white space or signs of a shell in it, and
+whatever follows a bare ``--``.
 """
 
 import re
@@ -12,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.formats.randomness import random_parts
+from frontdesk.formats.shapes import is_certain, may_hide, shaped
 from frontdesk.formats.words import Interval, merge
 
 MARK = "•••• (hidden)"
@@ -49,8 +55,6 @@ _CODE_BEFORE = re.compile(r"(?<!\S)-\w*c[ \t]+\\*[\"']\Z")
 _LOOK_BEHIND = 20
 _LABELS = ("name", "key", "header", "variable")
 
-# What could be run, or be a target of what is: a path, a flag, several words, anything that a shell reads.
-_RUNNABLE = re.compile(r"\A(?:[/~-]|\.\.?/)|[\s`$;|&<>(){}\\\"']")
 _SCHEME = re.compile(r"(?:bearer|basic|digest|token|apikey) +", re.IGNORECASE)
 END_OF_OPTIONS = "--"
 _END_IN_TEXT = re.compile(r"(?<!\S)--(?!\S)")
@@ -76,73 +80,90 @@ _IN_NAMES = re.compile(
 )
 
 
-def _shape(opening: str, form: str, *, after: str = "[A-Za-z0-9]") -> tuple[str, re.Pattern[str]]:
-    """Something that begins with exactly these characters, and does not go on from what is before them."""
-    return opening, re.compile(f"{re.escape(opening)}(?<!{after}{re.escape(opening)}){form}", re.ASCII)
+class Hidden(msgspec.Struct, frozen=True):
+    """Something that is not shown."""
 
+    value: Any
 
-_KEY_OPENING = "-----BEGIN "
-# What looks like a secret wherever it stands: how it begins, and the whole or the group of it that is hidden.
-_SHAPES = (
-    _shape(
-        _KEY_OPENING,
-        # The lines of a key are long but for the last one.
-        r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n)*+"
-        r"(?:(?:Proc-Type|DEK-Info|Version|Comment): [\w ,.()-]*+(?:\s|\\n)++)*+"
-        r"(?:(?:[A-Za-z0-9+/=]{40,}+(?:\s|\\n)*+)++"
-        r"(?:(?:[A-Za-z0-9+/=]{1,76}+(?:\s|\\n)*+)?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?)?",
-    ),
-    _shape("AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}+"),
-    *(_shape(kind, r"[A-Z0-9]{16}(?![A-Za-z0-9])") for kind in ("AKIA", "ASIA", "ABIA", "ACCA")),
-    *(_shape(kind, r"[A-Za-z0-9]{20,}+") for kind in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "hf_", "npm_")),
-    *(_shape(kind, r"\w{20,}+") for kind in ("github_pat_", "dop_v1_", "doo_v1_", "dor_v1_")),
-    *(_shape(kind, r"[\w-]{16,}+") for kind in ("glpat-", "pypi-", "AIza", "ya29.")),
-    *(_shape(f"xox{kind}-", r"[A-Za-z0-9-]{10,}+") for kind in "abcdeoprs"),
-    _shape("xapp-", r"[A-Za-z0-9-]{10,}+"),
-    _shape("hooks.slack.com/services/", r"(?P<hook>[\w/-]++)"),
-    _shape("sk-", r"(?=[\w-]*[0-9])[\w-]{16,}+", after=r"[\w-]"),
-    *(
-        _shape(f"{kind}_{mode}_", r"[A-Za-z0-9]{16,}+")
-        for kind in ("sk", "rk", "pk")
-        for mode in ("live", "test")
-    ),
-    _shape("whsec_", r"[A-Za-z0-9+/=]{16,}+"),
-    _shape("SG.", r"[\w-]{16,}+\.[\w-]{16,}+"),
-    _shape("eyJ", r"[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+", after=r"[\w-]"),
-    *(
-        _shape(f"{scheme} ", r"[ ]*+(?P<proof>(?=[\w.~+/=-]*[0-9]|[\w.~+/=-]{20})[\w.~+/=-]{8,}+)")
-        for scheme in ("Bearer", "bearer", "BEARER", "Basic", "basic", "BASIC")
-    ),
-    # https://user:password@host, or a token in the place of the user.
-    _shape("://", r"[^\s/?#@:]*+:(?P<password>[^\s/?#@`|;&<>()]++)@", after="[:]"),
-    _shape("://", r"(?P<token>[^\s/?#@:`|;&<>()]{20,}+)@", after="[:]"),
-)
-_NUMBERED_BOT = re.compile(r":(?<=[0-9]{8}:)(?P<bot>[\w-]{35})(?![\w-])", re.ASCII)
-_DOTTED_BOT = re.compile(r"[MNO](?<![\w-][MNO])[\w-]{23,}+\.[\w-]{6}\.[\w-]{27,}+", re.ASCII)
+    def __repr__(self) -> str:
+        return MARK
+
+    @property
+    def characters(self) -> int:
+        return len(str(self.value))
 
 
 class Partly(msgspec.Struct, frozen=True):
-    """A text of which something is hidden: its parts in order, None for each hidden one."""
+    """A text of which something is hidden: its parts in order."""
 
-    parts: tuple[str | None, ...]
+    parts: tuple[str | Hidden, ...]
 
     def __str__(self) -> str:
-        return "".join(MARK if part is None else part for part in self.parts)
+        return "".join(MARK if isinstance(part, Hidden) else part for part in self.parts)
+
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Hidden))
+
+    @property
+    def is_all_hidden(self) -> bool:
+        return len(self.hidden) == len(self.parts)
 
 
-HIDDEN = Partly((None,))
-
-
-def covered(value: Any) -> Any:
+def covered(value: Any, *, wide: bool = False) -> Any:
     """The same structure, with a Partly in the place of everything that is a secret, and of every text that
     holds one."""
-    return _covered(value, named=False)
+    named = _covered(value, named=False)
+    return named if wide else _narrowed(named)
 
 
-def cover(text: str) -> str | Partly:
+def cover(text: str, *, wide: bool = False) -> str | Partly:
     """A text, or its parts when something in it looks like a secret."""
-    spans = merge([*_assigned(text), *_shaped(text), *_users(text)])
+    found = _cover(text)
+    shown: str | Partly = found if wide else _narrowed(found)
+    return shown
+
+
+def _cover(text: str) -> str | Partly:
+    spans = merge([*_assigned(text), *shaped(text), *_users(text)])
     return _without(text, spans) if spans else text
+
+
+def _narrowed(value: Any) -> Any:
+    """Of what goes by a secret's name, hidden is what looks like one."""
+    match value:
+        case Partly():
+            return _narrowed_text(value)
+        case Mapping():
+            return {key: _narrowed(each) for key, each in value.items()}
+        case list():
+            return [*map(_narrowed, value)]
+    return value
+
+
+def _narrowed_text(text: Partly) -> Any:
+    parts: list[str | Hidden] = []
+    for before, part, after in zip(("", *text.parts), text.parts, (*text.parts[1:], ""), strict=False):
+        if isinstance(part, str) or is_certain(part.value, before, after):
+            parts.append(part)
+        elif not isinstance(part.value, str):
+            return part.value
+        else:
+            parts += _without(part.value, random_parts(part.value)).parts
+    if any(isinstance(part, Hidden) for part in parts):
+        return _merged(parts)
+    return "".join(map(str, parts))
+
+
+def _merged(parts: Iterable[str | Hidden]) -> Partly:
+    """The parts, texts that follow each other as one."""
+    merged: list[str | Hidden] = []
+    for part in parts:
+        if merged and isinstance(part, str) and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return Partly(tuple(merged))
 
 
 def is_secret(name: str) -> bool:
@@ -163,7 +184,7 @@ def _covered(value: Any, *, named: bool) -> Any:
     """``named``: it goes by a secret's name, or is part of something that does."""
     match value:
         case str():
-            return _hidden_text(value) if named else cover(value)
+            return _hidden_text(value) if named else _cover(value)
         case Mapping():
             labelled = any(isinstance(value.get(label), str) and is_secret(value[label]) for label in _LABELS)
             return {key: _member(key, each, named=named, labelled=labelled) for key, each in value.items()}
@@ -172,7 +193,7 @@ def _covered(value: Any, *, named: bool) -> Any:
         case bool() | None:
             return value
         case int() | float():
-            return HIDDEN if named else value
+            return Partly((Hidden(value),)) if named else value
         case _:
             return value
 
@@ -229,7 +250,7 @@ def _is_secret_option(option: str) -> bool:
 def _hidden_text(text: str) -> str | Partly:
     """A text that goes by a secret's name."""
     spans = _secret_parts(text)
-    return _without(text, spans) if spans else cover(text)
+    return _without(text, spans) if spans else _cover(text)
 
 
 def _secret_parts(text: str) -> list[Interval]:
@@ -237,7 +258,7 @@ def _secret_parts(text: str) -> list[Interval]:
     scheme = _SCHEME.match(text)
     parts = [(scheme.end(), len(text))] if scheme else _cookies(text)
     for spans in ([(0, len(text))], parts):
-        if hidden := [span for span in spans if _may_hide(text, span)]:
+        if hidden := [span for span in spans if may_hide(text, span)]:
             return hidden
     return []
 
@@ -245,22 +266,16 @@ def _secret_parts(text: str) -> list[Interval]:
 def _hidden_end(text: str, start: int) -> str | Partly:
     """A text that is a secret from there on."""
     span = (start, len(text))
-    return _without(text, [span]) if _may_hide(text, span) else cover(text)
+    return _without(text, [span]) if may_hide(text, span) else _cover(text)
 
 
 def _without(text: str, spans: Iterable[Interval]) -> Partly:
-    parts: list[str | None] = []
+    parts: list[str | Hidden] = []
     shown = 0
     for start, end in spans:
-        parts += [text[shown:start], None]
+        parts += [text[shown:start], Hidden(text[start:end])]
         shown = end
     return Partly(tuple(part for part in (*parts, text[shown:]) if part != ""))
-
-
-def _may_hide(text: str, span: Interval) -> bool:
-    """Not an empty text, and nothing that could be run."""
-    start, end = span
-    return start < end and not _RUNNABLE.search(text[start:end])
 
 
 def _cookies(text: str) -> list[Interval]:
@@ -301,7 +316,7 @@ def _values(text: str, named: re.Match[str]) -> Iterator[Interval]:
     spans = [found.span(found.lastgroup)]
     while cookies and found.lastgroup == "bare" and (more := _COOKIE.match(text, spans[-1][1])):
         spans.append(more.span("value"))
-    yield from (span for span in spans if _may_hide(text, span))
+    yield from (span for span in spans if may_hide(text, span))
 
 
 def _end_of_quotes(text: str, named: re.Match[str]) -> int | None:
@@ -316,20 +331,8 @@ def _end_of_quotes(text: str, named: re.Match[str]) -> int | None:
     return end if end >= 0 else None
 
 
-def _shaped(text: str) -> Iterator[Interval]:
-    for opening, shape in _SHAPES:
-        start = text.find(opening)
-        while start >= 0:
-            found = shape.match(text, start)
-            if found and (opening == _KEY_OPENING or _may_hide(text, found.span(found.lastgroup or 0))):
-                yield found.span(found.lastgroup or 0)
-            start = text.find(opening, found.end() if found else start + 1)
-    for shape in (_NUMBERED_BOT, _DOTTED_BOT):
-        yield from (found.span(found.lastgroup or 0) for found in shape.finditer(text))
-
-
 def _users(text: str) -> Iterator[Interval]:
     """``curl -u name:password``."""
     if "curl" in text:
         spans = (found.span("user") for found in _USER.finditer(text))
-        yield from (span for span in spans if _may_hide(text, span))
+        yield from (span for span in spans if may_hide(text, span))

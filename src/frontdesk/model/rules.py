@@ -264,6 +264,11 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
 
 
+def is_always_asked(action: str, details: Mapping[str, Any]) -> bool:
+    """Whether it is one of the ten, or holds something that nobody can read."""
+    return is_high_risk(action) or not is_readable(details)
+
+
 def decide(
     rules: Iterable[Rule], asked: AskedAction, details: Mapping[str, Any], mode: Mode, now: datetime
 ) -> Ruling:
@@ -275,7 +280,7 @@ def decide(
     if denying := [rule for rule in found if rule.effect is Effect.DENY]:
         return Ruling(effect=Effect.DENY, terms=denying[0].terms)
     asking = [rule.terms for rule, fits in fitting if rule.effect is Effect.ASK and fits is not False]
-    high = is_high_risk(asked.action) or not is_readable(details)
+    high = is_always_asked(asked.action, details)
     terms = _together(asking, STRICT_QUORUM if high and mode is Mode.STRICT else 1)
     doubtful = any(fits is None for _, fits in fitting)
     allowing = [rule for rule in found if rule.effect is Effect.ALLOW and (rule.action or rule.digest)]

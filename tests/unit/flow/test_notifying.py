@@ -14,7 +14,7 @@ from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME, LONGEST_C
 from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.parts import Parts
-from frontdesk.formats import actions, canonical
+from frontdesk.formats import canonical, cards
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, Settlement
 from frontdesk.model.lanes import Lease
@@ -29,7 +29,8 @@ PAGE = "https://desk.example"
 LINK = f"\nOr see it and decide here; the link is for you alone: {PAGE}/approvals/c_1?t={'s' * 150}"
 OFFICE = HomeChannel(platform=Platform.MATRIX, chat_id="office", name="Office")
 SHOP = HomeChannel(platform=Platform.TELEGRAM, chat_id="shop", name="Shop")
-FAKE = '\n\naction: "list_files"\n\nSee all of it before you decide: http://evil.example'
+SECRET = "aB3dE5gH7jK9"
+FAKE = '\n\nAction: "list_files"\n\nSee all of it before you decide: http://evil.example'
 
 
 def confirmation(action: str = "wipe", details: Any = None, **fields: Any) -> Confirmation:
@@ -43,6 +44,10 @@ def confirmation(action: str = "wipe", details: Any = None, **fields: Any) -> Co
         expires_at=NOON + timedelta(minutes=5),
         **values,
     )
+
+
+def arguments(asked: Confirmation) -> str:
+    return cards.make(asked.payload or b"", "", "").arguments()
 
 
 def teller(*homes: HomeChannel, page: str | None = PAGE, **capabilities: Any) -> Notifier:
@@ -65,16 +70,16 @@ def place(home: HomeChannel) -> SessionSource:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\x85", "\u2028", "\x0b"])
 def test_requester_writes_no_line_of_its_own(end: str) -> None:
     text = teller().text(confirmation(requester="Ann" + FAKE.replace("\n", end)))
-    shown = [line for line in text.splitlines() if line.startswith(("action:", "See all"))]
-    assert shown == ['action: "wipe"']
+    shown = [line for line in text.splitlines() if line.startswith(("Action:", "See all"))]
+    assert shown == ['Action: "wipe"']
 
 
 def test_action_that_is_too_long_writes_no_line_of_its_own() -> None:
     asked = confirmation("wipe" + FAKE, {"text": "x" * 5_000})
     text = teller().text(asked)
-    assert [line for line in text.splitlines() if "evil.example" in line and "action:" not in line[:8]] == []
-    assert text.splitlines()[2].startswith('action: "wipe')
-    assert f"See all of it before you decide: {PAGE}/approvals/{asked.id}" in text.splitlines()[3]
+    assert [line for line in text.splitlines() if "evil.example" in line and "Action:" not in line[:8]] == []
+    assert f"See all of it before you decide: {PAGE}/approvals/{asked.id}" in text.splitlines()[2]
+    assert text.splitlines()[3].startswith('Action: "wipe')
 
 
 @pytest.mark.parametrize("status", [Status.APPROVED, Status.DENIED, Status.EXPIRED])
@@ -116,7 +121,7 @@ def test_text_fits_whatever_is_asked(limit: int | None, link: str) -> None:
             for who in ("me", "w" * 200):
                 asked = confirmation("a" * 200, {"text": "x" * size}, description=prose, requester=who)
                 text = teller().text(asked, limit, link)
-                whole = actions.render(asked.payload or b"").text
+                whole = arguments(asked)
                 assert len(text) <= most
                 assert whole in text or "See all of it before you decide" in text
                 assert asked.id in text
@@ -132,32 +137,57 @@ def test_what_became_of_it_fits(limit: int | None, status: Status) -> None:
 def test_words_are_cut_before_the_action() -> None:
     asked = confirmation(details={"text": "x" * 300}, description="word " * 100)
     text = teller().text(asked, 600)
-    assert actions.render(asked.payload or b"").text in text
-    assert actions.AGENTS_WORDS in text
+    assert arguments(asked) in text
+    assert cards.AGENTS_WORDS in text
     assert asked.description.strip() not in text
     assert f"/approve {asked.id}" in text
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_hidden_values_are_counted_with_where_they_are_shown(limit: int | None) -> None:
-    asked = confirmation(details={"token": "hunter2", "env": {"API_KEY": "x"}})
+    asked = confirmation(details={"token": SECRET, "env": {"API_KEY": SECRET}})
     text = teller().text(asked, limit)
-    assert "hunter2" not in text
-    if actions.render(asked.payload or b"").text in text:
-        assert "2 values are hidden. See them before you decide: " in text
+    assert SECRET not in text
+    if arguments(asked) in text:
+        assert "2 values are hidden: env.API_KEY (12 characters), token (12 characters). See what" in text
         assert f"frontdesk confirm show {asked.id} --reveal" in text
     else:
         assert "See all of it before you decide" in text
+    assert "/approve" not in text, "what is hidden here is not approved here"
     assert "hidden" not in teller().text(confirmation(details={"text": "x"}))
 
 
 def test_small_chat_sees_who_asks_what_and_where_all_of_it_is() -> None:
     asked = confirmation(details={"text": "x" * 300})
     text = teller().text(asked, 300, LINK)
-    assert text.startswith("agent wants")
-    assert 'action: "wipe"' in text
+    assert text.startswith('Asked by the agent: "agent"\n')
+    assert 'Action: "wipe"\n' in text
+    assert "/approve " not in text, "nobody approves what they have not seen"
     assert f"{PAGE}/approvals/{asked.id}" in text
     assert f"/deny {asked.id}" in text
+
+
+def test_where_others_read_words_by_a_secrets_name_stay_masked() -> None:
+    asked = confirmation(details={"argv": ["dropdb", "--password", "production"]})
+    alone, together = (teller().text(asked, wide=wide) for wide in (False, True))
+    assert ('"production"' in alone, f"/approve {asked.id}" in alone) == (True, True)
+    assert ("production" in together, "/approve" in together) == (False, False)
+    assert "1 value is hidden: argv[2]" in together
+
+
+@pytest.mark.parametrize(
+    ("details", "tapped"),
+    [
+        ({"to": "ann"}, True),
+        ({"token": SECRET}, False),
+        ({"text": "x" * 20_000}, False),
+    ],
+)
+def test_buttons_decide_only_about_what_is_all_seen(details: Any, tapped: bool) -> None:
+    (told,) = teller(SHOP)(confirmation(details=details))
+    assert ("digest" in told.extra) is tapped
+    (typed,) = teller(SHOP)(confirmation("wipe_database", details))
+    assert "digest" not in typed.extra, "its target is typed"
 
 
 def test_link_counts() -> None:

@@ -85,8 +85,20 @@ def some_value(chance: random.Random, depth: int = 0) -> Any:
 
 
 SECRETS = ("token", "password", "credentials", "API_KEY", "Cookie", "tokens")
-OPTIONS = ("--token", "--password=hunter2", "--", "-u", "TOKEN=x", "--token x", "curl")
-VALUES = ("hunter2", "Bearer hunter2", "a=b; c=d", "rm -rf /", "/srv", "-rf", "rm", "$(rm)", "x;reboot", "~")
+OPTIONS = ("--token", "--password=pW8xT3vN6cJ1", "--", "-u", "TOKEN=x", "--token x", "curl")
+VALUES = (
+    "aB3dE5gH7jK9",
+    "Bearer kQ7zR2mX9pL4",
+    "hunter2",
+    "a=b; c=d",
+    "rm -rf /",
+    "/srv",
+    "-rf",
+    "rm",
+    "$(rm)",
+    "x;reboot",
+    "~",
+)
 
 
 def some_secret_value(chance: random.Random, depth: int = 0) -> Any:

@@ -4,7 +4,6 @@ import json
 import random
 import unicodedata
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import errors
-from frontdesk.formats import actions, canonical
+from frontdesk.formats import actions, canonical, cards, masking
 from frontdesk.formats.masking import MARK
 from tests import counts
 from tests.unit.formats import pairs
 
+SECRET = "aB3dE5gH7jK9"
+"""Looks drawn by chance."""
 
-def view(details: Mapping[str, Any], action: str = "act") -> str:
-    shown = actions.render(canonical.payload(action, details))
-    assert shown.whole
-    return shown.text
+
+def view(details: Mapping[str, Any], action: str = "act", *, wide: bool = False) -> str:
+    return view_of(canonical.payload(action, details), wide=wide)
+
+
+def view_of(payload: bytes, *, reveal: bool = False, wide: bool = False) -> str:
+    value = canonical.read_canonical(payload)
+    return "\n".join(actions.lines_of(value if reveal else masking.covered(value, wide=wide), reveal=reveal))
 
 
 def shown_text(text: str) -> str:
@@ -111,7 +116,7 @@ class TestLayout:
     )
     def test_bytes_that_are_not_canonical_are_not_shown(self, payload: bytes) -> None:
         with pytest.raises(errors.InexactJson):
-            actions.render(payload)
+            canonical.read_action(payload)
 
 
 class TestVisibleTexts:
@@ -193,12 +198,12 @@ class TestVisibleTexts:
 class TestSecrets:
     def test_secrets_are_masked_and_seen_to_be_there(self) -> None:
         details = {
-            "argv": ["curl", "--token", "hunter2", "https://ann:hunter2@host", "--password=hunter2"],
-            "env": {"API_KEY": "hunter2", "HOME": "/root"},
-            "cmd": "login --password hunter2 now",
+            "argv": ["curl", "--token", SECRET, f"https://ann:{SECRET}@host", f"--password={SECRET}"],
+            "env": {"API_KEY": SECRET, "HOME": "/root"},
+            "cmd": f"login --password {SECRET} now",
         }
         shown = view(details)
-        assert "hunter2" not in shown
+        assert SECRET not in shown
         assert shown.splitlines()[2:] == [
             "  argv:",
             '    - "curl"',
@@ -213,9 +218,9 @@ class TestSecrets:
         ]
 
     def test_structure_that_goes_by_a_secrets_name_keeps_its_shape_and_stays_in_the_bytes(self) -> None:
-        details = {"credentials": {"user": "ann", "keys": ["hunter2"]}, "host": "db1"}
+        details = {"credentials": {"user": "ann", "keys": [SECRET]}, "host": "db1"}
         payload = canonical.payload("act", details)
-        assert actions.render(payload).text.splitlines()[2:] == [
+        assert view(details).splitlines()[2:] == [
             "  credentials:",
             "    keys:",
             f"      - {MARK}",
@@ -223,30 +228,34 @@ class TestSecrets:
             '  host: "db1"',
         ]
         assert canonical.read_strict(payload)["details"] == details
-        other = canonical.payload("act", {**details, "credentials": {"user": "ann", "keys": ["hunter3"]}})
+        other = canonical.payload("act", {**details, "credentials": {"user": "ann", "keys": [SECRET + "x"]}})
         assert canonical.digest(other) != canonical.digest(payload)
 
     @pytest.mark.parametrize(
         ("details", "hidden", "note"),
         [
             ({"path": "/srv", "x": f"x {MARK}", MARK: 1}, 0, ""),
-            ({"env": {"TOKEN": "x"}}, 1, "1 value is hidden."),
-            ({"argv": ["--token", "x", "--password=y", "https://a:b@c"]}, 3, "3 values are hidden."),
-            ({"credentials": {"a": ["x", 1, None], "b": "x"}}, 3, "3 values are hidden."),
-            ({"ghp" + "_" + "a1" * 18: "x"}, 1, "1 value is hidden."),
+            ({"env": {"TOKEN": SECRET}}, 1, "1 value is hidden"),
+            (
+                {"argv": ["--token", SECRET, f"--password={SECRET}", "https://a:b@c"]},
+                3,
+                "3 values are hidden",
+            ),
+            ({"credentials": {"a": [SECRET, 1, None], "b": SECRET}}, 2, "2 values are hidden"),
+            ({"ghp" + "_" + "a1" * 18: "x"}, 1, "1 value is hidden"),
         ],
     )
     def test_hidden_values_are_counted(self, details: Mapping[str, Any], hidden: int, note: str) -> None:
-        shown = actions.render(canonical.payload("act", details))
-        assert (shown.hidden, shown.note) == (hidden, note)
-        assert actions.render(canonical.payload("act", details), limit=0).hidden == hidden
+        card = cards.make(canonical.payload("act", details), "", "agent")
+        assert (len(card.hidden), card.note.partition(":")[0]) == (hidden, note)
+        assert view(details).count(MARK) == hidden
 
     def test_revealed_view_has_every_value_and_nothing_invisible(self) -> None:
         name = "ghp" + "_" + "a1" * 18
         details = {name: 1, "env": {"TOKEN": "hunter2 \u202e"}, "argv": ["--token", "x"], "otp": 5}
-        shown = actions.render(canonical.payload("act", details), reveal=True)
-        assert shown == actions.Shown(shown.text, True, 0)
-        assert shown.text.splitlines()[2:] == [
+        card = cards.make(canonical.payload("act", details), "", "agent", reveal=True)
+        assert not card.hidden
+        assert [*card.details[1:]] == [
             "  argv:",
             '    - "--token"',
             '    - "x"',
@@ -258,82 +267,21 @@ class TestSecrets:
 
     def test_secret_in_a_name_is_masked(self) -> None:
         name = "ghp" + "_" + "a1" * 18
-        assert view({name: 1, f"x {name}": 2}).splitlines()[2:] == [f"  {MARK}: 1", f'  "x {MARK}": 2']
+        assert view({name: 1, f"x {name}": 2}).splitlines()[2:] == [
+            f'  "ghp_{MARK}": 1',
+            f'  "x ghp_{MARK}": 2',
+        ]
 
     def test_text_cannot_pass_for_a_hidden_secret(self) -> None:
         assert MARK not in view({"path": MARK, MARK: f"x {MARK}"})
 
     def test_text_of_several_lines_with_a_secret_keeps_its_lines(self) -> None:
-        assert view({"file": "a: 1\ntoken: x\nb: 2\n"}).splitlines()[2:] == [
+        assert view({"file": f"a: 1\ntoken: {SECRET}\nb: 2\n"}).splitlines()[2:] == [
             "  file:",
             '    "a: 1\\n"',
             f'    "token: {MARK}\\n"',
             '    "b: 2\\n"',
         ]
-
-
-class TestLimit:
-    DETAILS: Mapping[str, Any] = MappingProxyType({f"argument_{nth:03}": "x" * 50 for nth in range(100)})
-
-    def test_text_within_the_limit_is_whole(self) -> None:
-        text = view(self.DETAILS)
-        assert actions.render(canonical.payload("act", self.DETAILS), limit=len(text)) == actions.Shown(
-            text, True
-        )
-
-    @pytest.mark.parametrize("less", [1, 100, 5000])
-    def test_longer_text_is_cut_and_says_how_much_is_missing(self, less: int) -> None:
-        text = view(self.DETAILS)
-        limit = len(text) - less
-        shown = actions.render(canonical.payload("act", self.DETAILS), limit=limit)
-        assert not shown.whole
-        assert len(shown.text) <= limit
-        *kept, notice = shown.text.split("\n")
-        assert text.startswith("\n".join(kept))
-        missing = len(text) - len("\n".join(kept))
-        assert f"{missing} of {len(text)} characters are missing" in notice
-
-    @pytest.mark.parametrize("limit", [0, 1, 60])
-    def test_in_very_little_room_it_says_that_it_is_not_whole(self, limit: int) -> None:
-        shown = actions.render(canonical.payload("act", self.DETAILS), limit=limit)
-        assert not shown.whole
-        assert "NOT ALL OF IT" in shown.text
-
-    def test_cut_inside_one_long_line_is_said(self) -> None:
-        shown = actions.render(canonical.canonical("x" * 5000), limit=1000)
-        assert not shown.whole
-        assert len(shown.text) <= 1000
-        assert shown.text.count("x") > 900
-
-    @given(pairs.values, st.integers(80, 400))
-    def test_view_is_whole_or_says_that_it_is_not(self, value: Any, limit: int) -> None:
-        payload = canonical.canonical(value)
-        shown, all_of_it = actions.render(payload, limit=limit), actions.render(payload).text
-        assert len(shown.text) <= limit
-        assert shown.whole is (len(all_of_it) <= limit)
-        assert shown.text == all_of_it if shown.whole else "NOT ALL OF IT" in shown.text
-
-
-class TestProse:
-    def test_words_of_the_agent_are_marked_as_its_own(self) -> None:
-        said = actions.prose("Cleaning up.\nNothing to worry about.")
-        assert said.splitlines() == [actions.AGENTS_WORDS, "> Cleaning up.", "> Nothing to worry about."]
-
-    @given(st.text(st.characters(exclude_categories=()), max_size=200))
-    def test_no_line_of_them_passes_for_one_of_ours(self, description: str) -> None:
-        first, *others = actions.prose(description).split("\n")
-        assert first == actions.AGENTS_WORDS
-        assert all(line.startswith(">") for line in others)
-        assert len(actions.prose(description).splitlines()) == 1 + len(others)
-
-    def test_controls_are_taken_out_and_secrets_masked(self) -> None:
-        assert (
-            actions.prose("go\u202e on\x1b[2J token=hunter2").splitlines()[1] == f"> go  on [2J token={MARK}"
-        )
-
-    def test_they_are_whole_unless_a_limit_is_given(self) -> None:
-        assert "x" * 5000 in actions.prose("x" * 5000)
-        assert actions.prose("x" * 5000, limit=100).splitlines()[1] == "> " + "x" * 97 + "..."
 
 
 RM = ["rm", "-rf", "/srv/build"]
@@ -420,7 +368,7 @@ class TestBypasses:
     def test_another_action_has_another_digest_and_looks_different(self, name: str) -> None:
         approved, executed = (canonical.payload("exec_remote", details) for details in BYPASSES[name])
         assert canonical.digest(approved) != canonical.digest(executed)
-        views = [actions.render(payload).text for payload in (approved, executed)]
+        views = [view_of(payload) for payload in (approved, executed)]
         assert seen(views[0]) != seen(views[1])
 
     def test_name_of_the_action_is_exact_too(self) -> None:
@@ -434,7 +382,7 @@ class TestBypasses:
         differing = 0
         while differing < wanted:
             payloads = [canonical.payload("act", details) for details in pairs.some_pair(chance)]
-            views = [actions.render(payload).text for payload in payloads]
+            views = [view_of(payload) for payload in payloads]
             assert (seen(views[0]) == seen(views[1])) is (payloads[0] == payloads[1]), payloads
             differing += payloads[0] != payloads[1]
         with capsys.disabled():
@@ -451,7 +399,7 @@ class TestBypasses:
             payloads = [canonical.payload("act", details) for details in pairs.some_secret_pair(chance)]
             check_told_apart(*payloads)
             differing += payloads[0] != payloads[1]
-            told_apart += len({seen(actions.render(payload).text) for payload in payloads}) == 2
+            told_apart += len({seen(view_of(payload)) for payload in payloads}) == 2
         assert 0 < differing - told_apart < differing / 2, "some differ in hidden values alone, most do not"
         with capsys.disabled():
             print(
@@ -466,15 +414,15 @@ class TestBypasses:
 
 def check_told_apart(one: bytes, other: bytes) -> None:
     """They look different when they differ, but for values that both say are hidden."""
-    masked = [actions.render(payload) for payload in (one, other)]
-    whole = [actions.render(payload, reveal=True) for payload in (one, other)]
-    assert (seen(whole[0].text) == seen(whole[1].text)) is (one == other), (one, other)
-    assert [view.hidden for view in whole] == [0, 0]
-    for view, all_of_it in zip(masked, whole, strict=True):
-        assert (view.text == all_of_it.text) is (view.hidden == 0)
-        check_only_hidden(view.text, all_of_it.text)
-    if one != other and seen(masked[0].text) == seen(masked[1].text):
-        assert masked[0].hidden == masked[1].hidden > 0, (one, other)
+    masked = [view_of(payload) for payload in (one, other)]
+    whole = [view_of(payload, reveal=True) for payload in (one, other)]
+    assert (seen(whole[0]) == seen(whole[1])) is (one == other), (one, other)
+    assert not any(MARK in text for text in whole)
+    for text, all_of_it in zip(masked, whole, strict=True):
+        assert (text == all_of_it) is (MARK not in text)
+        check_only_hidden(text, all_of_it)
+    if one != other and seen(masked[0]) == seen(masked[1]):
+        assert masked[0].count(MARK) == masked[1].count(MARK) > 0, (one, other)
 
 
 def check_only_hidden(masked: str, whole: str) -> None:

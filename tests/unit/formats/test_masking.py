@@ -26,8 +26,30 @@ def private_key(kind: str = "", end: str = "\n") -> str:
     return f"-----BEGIN {kind}PRIVATE KEY-----{end}{body}{end}-----END {kind}PRIVATE KEY-----"
 
 
+NAMES_OF_THINGS = (
+    *("production", "prod", "staging", "customers", "Orders", "db1", "eu", "west2", "v2", "2024", "backup"),
+    *(
+        "shutdown",
+        "reboot",
+        "DROP",
+        "dropTables",
+        "PaymentService",
+        "users2",
+        "s3",
+        "k8s",
+        "internal",
+        "5432",
+    ),
+)
+
+
 def masked(value: Any) -> Any:
-    """What is covered, as people see it: with MARK in the place of every secret."""
+    """What is covered where others read along, as people see it: with MARK in the place of every secret."""
+    return _shown(masking.covered(value, wide=True))
+
+
+def seen(value: Any) -> Any:
+    """The same where people decide."""
     return _shown(masking.covered(value))
 
 
@@ -419,6 +441,82 @@ class TestCommands:
         assert "rm -rf /srv" in shown
 
 
+RANDOM = "aB3dE5gH7jK9"
+
+
+class TestWhereItIsDecided:
+    """Only what looks like a secret is hidden there, never an argument because of the word before it."""
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            ["dropdb", "--password", "production"],
+            ["mysqladmin", "--password", "shutdown"],
+            ["tool", "--token", "db-eu-1.internal:5432", "--secret", "customers_prod_2024"],
+            {"access_token": "https://prod.example/delete?all=1&force=true"},
+            {"token": 1_000_000, "pin": 1234, "otp": 5.5},
+            {"credentials": {"action": "dropAllTables2", "on": ["payments-staging", "k8s-prod"]}},
+            "PGPASSWORD=production dropdb",
+            "curl -u root:shutdown http://db/",
+            "curl -H 'Authorization: Bearer shutdown2024'",
+            "Cookie: a=reboot; b=halt",
+            "sk-delete-all-customers-2024",
+            "xoxb-production-database-1",
+            "ghp_productiondatabasecustomers",
+            {"name": "API_KEY", "value": "production"},
+            "https://delete-all-the-customers@host/x",
+        ],
+        ids=repr,
+    )
+    def test_words_are_shown_whatever_stands_before_them(self, value: Any) -> None:
+        assert seen(value) == value
+
+    @pytest.mark.parametrize(
+        "form",
+        [
+            "--password={}",
+            "tool --token {} now",
+            "TOKEN={} run",
+            "curl -u ann:{} h",
+            "Authorization: Bearer {}",
+            "https://ann:{}@host/x",
+            "https://h/?api_key={}&b=1",
+        ],
+    )
+    @pytest.mark.parametrize(
+        "secret", [RANDOM, "9f86d081884c7d659a2feaa0c55ad015", long("", 40), "p4ssw0rdx1"]
+    )
+    def test_what_seems_drawn_by_chance_is_hidden(self, form: str, secret: str) -> None:
+        assert seen(form.format(secret)) == form.format(MARK)
+        assert seen({"token": secret, "argv": ["--token", secret]}) == {
+            "token": MARK,
+            "argv": ["--token", MARK],
+        }
+
+    def test_only_the_part_is_hidden_that_does(self) -> None:
+        assert seen({"token": f"drop-production-{RANDOM}"}) == {"token": f"drop-production-{MARK}"}
+        assert seen({"token": f"https://evil.example/{RANDOM}/x"}) == {
+            "token": f"https://evil.example/{MARK}/x"
+        }
+        assert seen({"token": f"{RANDOM}.{RANDOM}-{RANDOM}="}) == {"token": MARK}
+        assert seen({"token": f"{RANDOM}\u202e!"}) == {"token": f"{MARK}\u202e!"}
+
+    @pytest.mark.parametrize("secret", [private_key(), "AKIA" + "ABCDEFGHIJ234567"], ids=["key", "id"])
+    def test_shape_that_is_certain_is_hidden_whole(self, secret: str) -> None:
+        assert seen(f"x {secret} y") == f"x {MARK} y"
+
+    def test_password_in_an_address_is_hidden_by_its_place(self) -> None:
+        assert seen("postgresql://app:hunter2@db/x") == f"postgresql://app:{MARK}@db/x"
+
+    @given(st.lists(st.sampled_from(NAMES_OF_THINGS), min_size=1, max_size=4), st.sampled_from("-_./: "))
+    def test_names_made_of_words_are_never_hidden(self, words: list[str], joint: str) -> None:
+        name = joint.join(words)
+        assert seen({"password": name, "argv": ["--token", name]}) == {
+            "password": name,
+            "argv": ["--token", name],
+        }
+
+
 def is_whole(shown: Any, value: Any) -> bool:
     """Whether everything is there that the value has, or a mark in the place of it."""
     match value:
@@ -456,7 +554,8 @@ class TestAnything:
     @given(awkward_texts)
     def test_parts_that_are_shown_are_those_of_the_text_in_order(self, text: str) -> None:
         covered = masking.cover(text)
-        parts = [text] if isinstance(covered, str) else [part for part in covered.parts if part is not None]
+        shown = [covered] if isinstance(covered, str) else covered.parts
+        parts = [part for part in shown if isinstance(part, str)]
         place = 0
         for part in parts:
             place = text.index(part, place) + len(part)

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from frontdesk.formats import actions, canonical
+from frontdesk.formats import actions, scripts
 from tests import counts
 
 
@@ -32,18 +32,18 @@ LETTERS = [each for each in confusables() if each.isalnum()]
 SIGNS = [each for each in confusables() if not each.isalnum()]
 
 
-def shown(text: str) -> actions.Shown:
-    return actions.render(canonical.payload("act", {"x": text}))
+def told(text: str) -> tuple[str, ...]:
+    """What is said of its writing."""
+    return scripts.told(actions.lines_of({"x": text}))
 
 
 def view(text: str) -> str:
-    return shown(text).text.partition("x: ")[2]
+    return "\n".join(actions.lines_of({"x": text})).partition("x: ")[2]
 
 
 def glance(text: str) -> str:
     """What somebody sees who takes every look-alike for what it looks like, with what is said of it."""
-    told = shown(text)
-    return "".join(confusables().get(sign, sign) for sign in told.text) + "".join(told.writings)
+    return "".join(confusables().get(sign, sign) for sign in view(text)) + "".join(told(text))
 
 
 @pytest.mark.parametrize("word", ["{0}", "{0}{0}{0}", "{0}2", "{0} {0}"])
@@ -69,8 +69,7 @@ def test_all_signs_that_pass_for_others_are_escapes_or_told(text: str) -> None:
     missed = [
         each
         for each in SIGNS
-        if "\\" not in view(text.format(each))
-        and not any(each in told for told in shown(text.format(each)).writings)
+        if "\\" not in view(text.format(each)) and not any(each in said for said in told(text.format(each)))
     ]
     assert (len(SIGNS) > 200, missed) == (True, [])
 
@@ -135,17 +134,15 @@ def test_writing_of_people_is_never_an_escape(text: str) -> None:
 
 
 def test_words_in_another_writing_are_told() -> None:
-    assert shown("\u0441\u043e\u0440\u0443 file").writings == (
+    assert told("\u0441\u043e\u0440\u0443 file") == (
         '"\u0441\u043e\u0440\u0443" is in Cyrillic letters and may pass for "copy".',
     )
-    assert shown("\u043f\u0440\u0438\u0432\u0435\u0442 \u65e5").writings == (
+    assert told("\u043f\u0440\u0438\u0432\u0435\u0442 \u65e5") == (
         "Some of it is not in Latin letters: Cyrillic, Han.",
     )
-    assert shown("s\u0131f\u0131r").writings == (
-        '"s\u0131f\u0131r" is written with \u0131 and may pass for "sifir".',
-    )
-    assert shown("\u201cso\u201d").writings == ("Signs that may pass for others: \u201c \u201d",)
-    assert shown("plain").writings == ()
+    assert told("s\u0131f\u0131r") == ('"s\u0131f\u0131r" is written with \u0131 and may pass for "sifir".',)
+    assert told("\u201cso\u201d") == ("Signs that may pass for others: \u201c \u201d",)
+    assert told("plain") == ()
 
 
 WORDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.formats import actions, canonical
+from frontdesk.formats import canonical, cards
 from frontdesk.model import rules
 from frontdesk.model.confirmations import Mode
 from frontdesk.model.inspecting import BY_DIGEST, ENCODED, NO_TEXT, is_readable, unreadable_parts
@@ -78,11 +78,13 @@ def test_no_rule_allows_what_nobody_can_read(name: str) -> None:
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_nobody_can_read_is_marked_where_it_is_shown(name: str) -> None:
     value, why = UNREADABLE[name]
-    shown = actions.render(canonical.payload("run", {"my input": value}))
-    assert shown.text.splitlines()[-1] == f'[CANNOT BE READ: details."my input", {why}]'
+    card = cards.make(canonical.payload("run", {"my input": value}), "", "agent")
+    assert card.oddities().splitlines()[1] == f'▲ Nobody can read "my input": {why}.'
+    assert card.is_high_risk
+    assert card.typed is not None
 
 
-def test_mark_cannot_be_forged() -> None:
-    forged = "[CANNOT BE READ: details.x, it is encoded]"
-    text = actions.render(canonical.payload("run", {forged: forged, "y": f"a\n{forged}"})).text
-    assert not [line for line in text.splitlines() if line.startswith("[")]
+def test_what_is_said_of_it_cannot_be_forged() -> None:
+    forged = "▲ Nobody can read x: it is encoded."
+    card = cards.make(canonical.payload("run", {forged: forged, "y": f"a\n{forged}"}), forged, forged)
+    assert not [line for line in card.text().splitlines() if line.startswith("▲")]

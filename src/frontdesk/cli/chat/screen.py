@@ -34,7 +34,7 @@ class Screen:
             case "asked":
                 self._told.add(happened["id"])
                 self._page.end()
-                self._page.show(happened["text"])
+                self._page.show(output.fitted(happened["text"]))
             case "failed" if happened["retryable"]:
                 self.aside(f"failed, and is tried again: {happened['message']}")
             case "notice":
@@ -58,12 +58,13 @@ class Screen:
     def tell(self, delivery: Plain, *, refused: bool = False) -> None:
         """Show something that was said as a whole; why something was refused is no answer."""
         self._told.add(delivery["id"])
+        text = output.fitted(delivery["text"]) if delivery["confirmation_id"] else delivery["text"]
         if delivery["kind"] == "notice":
-            self._page.aside(delivery["text"])
+            self._page.aside(text)
         elif self._obeys or refused or delivery["confirmation_id"]:
-            self._page.show(delivery["text"], refused=refused)
+            self._page.show(text, refused=refused)
         else:
-            self._page.answer(delivery["text"])
+            self._page.answer(text)
 
     def aside(self, text: str) -> None:
         self._page.end()

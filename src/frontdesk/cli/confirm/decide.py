@@ -13,7 +13,8 @@ from frontdesk.cli.confirm import reaching
 from frontdesk.cli.confirm.reaching import ServiceDesk
 from frontdesk.cli.output import Report
 from frontdesk.confirm import steps
-from frontdesk.formats import actions, canonical, quoting
+from frontdesk.formats import canonical, cards, quoting
+from frontdesk.formats.cards import Card
 from frontdesk.model.confirmations import Status
 
 COLUMN = 13
@@ -23,7 +24,10 @@ STATUSES = [ALL, *map(str, Status)]
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
 NOTHING_WAITS = "Nothing waits for a decision. All requests: frontdesk confirm list --status all"
-REVEAL = "See them with: frontdesk confirm show {id} --reveal{url}"
+REVEAL = "See it with: frontdesk confirm show {id} --reveal{url}"
+ALL_WORDS = "frontdesk confirm show {id}{url}"
+LOOK = "Show what is hidden? The log says that you looked."
+LOOK_FIRST = "Say --reveal to see it."
 TAKES_A_YES = (
     "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
 )
@@ -58,8 +62,8 @@ def _row(asked: Plain) -> Plain:
         "STATUS": asked["status"],
         "ASKED": _time(asked["created_at"]),
         "UNTIL": _time(asked["expires_at"]),
-        "WHO": output.short(quoting.one_line(asked["requester"]), 30),
-        "ACTION": output.short(quoting.one_line(asked["action"]), 40),
+        "WHO": quoting.quote_within(asked["requester"], 30),
+        "ACTION": quoting.quote_within(asked["action"], 40),
     }
 
 
@@ -85,7 +89,7 @@ def show_command(service: ServiceDesk, confirmation_id: str, reveal: bool) -> Re
     if reveal:
         told = _say(service, "POST", confirmation_id, "/reveal")
         asked |= {"details": told["payload"]["details"]}
-    return Report(asked, _told(asked, service.url, reveal=reveal))
+    return Report(asked, _told(asked, service.url, reveal=reveal, all_words=True))
 
 
 def _say(service: ServiceDesk, method: str, confirmation_id: str, verb: str = "", said: Any = None) -> Plain:
@@ -95,17 +99,21 @@ def _say(service: ServiceDesk, method: str, confirmation_id: str, verb: str = ""
     return told
 
 
-def _told(asked: Plain, url: str | None, *, reveal: bool = False) -> str:
-    action = _action(asked, url, reveal=reveal)
-    return "\n\n".join([output.in_lines(_facts(asked), COLUMN), action, actions.prose(asked["description"])])
+def _told(asked: Plain, url: str | None, **chosen: bool) -> str:
+    """What is known of a request, and its card; the action and its target last."""
+    card = _card(asked, **chosen)
+    given = f" --url {url}" if url else ""
+    where, how = (text.format(id=asked["id"], url=given) for text in (ALL_WORDS, REVEAL))
+    about = card.text(where=where, how=how) if card else LEFT_OUT if asked.get("details_omitted") else ERASED
+    return output.fitted("\n\n".join((output.in_lines(_facts(asked), COLUMN), about)))
 
 
 def _facts(asked: Plain) -> dict[str, str]:
     facts = {
         "id": asked["id"],
         "status": asked["status"],
-        "requester": asked["requester"],
-        "session": asked["session_key"],
+        "requester": quoting.quote(asked["requester"]),
+        "session": asked["session_key"] and quoting.quote(asked["session_key"]),
         "asked": _time(asked["created_at"]),
         "until": _time(asked["expires_at"]),
         "approved by": ", ".join(asked["approvals"]) + _missing(asked) if asked["approvals"] else None,
@@ -124,18 +132,15 @@ def _missing(asked: Plain) -> str:
     return f" ({missing} more needed)" if missing > 0 else ""
 
 
-def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
-    """The action out of the bytes that the digest is of, put together here."""
+def _card(asked: Plain, *, reveal: bool = False, all_words: bool = False) -> Card | None:
+    """The card of the bytes that the digest is of, put together here; None where the arguments are not."""
     if asked["details"] is None:
-        return LEFT_OUT if asked.get("details_omitted") else ERASED
+        return None
     payload = canonical.payload(asked["action"], asked["details"])
     if canonical.digest(payload) != asked["digest"]:
         raise errors.DigestMismatch(confirmation_id=asked["id"])
-    shown = actions.render(payload, reveal=reveal)
-    if not shown.hidden:
-        return shown.text
-    how = REVEAL.format(id=asked["id"], url=f" --url {url}" if url else "")
-    return f"{shown.text}\n\n{shown.note} {how}"
+    said = asked["description"], asked["requester"]
+    return cards.make(payload, *said, reveal=reveal, all_words=all_words)
 
 
 @click.command(
@@ -152,18 +157,49 @@ def _action(asked: Plain, url: str | None, *, reveal: bool) -> str:
     "--digest", metavar="HEX", help="Approve only the action with this digest, without being asked."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--reveal", is_flag=True, help="Show hidden values first; the audit log says that you did.")
+@click.option("--target", metavar="TEXT", help="What one of the ten is about, as you would type it.")
 @reaching.answering
-def approve_command(service: ServiceDesk, /, confirmation_id: str, yes: bool, **said: Any) -> Report:
+def approve_command(
+    service: ServiceDesk, /, confirmation_id: str, yes: bool, reveal: bool, target: str | None, **said: Any
+) -> Report:
     """Allow an action: it is shown, and you are asked.
 
-    It may be carried out once then, within a minute, exactly as it is shown. In a script nobody can be asked:
-    say --yes there, or --digest with the digest of what you have seen.
+    It may be carried out once then, within a minute, exactly as it is shown. What is hidden has to be looked
+    at first, and for one of the ten its target typed. In a script nobody can be asked: say --yes there, or
+    --digest with the digest of what you have seen, and --reveal and --target where they are needed.
     """
     asked = _say(service, "GET", confirmation_id)
-    if not yes and said["digest"] is None and asked["status"] == Status.PENDING:
-        output.agree("Approve exactly this?", TAKES_A_YES, f"{_told(asked, service.url)}\n")
+    asks = not yes and said["digest"] is None
+    card = _card(asked)
+    if card and asked["status"] == Status.PENDING:
+        if asks:
+            output.require_terminal(TAKES_A_YES)
+            output.show(f"{_told(asked, service.url)}\n")
+        _look(service, asked, card, reveal=reveal, asks=asks)
+        _type(asked, card, target, asks=asks)
+        if asks:
+            click.confirm("Approve exactly this?", abort=True)
     said["digest"] = said["digest"] or asked["digest"]
     return _decide(service, confirmation_id, "/approve", said)
+
+
+def _look(service: ServiceDesk, asked: Plain, card: Card, *, reveal: bool, asks: bool) -> None:
+    """Show what is hidden to whoever wants to see it. NotLookedAt when nobody does."""
+    looks = bool(card.hidden) and (reveal or (asks and click.confirm(LOOK)))
+    if looks:
+        told = _say(service, "POST", asked["id"], "/reveal")
+        whole = _card(asked | {"details": told["payload"]["details"]}, reveal=True)
+        if whole:
+            output.tell(output.fitted(f"\n{whole.arguments()}\n\n{whole.closing()}\n"))
+    card.check_looked(asked["id"], looks, LOOK_FIRST)
+
+
+def _type(asked: Plain, card: Card, target: str | None, *, asks: bool) -> None:
+    """Have the target typed where it has to be. TargetMissing."""
+    if card.typed and target is None and asks:
+        target = click.prompt(f"To approve, type {card.typed.what}", default="", show_default=False)
+    card.check_typed(asked["id"], target)
 
 
 @click.command(
@@ -183,7 +219,7 @@ def _decide(service: ServiceDesk, confirmation_id: str, verb: str, said: Plain) 
     decided = _say(service, "POST", confirmation_id, verb, given)
     waits = decided["status"] == Status.PENDING
     state = f"still waits{_missing(decided)}" if waits else f"is {decided['status']}"
-    text = f"{decided['id']} ({quoting.one_line(decided['action'])}) {state}."
+    text = f"{decided['id']} ({quoting.quote(decided['action'])}) {state}."
     return Report(partial(_say, service, "GET", confirmation_id), text)
 
 

@@ -20,8 +20,8 @@ from frontdesk.cli.confirm import reaching
 from frontdesk.cli.confirm.protocol import McpServer, Tell, Tool, ToolOutcome
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.records import Ticket
-from frontdesk.formats import canonical
-from frontdesk.model.confirmations import GRANT_SECONDS, Status
+from frontdesk.formats import canonical, cards
+from frontdesk.model.confirmations import DEFAULT_REQUESTER, GRANT_SECONDS, Status
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MOST_WAITING = 100
@@ -29,6 +29,8 @@ PATIENCE_SECONDS = 5.0
 DEFAULT_WAIT_SECONDS = 45
 """Shorter than the minute after which many clients give a tool up."""
 TOLD_SECONDS = 10
+MOST_SHOWN_BYTES = 16 * 1024
+"""The agent is not told more than that of what it has asked for itself."""
 
 INSTRUCTIONS = (
     "Before you do something dangerous, call request_confirmation with everything that it depends on in "
@@ -46,6 +48,7 @@ AGAIN = (
     "The approval was not used in time, so that a person is asked once more. Call redeem_confirmation with "
     "this new id and the same digest: it waits for the decision."
 )
+SHOWN = "{told}\n\nThe person who decides is shown this:\n\n{card}"
 REDEEMED = "Approved and used up. Carry out exactly this, now and once:\n{payload}"
 
 Call = Callable[[Any, Tell], Awaitable[ToolOutcome]]
@@ -139,7 +142,7 @@ class ConfirmationTools:
         del said["wait_seconds"]
         ticket = await self._client.request(**said)
         if not await self._approved(ticket, asking.wait_seconds, tell):
-            return _pending(ticket)
+            return _pending(ticket, SHOWN.format(told=PENDING, card=_card(asking)))
         return ToolOutcome(text=APPROVED.format(seconds=GRANT_SECONDS), facts=_facts(ticket, Status.APPROVED))
 
     async def redeem(self, redeeming: RedeemArguments, tell: Tell) -> ToolOutcome:
@@ -186,6 +189,15 @@ async def _guarded(
 
 def _pending(ticket: Ticket, text: str = PENDING) -> ToolOutcome:
     return ToolOutcome(text=text, facts=_facts(ticket, Status.PENDING))
+
+
+def _card(asking: AskArguments) -> str:
+    """What people see of it; who asks is the service's to say."""
+    payload = canonical.payload(asking.action.strip(), asking.details)
+    card = cards.make(payload, asking.description, DEFAULT_REQUESTER)
+    arguments = card.arguments() if len(payload) <= MOST_SHOWN_BYTES else "[all arguments]"
+    parts = (card.words_said("the person can see them"), card.oddities(), arguments, card.closing())
+    return "\n\n".join(part for part in parts if part)
 
 
 def _facts(ticket: Ticket, status: Status) -> dict[str, Any]:

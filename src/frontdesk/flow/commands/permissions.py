@@ -1,11 +1,12 @@
 """Commands about who may do what: approve, deny and lift for actions, pair, link and unlink for people."""
 
-from typing import Literal
+import asyncio
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
+from frontdesk.flow.confirmations.notifying import card_of
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.service import aliases_of
 from frontdesk.model import people
@@ -22,6 +23,7 @@ LINK = (
     "From then on both see each other's conversations."
 )
 WHICH = "Which one? The question names its id: {usage}"
+LOOK = "Look at it and decide there: {where}"
 NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
 STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
 PAUSED = (
@@ -35,23 +37,47 @@ DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied.
 COMMANDS = CommandTable()
 
 
-@COMMANDS.add("/approve id [reason]", "Allow an action that an agent asked for.", kind=TurnKind.CONTROL)
+@COMMANDS.add(
+    "/approve id [target] [reason]", "Allow an action that an agent asked for.", kind=TurnKind.CONTROL
+)
 async def approve(parts: Parts, request: CommandRequest) -> str:
-    return await _decide(parts, request, "approve")
+    wanted, rest = views.words_of(request)
+    if not wanted:
+        return Refusal(WHICH.format(usage="/approve ID [target] [reason]"))
+    caller = await _caller(parts, request, "approve", wanted)
+    asked = await parts.confirmations.find(wanted)
+    reason = await _after_target(parts, request, asked, rest)
+    return _told(
+        await parts.confirmations.approve(wanted, caller, reason=reason or None, digest=asked.digest)
+    )
 
 
 @COMMANDS.add("/deny id [reason]", "Refuse an action that an agent asked for.", kind=TurnKind.CONTROL)
 async def deny(parts: Parts, request: CommandRequest) -> str:
-    return await _decide(parts, request, "deny")
-
-
-async def _decide(parts: Parts, request: CommandRequest, verb: Literal["approve", "deny"]) -> str:
     wanted, reason = views.words_of(request)
     if not wanted:
-        return Refusal(WHICH.format(usage=f"/{verb} ID [reason]"))
-    decide = parts.confirmations.approve if verb == "approve" else parts.confirmations.deny
-    decided = await decide(wanted, await _caller(parts, request, verb, wanted), reason=reason or None)
+        return Refusal(WHICH.format(usage="/deny ID [reason]"))
+    caller = await _caller(parts, request, "deny", wanted)
+    decided = await parts.confirmations.deny(wanted, caller, reason=reason or None)
     return "\n".join((_told(decided), *(await _paused(parts, decided))))
+
+
+async def _after_target(parts: Parts, request: CommandRequest, asked: Confirmation, said: str) -> str:
+    """What follows the target, where one is typed. NotLookedAt when this chat hides something of the action;
+    TargetMissing."""
+    if asked.status is not Status.PENDING:
+        return said
+    card = await asyncio.to_thread(card_of, asked, wide=parts.notifier.is_wide(request.turn.source))
+    if card is None:
+        return said
+    card.check_looked(asked.id, False, LOOK.format(where=" or ".join(parts.notifier.places_of(asked))))
+    if card.typed is None:
+        return said
+    rest = card.typed.rest_of(said)
+    if rest is None:
+        how = f" after the id: /approve {asked.id} TARGET"
+        raise errors.TargetMissing(confirmation_id=asked.id, what=card.typed.what, how=how)
+    return rest
 
 
 async def _paused(parts: Parts, decided: Confirmation) -> list[str]:

@@ -105,7 +105,8 @@ class Gate:
         # Marked before anybody is shown the question: whoever answers it finds a turn that waits. A decision
         # that is faster than the mark is found by the first look below.
         await self._store.turns.mark(claim, turns.TurnState.WAITING, self._clock.now())
-        show(events.Asked(id=asked.id, text=self._notifier.text(asked)))
+        wide = self._notifier.is_wide(claim.turn.source)
+        show(events.Asked(id=asked.id, text=self._notifier.text(asked, wide=wide)))
         with lend():
             while asked.status is Status.PENDING:
                 asked = await self._service.wait(asked.id, WAIT_SECONDS)

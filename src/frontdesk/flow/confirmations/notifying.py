@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
-from frontdesk.formats import actions, quoting
+from frontdesk.formats import cards, quoting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.deliveries import Delivery
@@ -19,7 +20,6 @@ from frontdesk.model.turns import Turn
 LONGEST_CHARACTERS = 4_000
 MOST_RENDERED_BYTES = 16 * 1024
 """What is longer fits into no message: it is not even tried."""
-PROSE_CHARACTERS = 500
 NAME_CHARACTERS = (240, 60, 16)
 """How much of each name is told: as much as there is room for."""
 CONFIRMATION, DIGEST = deliveries.CONFIRMATION, "digest"
@@ -27,17 +27,16 @@ CONFIRMATION, DIGEST = deliveries.CONFIRMATION, "digest"
 HOME = "home"
 """In a delivery's extra: when it does not arrive, somebody else has to be told."""
 
-ASKED = """{who} wants to do this, and waits for somebody to allow it:
-
-{shown}
-
-"""
-DECIDE = "Decide with /approve {id} or /deny {id} REASON until {end:%H:%M} UTC."
+DECIDE = "Decide with /approve {id}{target} or /deny {id} REASON until {end:%H:%M} UTC."
+DENY = "Approve it where you see all of it, or refuse it with /deny {id} REASON until {end:%H:%M} UTC."
+TARGET = " TARGET"
+TYPED = "TARGET is {what}."
 LINK = "\nOr see it and decide here; the link is for you alone: {link}"
-TOO_LONG = "action: {action}\nIt is too long for this chat. See all of it before you decide: {where}"
+TOO_LONG = "It is too long for this chat. See all of it before you decide: {where}"
 SHORTEST = "{id} waits for somebody to allow it. See all of it before you decide: {where}"
-REVEAL = "See them before you decide: {where}"
+REVEAL = "See what is hidden before you decide: {where}"
 ERASED = "(what it was about has been erased)"
+ACTION = f"{cards.ACTION}: {{action}}"
 NO_PAGE = "frontdesk confirm show {id}"
 REVEALING = "--reveal"
 ENDED = {
@@ -48,35 +47,40 @@ ENDED = {
 WITHDRAWN = "{id} ({action}) was withdrawn: nobody has to decide about it any more."
 
 MakeLink = Callable[[Confirmation], str]
-Form = tuple[str, str]
-"""What stands before the agent's words, and after them."""
 Channels = Mapping[tuple[str, str | None], Channel]
 
 
-def _first_within(room: int, forms: Iterable[Form]) -> Form:
-    """The first that fits, else the last, which is the shortest."""
-    form = ("", "")
-    for form in forms:
-        if len(form[0]) + len(form[1]) <= room:
+class Notice(NamedTuple):
+    """How a request can be told."""
+
+    who: str = ""
+    words: str = ""
+    """The agent's, which are left out first."""
+    rest: str = ""
+    by_tap: bool = False
+    """Whether all of it is shown and nothing is typed, so that a button can decide."""
+
+    def fits(self, room: int) -> bool:
+        return len(self.who) + len(self.rest) <= room
+
+    def text(self, room: int) -> str:
+        return self.who + self._words(room - len(self.who) - len(self.rest)) + self.rest
+
+    def _words(self, room: int) -> str:
+        """As far as there is room for some."""
+        if len(self.words) <= room:
+            return self.words
+        kept = self.words[: max(room - len(quoting.ELLIPSIS) - 2, 0)]
+        return f"{kept}{quoting.ELLIPSIS}\n\n" if len(kept) > len(cards.AGENTS_WORDS) else ""
+
+
+def _first_within(room: int, notices: Iterable[Notice]) -> Notice:
+    """The first that fits without the agent's words, else the last, which is the shortest."""
+    notice = Notice()
+    for notice in notices:
+        if notice.fits(room):
             break
-    return form
-
-
-def _whole(asked: Confirmation, room: int, places: Iterable[str]) -> str | None:
-    """All of the action, and that something of it is hidden; None when there is no room for it."""
-    if asked.payload is None:
-        return ERASED
-    if len(asked.payload) > MOST_RENDERED_BYTES:
-        return None
-    shown = actions.render(asked.payload, limit=room)
-    if not shown.whole:
-        return None
-    where = f" {REVEAL.format(where=' or '.join(places))}" if shown.hidden else ""
-    return "\n\n".join(part for part in (shown.text, shown.note + where) if part)
-
-
-def _asked(asked: Confirmation, shown: str, most: int) -> str:
-    return ASKED.format(who=quoting.one_line(asked.requester, most), shown=shown)
+    return notice
 
 
 def _ended(asked: Confirmation, most: int) -> str:
@@ -85,16 +89,31 @@ def _ended(asked: Confirmation, most: int) -> str:
     if asked.resolved_as:
         by = f"{by} ({quoting.quote_within(asked.resolved_as, most)})"
     text = WITHDRAWN if asked.is_withdrawn else ENDED[asked.status]
-    return text.format(id=asked.id, action=quoting.one_line(asked.action, most), by=by)
+    return text.format(id=asked.id, action=quoting.quote_within(asked.action, most), by=by)
 
 
-def _words(description: str, room: int) -> str:
-    """The agent's words, as lines of their own, as far as there is room for some."""
-    words = actions.prose(description, limit=PROSE_CHARACTERS)
-    if len(words) < room:
-        return f"{words}\n"
-    kept = words[: max(room - len(quoting.ELLIPSIS) - 1, 0)]
-    return f"{kept}{quoting.ELLIPSIS}\n" if len(kept) > len(actions.AGENTS_WORDS) else ""
+def card_of(asked: Confirmation, *, wide: bool) -> cards.Card | None:
+    """What a chat shows of it, widely masked where others read along; None when it was erased."""
+    if asked.payload is None:
+        return None
+    return cards.make(asked.payload, asked.description, asked.requester, wide=wide)
+
+
+def _asked_by(asked: Confirmation, most: int) -> str:
+    return cards.ASKED_BY.format(requester=quoting.quote_within(asked.requester, most))
+
+
+def _question(asked: Confirmation, card: cards.Card) -> str:
+    """How to decide. What is hidden in this chat is not approved in it."""
+    if card.hidden:
+        return _deny(asked)
+    target = TARGET if card.typed else ""
+    typed = f" {TYPED.format(what=card.typed.what)}" if card.typed else ""
+    return DECIDE.format(id=asked.id, target=target, end=asked.expires_at) + typed
+
+
+def _deny(asked: Confirmation) -> str:
+    return DENY.format(id=asked.id, end=asked.expires_at)
 
 
 class Notifier:
@@ -156,13 +175,16 @@ class Notifier:
         lane = self._lane(place)
         passed = asked.terms.is_escalated(self._clock.now() - asked.created_at)
         told = f"{asked.id}:{asked.status}:{len(asked.approvals)}:{passed}:{lane}"
-        about = {CONFIRMATION: asked.id, DIGEST: asked.digest} | ({HOME: True} if home else {})
+        room = self._room(self._capabilities(place).text_limit)
+        notice = self._notice(asked, room, link, self.is_wide(place))
+        about = {CONFIRMATION: asked.id} | ({HOME: True} if home else {})
+        about |= {DIGEST: asked.digest} if notice.by_tap else {}
         return Delivery(
             id=f"d_{hashlib.sha256(told.encode()).hexdigest()[:16]}",
             kind=deliveries.DeliveryKind.NOTICE,
             lane=lane,
             to=place,
-            text=self.text(asked, self._capabilities(place).text_limit, link),
+            text=notice.text(room),
             final=False,
             turn_id=asked.turn_id,
             session_key=asked.session_key,
@@ -170,31 +192,49 @@ class Notifier:
             created_at=self._clock.now(),
         )
 
-    def text(self, asked: Confirmation, limit: int | None = None, link: str = "") -> str:
-        """What is told of a request in so many characters. Of what is asked: all of the action, or where all
-        of it is; then the link, longer names, and the agent's words, each as far as there is room."""
-        room = min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
+    def is_wide(self, place: SessionSource) -> bool:
+        """Whether others may read there: in a group, and in a home channel, of which nobody knows."""
+        return place.others_read or self._lane(place) in map(self._lane, self._homes())
+
+    def text(
+        self, asked: Confirmation, limit: int | None = None, link: str = "", *, wide: bool = False
+    ) -> str:
+        """What is told of a request in so many characters. Of what is asked: the action, all of it or where
+        all of it is, and how to decide; then the link, longer names, and before them all the agent's words,
+        each as far as there is room."""
+        room = self._room(limit)
+        return self._notice(asked, room, link, wide).text(room)
+
+    @staticmethod
+    def _room(limit: int | None) -> int:
+        return min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
+
+    def _notice(self, asked: Confirmation, room: int, link: str, wide: bool) -> Notice:
         if asked.status is not Status.PENDING:
-            return _first_within(room, [("", _ended(asked, most)) for most in NAME_CHARACTERS])[1]
-        before, after = _first_within(room, self._forms(asked, room, link))
-        words = _words(asked.description, room - len(before) - len(after)) if before else ""
-        return before + words + after
+            return _first_within(room, [Notice(rest=_ended(asked, most)) for most in NAME_CHARACTERS])
+        return _first_within(room, self._forms(asked, link, wide))
 
-    def _forms(self, asked: Confirmation, room: int, link: str) -> Iterator[Form]:
-        """How it can be told, the best first: nobody decides about half of the action."""
-        decide = DECIDE.format(id=asked.id, end=asked.expires_at)
-        places = self._places(asked)
-        whole = _whole(asked, room, [*places[:-1], f"{places[-1]} {REVEALING}"])
-        for end, most in product((decide + link, decide), NAME_CHARACTERS):
-            if whole is not None:
-                yield _asked(asked, whole, most), end
-        for where, end, most in product(places, (decide + link, decide), NAME_CHARACTERS):
-            shown = TOO_LONG.format(action=quoting.quote_within(asked.action, most), where=where)
-            yield _asked(asked, shown, most), end
+    def _forms(self, asked: Confirmation, link: str, wide: bool) -> Iterator[Notice]:
+        """How it can be told, the best first: nobody decides about half of the action, or about what they
+        have not seen."""
+        places = self.places_of(asked)
+        ends = (link, "") if link else ("",)
+        if len(asked.payload or b"") <= MOST_RENDERED_BYTES and (card := card_of(asked, wide=wide)):
+            how = REVEAL.format(where=" or ".join([*places[:-1], f"{places[-1]} {REVEALING}"]))
+            parts = (card.oddities(how), card.arguments(), f"{card.closing()}\n{_question(asked, card)}")
+            rest = "\n\n".join(part for part in parts if part)
+            words = f"{card.words_said(places[0])}\n\n" if card.words else ""
+            for end, most in product(ends, NAME_CHARACTERS):
+                who, by_tap = f"{_asked_by(asked, most)}\n", not card.hidden and card.typed is None
+                yield Notice(who, words or "\n", rest + end, by_tap)
+        for where, end, most in product(places, ends, NAME_CHARACTERS):
+            shown = ERASED if asked.payload is None else TOO_LONG.format(where=where)
+            action = ACTION.format(action=quoting.quote_within(asked.action, most))
+            yield Notice(f"{_asked_by(asked, most)}\n\n{shown}\n", "", f"{action}\n{_deny(asked)}{end}")
         for where in places:
-            yield "", SHORTEST.format(id=asked.id, where=where)
+            yield Notice(rest=SHORTEST.format(id=asked.id, where=where))
 
-    def _places(self, asked: Confirmation) -> list[str]:
+    def places_of(self, asked: Confirmation) -> list[str]:
         """Where all of it is shown."""
         page = [f"{self._page_url}/approvals/{asked.id}"] if self._page_url else []
         return [*page, NO_PAGE.format(id=asked.id)]

@@ -45,7 +45,26 @@ async function attempt(act) {
     say("failed", error.message);
   }
   buttons.forEach((button) => (button.disabled = false));
+  arm();
 }
+
+// Nobody approves what is hidden and was not looked at, or one of the ten without typing its target. The
+// server checks both; this tells it beforehand.
+
+let seen = null;
+
+function arm() {
+  const approve = document.querySelector('[data-approves="true"]');
+  if (!approve) return;
+  const target = document.getElementById("target");
+  const look = document.getElementById("look");
+  if (look && seen) look.remove();
+  approve.disabled = Boolean((look && !seen) || (target && !target.value.trim()));
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target.id === "target") arm();
+});
 
 function decide(button) {
   const asked = button.closest("[data-decision]");
@@ -57,6 +76,8 @@ function decide(button) {
         approves: button.dataset.approves === "true",
         digest: asked.dataset.digest,
         reason: reason.value.trim() || null,
+        target: document.getElementById("target")?.value.trim() || null,
+        seen,
         t: asked.dataset.link || null,
       });
       say(told.status, told.message);
@@ -69,10 +90,29 @@ function decide(button) {
 function reveal(button) {
   attempt(async () => {
     const told = await send(button.dataset.reveal, { t: button.dataset.link || null });
-    document.getElementById("action").textContent = told.text;
+    document.getElementById("action").replaceChildren(...told.lines.map(line));
+    document.getElementById("closing").replaceChildren(...told.matters.flatMap(matter));
     document.getElementById("hidden").remove();
+    seen = told.seen;
     say("", told.message);
   });
+}
+
+function element(name, text, className = "") {
+  const made = document.createElement(name);
+  made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function line(told) {
+  return element("p", told.text, `d${told.depth}`);
+}
+
+function matter(told) {
+  const shown = document.createElement("dd");
+  shown.append(element("code", told.shown));
+  return [element("dt", told.name), shown];
 }
 
 function signOut(button) {
@@ -133,12 +173,15 @@ function show(page) {
   if (main.dataset.state === state) return;
   main.dataset.state = state;
   const focused = document.activeElement;
-  const typed = document.getElementById("reason")?.value;
+  const typed = ["reason", "target"].map((id) => [id, document.getElementById(id)?.value]);
   document.querySelectorAll("[data-live]").forEach((part) => {
     part.replaceChildren(...page.getElementById(part.id).childNodes);
   });
-  const reason = document.getElementById("reason");
-  if (reason && typed) reason.value = typed;
+  typed.forEach(([id, value]) => {
+    const field = document.getElementById(id);
+    if (field && value) field.value = value;
+  });
+  arm();
   if (!focused.isConnected) focusAgain(focused);
   tick();
   if (!page.querySelector("main").dataset.events) leave();

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.formats import actions
+from frontdesk.formats import canonical, cards
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
 from frontdesk.web.confirmations import markup, screens
@@ -34,7 +34,11 @@ MOST_SHOWN = 200
 
 _FILES = resources.files(__package__)
 CODE = _FILES.joinpath("page.js").read_text(encoding="utf-8")
-STYLE = _FILES.joinpath("page.css").read_text(encoding="utf-8")
+STYLE = _FILES.joinpath("page.css").read_text(encoding="utf-8") + "".join(
+    # However deep a line stands, half of the screen is left for it.
+    f".lines .d{depth} {{ margin-left: min({2 * depth}ch, 50%); }}\n"
+    for depth in range(canonical.MAX_DEPTH + 2)
+)
 
 LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
@@ -64,6 +68,10 @@ class PageVote(PageLook, frozen=True, kw_only=True):
     approves: bool
     digest: Digest
     reason: Text | None = None
+    target: Text | None = None
+    """What was typed, for one of the ten."""
+    seen: str | None = None
+    """The proof that what is hidden was looked at."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +92,12 @@ class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
-    text: str
-    """The action as it is shown, with nothing hidden in it."""
+    lines: tuple[cards.CardLine, ...]
+    """The arguments as they are shown, with nothing hidden in them."""
+    matters: tuple[cards.Matter, ...]
+    """The action and its target."""
+    seen: str
+    """The proof of it, which a yes takes."""
     message: str = screens.REVEALED
 
 
@@ -171,9 +183,12 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
         caller, asked = await self._seen(call, call.read(PageLook).t)
-        payload = seen_payload(await self.service.reveal(asked.id, caller))
-        shown = await asyncio.to_thread(actions.render, payload, reveal=True)
-        return Uncovered(text=shown.text)
+        revealed = await self.service.reveal(asked.id, caller)
+        show = partial(cards.make, seen_payload(revealed), asked.description, asked.requester, reveal=True)
+        card = await asyncio.to_thread(show)
+        return Uncovered(
+            lines=card.lines, matters=card.matters, seen=self.sessions.note_look(caller, revealed)
+        )
 
     @OPERATIONS.add(
         "POST", f"{PATH}/{{id}}/decision", PageOutcome, body=PageVote, problems=(409, 412), **SCRIPT
@@ -182,9 +197,20 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """Allow or refuse the action that was shown."""
         verdict = call.read(PageVote)
         caller, asked = await self._seen(call, verdict.t)
+        if verdict.approves and asked.status is Status.PENDING:
+            await self._check_care(verdict, caller, asked)
         act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         return PageOutcome(id=voted.id, status=voted.status, message=screens.outcome(voted))
+
+    async def _check_care(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> None:
+        """NotLookedAt, TargetMissing: nobody approves what they have not seen, or one of the ten without
+        typing its target."""
+        card = await asyncio.to_thread(screens.card_of, asked)
+        if card:
+            looked = self.sessions.has_looked(verdict.seen, caller, asked)
+            card.check_looked(asked.id, looked, screens.LOOK_FIRST)
+            card.check_typed(asked.id, verdict.target)
 
     async def _changes(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
         """Tells a page that something happened, as long as it may look, and never what: it looks again."""

@@ -3,23 +3,24 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import msgspec
-
-from frontdesk.formats import actions, links, quoting
+from frontdesk.formats import cards, links, quoting
+from frontdesk.formats.cards import Card
+from frontdesk.formats.targets import Typed
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
     MAX_TEXT_CHARACTERS,
     Caller,
     Confirmation,
     Status,
-    is_high_risk,
 )
-from frontdesk.model.inspecting import is_readable
 from frontdesk.web.confirmations.markup import Markup, join, tag, void
 from frontdesk.web.confirmations.sessions import PATH
 
+NAME_CHARACTERS = 60
 SIGN_IN = "Sign in to approvals"
 REVEALED = "Nothing is hidden any more. The log says that you looked."
+ALLOW = "Allow this?"
+LOOK_FIRST = "See what is hidden before you approve, with the button above."
 OUTCOMES = {
     Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
     Status.DENIED: "Denied. It will not be carried out.",
@@ -37,8 +38,7 @@ def list_title(found: Sequence[Confirmation]) -> str:
 
 
 def title(asked: Confirmation) -> str:
-    action = quoting.one_line(asked.action)
-    return f"Allow {action}?" if asked.status is Status.PENDING else f"{action}: {asked.status}"
+    return f"{ALLOW if asked.status is Status.PENDING else asked.status} {_name(asked.action)}"
 
 
 def outcome(asked: Confirmation) -> str:
@@ -87,23 +87,33 @@ def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Mar
 def request(
     asked: Confirmation, caller: Caller, now: datetime, *, link: str | None, obstacle: str | None
 ) -> Markup:
-    """The whole action, and the two buttons where the one who looks may decide."""
+    """The card of the request, and below it the two buttons where the one who looks may decide."""
     pending = asked.status is Status.PENDING
     through = f"?{links.PARAMETER}={link}" if link else ""
     about = tag("h2", "What will be done" if pending else "What it was about")
+    card = card_of(asked)
     return _page(
         _top(caller, link),
         tag("div", _heading(asked, now), id="standing", data_live=True),
-        tag("div", about, id="about", data_live=True),
-        _action(asked, link, obstacle),
-        _words(asked),
         tag("h2", "Who and when"),
         tag("div", _facts(asked, now), id="facts", data_live=True),
-        tag("div", _decision(asked, link, obstacle), id="decision", data_live=True),
+        _words(card) if card else Markup(),
+        _unusual(card, asked, link, obstacle) if card else Markup(),
+        tag("div", about, id="about", data_live=True),
+        _arguments(card) if card else _gone(asked),
+        _closing(card) if card else Markup(),
+        tag("div", _decision(asked, card, link, obstacle), id="decision", data_live=True),
         data_events=f"{PATH}/{asked.id}/events{through}" if pending else None,
         data_state=f"{asked.status} {len(asked.approvals)} {obstacle}",
         data_now=now.isoformat(),
     )
+
+
+def card_of(asked: Confirmation) -> Card | None:
+    """What the page shows of a request; None when what it was about was erased, or never kept."""
+    if asked.payload is None:
+        return None
+    return cards.make(asked.payload, asked.description, asked.requester)
 
 
 def refusal(title: str, detail: str) -> Markup:
@@ -134,9 +144,9 @@ def _card(asked: Confirmation, now: datetime) -> Markup:
         "li",
         tag(
             "a",
-            tag("strong", tag("bdi", quoting.one_line(asked.action))),
+            tag("strong", _said(asked.action)),
             _risk(asked),
-            tag("span", "asked by ", tag("bdi", quoting.one_line(asked.requester)), votes, class_="note"),
+            tag("span", "Asked by the agent: ", _said(asked.requester), votes, class_="note"),
             tag("span", "ends ", _distance(asked.expires_at, now), class_="ends"),
             href=f"{PATH}/{asked.id}",
         ),
@@ -144,11 +154,10 @@ def _card(asked: Confirmation, now: datetime) -> Markup:
 
 
 def _heading(asked: Confirmation, now: datetime) -> Markup:
-    action = tag("bdi", quoting.one_line(asked.action))
     if asked.status is Status.PENDING:
         left = tag("p", "Ends ", _distance(asked.expires_at, now), class_="note")
-        return join(tag("h1", "Allow ", action, "?"), _risk(asked), left)
-    return join(tag("h1", action), _risk(asked), _standing(asked, now))
+        return join(tag("h1", ALLOW), _risk(asked), left)
+    return join(tag("h1", "Decided"), _risk(asked), _standing(asked, now))
 
 
 def _standing(asked: Confirmation, now: datetime) -> Markup:
@@ -177,44 +186,68 @@ def _use(asked: Confirmation, now: datetime) -> str:
     return "It was not used in time."
 
 
-def _action(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
-    if asked.payload is None:
-        at_once = "It was denied at once, so what it was about was not kept."
-        why = at_once if asked.was_denied_at_once else "What it was about was erased."
-        return tag("p", f"{why} Its digest is below.", class_="notice")
-    shown = actions.render(asked.payload)
-    return join(tag("pre", shown.text, id="action"), _hidden(asked, shown.note, link, obstacle))
+def _gone(asked: Confirmation) -> Markup:
+    at_once = "It was denied at once, so what it was about was not kept."
+    why = at_once if asked.was_denied_at_once else "What it was about was erased."
+    return tag("p", f"{why} Its digest is above.", class_="notice")
 
 
-def _hidden(asked: Confirmation, note: str, link: str | None, obstacle: str | None) -> Markup:
-    """That something is hidden, and the button with which whoever may decide sees it."""
-    if not note:
+def _words(card: Card) -> Markup:
+    """What the agent says; nothing where that was not kept, or erased."""
+    if not card.words:
         return Markup()
-    path = f"{PATH}/{asked.id}/reveal"
+    count = len(card.more_words)
+    more = tag("details", tag("summary", f"{count} more lines"), _quoted(card.more_words))
+    return join(tag("h2", cards.AGENTS_WORDS), _quoted(card.words), more if count else Markup())
+
+
+def _quoted(words: Sequence[str]) -> Markup:
+    return tag("blockquote", *(tag("p", tag("q", line, class_="said")) for line in words))
+
+
+def _unusual(card: Card, asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
+    """What is not as usual, and the button with which whoever may decide sees what is hidden."""
+    odd = [tag("li", f"{each.sign} {each.text}") for each in card.unusual]
+    listed = join(tag("h2", cards.UNUSUAL), tag("ul", *odd, class_="odd")) if odd else Markup()
+    if not card.note:
+        return listed
+    note, path = card.note, f"{PATH}/{asked.id}/reveal"
     button = tag("button", "Show hidden values", type="button", data_reveal=path, data_link=link)
     if obstacle is not None:
         note, button = f"{note} Those who may decide can see them.", Markup()
     elif asked.status is Status.PENDING:
         note = f"{note} See them before you decide; the log says that you did."
-    return tag("div", tag("p", note), button, id="hidden", class_="notice hidden")
+    return join(listed, tag("div", tag("p", note), button, id="hidden", class_="notice hidden"))
 
 
-def _words(asked: Confirmation) -> Markup:
-    """What the agent says; nothing where that was not kept, or erased."""
-    if not asked.description:
-        return Markup()
-    told = tag("p", "Decide by the action above, not by these words.", class_="note")
-    advice = told if asked.status is Status.PENDING else Markup()
-    words = tag("blockquote", actions.prose(asked.description))
-    return join(tag("h2", "Why"), words, tag("div", advice, id="advice", data_live=True))
+def _arguments(card: Card) -> Markup:
+    """Line by line: the rest of one that is too long for the screen stands under it."""
+    lines = (tag("p", line.text, class_=f"d{line.depth}") for line in card.lines)
+    return tag("div", *lines, id="action", class_="lines")
+
+
+def _closing(card: Card) -> Markup:
+    """The action and its target, right above the buttons."""
+    pairs = (join(tag("dt", each.name), tag("dd", tag("code", each.shown))) for each in card.matters)
+    return tag("dl", *pairs, id="closing")
+
+
+def _said(words: str) -> Markup:
+    """A name that the agent has chosen."""
+    return tag("q", quoting.one_line(words), class_="said")
+
+
+def _name(words: str) -> str:
+    """The same where there is no markup."""
+    return quoting.quote_within(words, NAME_CHARACTERS)
 
 
 def _facts(asked: Confirmation, now: datetime) -> Markup:
     ended = asked.resolved_at
     facts = {
-        "Asked by": quoting.one_line(asked.requester),
+        "Asked by the agent": _said(asked.requester),
         "On behalf of": quoting.one_line(asked.on_behalf_of or ""),
-        "In": quoting.one_line(asked.session_key or ""),
+        "In": _said(asked.session_key) if asked.session_key else "",
         "Asked": _moment(asked.created_at, now),
         "Decided" if ended else "Ends": _moment(ended or asked.expires_at, now),
         "Approved by": _votes(asked) if asked.terms.quorum > 1 else "",
@@ -224,20 +257,23 @@ def _facts(asked: Confirmation, now: datetime) -> Markup:
     return tag("dl", *(join(tag("dt", name), tag("dd", each)) for name, each in facts.items() if each))
 
 
-def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Markup:
+def _decision(asked: Confirmation, card: Card | None, link: str | None, obstacle: str | None) -> Markup:
     if asked.status is not Status.PENDING:
         return tag("p", "Nothing more can be decided.", class_="note last")
     if obstacle is not None:
         return tag("p", obstacle, class_="notice")
     needed = asked.terms.needs_reason
+    hidden, typed = bool(card and card.hidden), card.typed if card else None
     return tag(
         "section",
+        tag("p", LOOK_FIRST, id="look", class_="note") if hidden else Markup(),
+        _typing(typed) if typed else Markup(),
         tag("label", "Reason" if needed else "Reason (optional)", for_="reason"),
         void("input", id="reason", maxlength=str(MAX_TEXT_CHARACTERS), required=needed, autocomplete="off"),
         tag(
             "div",
-            tag("button", "Approve", type="button", data_approves="true"),
             tag("button", "Deny", type="button", data_approves="false"),
+            tag("button", "Approve", type="button", data_approves="true", disabled=hidden or bool(typed)),
             class_="choice",
         ),
         _no_script("Deciding"),
@@ -248,9 +284,14 @@ def _decision(asked: Confirmation, link: str | None, obstacle: str | None) -> Ma
     )
 
 
+def _typing(typed: Typed) -> Markup:
+    field = void("input", id="target", autocomplete="off", autocapitalize="none", spellcheck="false")
+    return join(tag("label", f"To approve, type {typed.what}", for_="target"), field)
+
+
 def _risk(asked: Confirmation) -> Markup:
-    high = is_high_risk(asked.action) or not is_readable(msgspec.json.decode(asked.payload or b"null"))
-    return tag("span", "high risk", class_="risk") if high else Markup()
+    card = card_of(asked)
+    return tag("span", "high risk", class_="risk") if card and card.is_high_risk else Markup()
 
 
 def _votes(asked: Confirmation) -> str:

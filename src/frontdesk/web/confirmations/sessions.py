@@ -106,6 +106,19 @@ class PageSessions:
             raise errors.LinkRefused()
         return caller
 
+    def note_look(self, caller: Caller, asked: Confirmation) -> str:
+        """The proof that somebody has looked at what is hidden; it ends with the request."""
+        return links.sign(self._key, links.look(asked.id, asked.digest, caller.id, asked.expires_at))
+
+    def has_looked(self, token: str | None, caller: Caller, asked: Confirmation) -> bool:
+        """Whether the proof is this person's, of exactly this request."""
+        try:
+            about = (asked.id, asked.digest)
+            looker = links.check(self._key, token or "", links.Purpose.LOOK, about, self._clock.now())
+        except errors.LinkRefused:
+            return False
+        return looker == caller.id
+
     def _mark(self, caller: Caller, number: str) -> str:
         return f"{self._credentials.mark(caller)} {number}"
 

@@ -1,0 +1,275 @@
+"""What people see of a request before they decide: one card, in the same words wherever it is shown.
+
+A card is data. A page makes elements of it, a terminal and a chat the lines that are made here. Its parts
+stand in one order: the agent's words, which nobody has checked, quoted and few; what is unusual; what is
+hidden; the arguments; and last, right above the question, the action and its target, made from the bytes.
+"""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.formats import actions, canonical, masking, quoting, scripts, targets, wrapping
+from frontdesk.formats.targets import Typed
+from frontdesk.model.confirmations import is_high_risk
+from frontdesk.model.inspecting import unreadable_parts
+
+MOST_WORD_LINES = 5
+WORD_COLUMNS = 76
+NAME_CHARACTERS = 240
+MOST_MATTERS = 3
+MATTER_CHARACTERS = 200
+MOST_PLACES = 5
+LONG_LINES = 40
+"""From so many lines on it is said that it is long."""
+
+ASKED_BY = "Asked by the agent: {requester}"
+AGENTS_WORDS = "The agent's own words (nobody checked them):"
+QUOTED = "> "
+MORE_WORDS = "[{lines} more of these words: {where}]"
+UNUSUAL = "What is unusual:"
+DONE = "What will be done:"
+ACTION, COMMAND = "Action", "Command"
+DIGEST = "Digest"
+DANGER, ODD = "▲", "!"
+
+_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u\{[0-9a-f]+\}")
+
+
+class Oddity(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as usual."""
+
+    sign: str
+    text: str
+
+
+class HiddenPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something is hidden, and how long it is."""
+
+    place: str
+    characters: int
+
+    def __str__(self) -> str:
+        return f"{self.place} ({_count(self.characters, 'character')})"
+
+
+class Matter(msgspec.Struct, frozen=True, kw_only=True):
+    """What the action is, or what it is done to."""
+
+    name: str
+    shown: str
+
+
+class CardLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the arguments; however narrow the screen is, the rest of it stands under its text."""
+
+    depth: int
+    text: str
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    requester: str
+    """As the agent calls itself, in quotes."""
+    words: tuple[str, ...]
+    """The first lines of what the agent says."""
+    more_words: tuple[str, ...]
+    """The others: shown to whoever asks for them."""
+    unusual: tuple[Oddity, ...]
+    """The worst first."""
+    hidden: tuple[HiddenPlace, ...]
+    """What nobody approves before they have looked at it."""
+    details: tuple[str, ...]
+    """All arguments, line by line."""
+    matters: tuple[Matter, ...]
+    """The action, and what it is done to: the last thing before the question."""
+    typed: Typed | None
+    """What whoever approves types."""
+    is_high_risk: bool
+    """It is always asked: one of the ten, or nobody can read all of it."""
+
+    @property
+    def action(self) -> str:
+        """In quotes."""
+        return self.matters[0].shown
+
+    @property
+    def lines(self) -> tuple[CardLine, ...]:
+        bodies = ((line, line.lstrip(" ")) for line in self.details)
+        return tuple(
+            CardLine(depth=(len(line) - len(body)) // len(actions.INDENT), text=body) for line, body in bodies
+        )
+
+    @property
+    def note(self) -> str:
+        """What is said of what is hidden; empty when nothing is."""
+        if not self.hidden:
+            return ""
+        count = len(self.hidden)
+        named = ", ".join(map(str, self.hidden[:MOST_PLACES]))
+        more = f" and {count - MOST_PLACES} more" if count > MOST_PLACES else ""
+        return f"{_count(count, 'value')} {'is' if count == 1 else 'are'} hidden: {named}{more}."
+
+    def check_looked(self, confirmation_id: str, looked: bool, how: str) -> None:
+        """NotLookedAt as long as something is hidden that whoever approves has not looked at."""
+        if self.hidden and not looked:
+            raise errors.NotLookedAt(confirmation_id=confirmation_id, how=how)
+
+    def check_typed(self, confirmation_id: str, said: str | None) -> None:
+        """TargetMissing unless the target was typed, where it has to be."""
+        if self.typed and not self.typed.is_said(said):
+            raise errors.TargetMissing(confirmation_id=confirmation_id, what=self.typed.what, how="")
+
+    def said(self, where: str | None = None) -> str:
+        """Who asks, and what they say of it; the rest of that is where it is said to be."""
+        words = [self.words_said(where)] if self.words else []
+        return "\n".join((ASKED_BY.format(requester=self.requester), *words))
+
+    def words_said(self, where: str | None = None) -> str:
+        """The agent's words, as lines that pass for none of ours."""
+        lines = [AGENTS_WORDS, *((QUOTED + line).rstrip() for line in self.words)]
+        if self.more_words:
+            count = _count(len(self.more_words), "line")
+            lines.append(MORE_WORDS.format(lines=count, where=where or "not shown here"))
+        return "\n".join(lines)
+
+    def oddities(self, how: str = "") -> str:
+        """What is unusual, with how to see what is hidden; empty when nothing is."""
+        told = [f"{each.sign} {each.text}" for each in self.unusual]
+        if self.note:
+            told.append(" ".join(part for part in (ODD, self.note, how) if part))
+        return "\n".join((UNUSUAL, *told)) if told else ""
+
+    def arguments(self) -> str:
+        return "\n".join((DONE, *self.details))
+
+    def closing(self) -> str:
+        """The action and its target."""
+        return "\n".join(f"{each.name}: {each.shown}" for each in self.matters)
+
+    def text(self, *, where: str | None = None, how: str = "", columns: int | None = None) -> str:
+        """All of it in lines, in their order; with columns, none is wider."""
+        parts = (self.said(where), self.oddities(how), self.arguments(), self.closing())
+        text = "\n\n".join(part for part in parts if part)
+        return wrapping.hang(text, columns) if columns else text
+
+
+def make(
+    payload: bytes,
+    description: str,
+    requester: str,
+    *,
+    reveal: bool = False,
+    wide: bool = False,
+    all_words: bool = False,
+    unusual: Sequence[Oddity] = (),
+) -> Card:
+    """The card of a request for the action in these bytes: with what is hidden, or wide where others read
+    along. ``unusual`` is what somebody else knows of it. Raises InexactJson for bytes that are no action in
+    canonical form."""
+    action, details = canonical.read_action(payload)
+    covered = details if reveal else masking.covered(details, wide=wide)
+    lines = actions.lines_of({"details": covered}, reveal=reveal)
+    typed = targets.typed(action, details, canonical.digest(payload))
+    matters = (Matter(name=ACTION, shown=actions.spelled(action)), *_matters(action, covered, typed, payload))
+    words = _words(description)
+    few = len(words) if all_words else MOST_WORD_LINES
+    return Card(
+        requester=quoting.quote_within(requester, NAME_CHARACTERS),
+        words=words[:few],
+        more_words=words[few:],
+        unusual=(*_unusual(action, details, lines), *unusual),
+        hidden=() if reveal else tuple(_places(covered)),
+        details=tuple(lines),
+        matters=matters,
+        typed=typed,
+        is_high_risk=typed is not None,
+    )
+
+
+def _words(description: str) -> tuple[str, ...]:
+    """What the agent says in short lines, cleaned and with secrets masked."""
+    cleaned = quoting.clean_text(description, max(len(description), len(quoting.ELLIPSIS)))
+    lines: list[str] = []
+    for line in str(masking.cover(cleaned, wide=True)).split("\n"):
+        narrow = wrapping.columns_of(line) == len(line)
+        lines += textwrap.wrap(" ".join(line.split()), WORD_COLUMNS if narrow else WORD_COLUMNS // 2)
+    return tuple(lines)
+
+
+def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> Iterator[Oddity]:
+    if is_high_risk(action):
+        yield Oddity(sign=DANGER, text="It is one of the ten actions that are always asked.")
+    for part in unreadable_parts(details):
+        place = ".".join(map(actions.masked_name, part.path)) or "all of it"
+        yield Oddity(sign=DANGER, text=f"Nobody can read {place}: {part.why}.")
+    shown = [actions.spelled(action), *lines]
+    escapes = sum(len(_ESCAPE.findall(line)) for line in shown)
+    if escapes:
+        signs = _count(escapes, "character")
+        text = f"{signs} that nobody can see or that may pass for another, written like \\u{{202e}}."
+        yield Oddity(sign=DANGER, text=text)
+    for told in scripts.told(shown):
+        yield Oddity(sign=ODD, text=told)
+    if len(lines) >= LONG_LINES:
+        yield Oddity(sign=ODD, text=f"It is long: {len(lines):,} lines.")
+
+
+def _matters(
+    action: str, covered: Mapping[str, Any], typed: Typed | None, payload: bytes
+) -> Iterator[Matter]:
+    """What the action is done to; for a command, its line."""
+    argv = covered.get("argv")
+    if isinstance(argv, list) and argv and all(isinstance(each, str | masking.Partly) for each in argv):
+        yield Matter(name=COMMAND, shown=_short(_command(argv)))
+    named = targets.matters(action, covered)
+    for name in named[:MOST_MATTERS]:
+        shown = " ".join(line.strip() for line in actions.lines_of(covered[name]))
+        yield Matter(name=f"Its {_short(actions.masked_name(name))}", shown=_short(shown))
+    if typed and typed.argument is None:
+        yield Matter(name=DIGEST, shown=canonical.digest(payload))
+
+
+def _command(argv: Sequence[str | masking.Partly]) -> str:
+    """One line that a shell would read as these arguments, as it is shown."""
+    parts: list[str | masking.Hidden] = []
+    for each in argv:
+        words = each.parts if isinstance(each, masking.Partly) else (shlex.quote(each),)
+        parts += (" ", *words) if parts else words
+    return actions.spelled(masking.Partly(tuple(parts)))
+
+
+def _short(shown: str) -> str:
+    """Enough to recognise it; all of it stands among the arguments. No text has the quotes that it is cut
+    with."""
+    if len(shown) <= MATTER_CHARACTERS:
+        return shown
+    half = MATTER_CHARACTERS // 2
+    first, last = shown[:half].rstrip("\\"), shown[-half:]
+    left = len(shown) - len(first) - len(last)
+    return f'{first}" [… {left:,} characters, all of them above …] "{last}'
+
+
+def _places(value: Any, path: str = "") -> Iterator[HiddenPlace]:
+    """Everything that is hidden, and where."""
+    match value:
+        case masking.Partly():
+            for each in value.hidden:
+                yield HiddenPlace(place=path, characters=each.characters)
+        case Mapping():
+            for key, each in value.items():
+                shown = actions.masked_name(key)
+                inside = f"{path}.{shown}" if path else shown
+                yield from _places(masking.cover(key), f"the name {inside}")
+                yield from _places(each, inside)
+        case list():
+            for number, each in enumerate(value):
+                yield from _places(each, f"{path}[{number}]")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
