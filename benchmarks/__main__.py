@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import confirmations, finds, gateway, postgres, turns, way
+from benchmarks import confirmations, connections, finds, gateway, postgres, turns, way
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -24,6 +24,8 @@ ALL: dict[str, Benchmark] = {
     "gateway": gateway.added,
     "burst": gateway.burst,
     "nodes": gateway.nodes,
+    "bounds": connections.bounded,
+    "crowd": connections.crowded,
     "confirmations": confirmations.cycles,
     "audit": confirmations.verification,
     "expiry": confirmations.expiry,

@@ -17,7 +17,8 @@ from frontdesk.flow.clockwatch import since_boot
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store
-from frontdesk.web import ports, server
+from frontdesk.web import bounds, ports, server
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.confirmations.guesses import WINDOW_SECONDS, Guesses
 
@@ -94,6 +95,7 @@ async def opened(
     clock: Clock | None = None,
     known: Credentials | None = None,
     quiet_seconds: float = 15.0,
+    limits: PortLimits = bounds.USUAL,
     **settings: Any,
 ) -> AsyncIterator[Desk]:
     chosen = Settings(**settings)
@@ -102,7 +104,7 @@ async def opened(
         served = ServedConfirmations(
             service, known, LINK_KEY, Path(), page_url=chosen.page_url, quiet_seconds=quiet_seconds
         )
-        async with _client(served.make_app("127.0.0.1", ("desk.example",))) as http:
+        async with _client(served.make_app("127.0.0.1", ("desk.example",)), limits) as http:
             try:
                 yield Desk(http=http, service=service, app=served, store=store)
             finally:
@@ -133,11 +135,11 @@ async def opened_pages(
 
 
 @asynccontextmanager
-async def _client(app: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def _client(app: Any, limits: PortLimits = bounds.USUAL) -> AsyncIterator[httpx.AsyncClient]:
     with ports.listening("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with (
-            server.serving_app(app, listening),
+            server.serving_app(app, listening, limits=limits),
             httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client,
         ):
             yield client

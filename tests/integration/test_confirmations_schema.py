@@ -119,8 +119,8 @@ async def test_malformed_http_is_answered_as_the_document_says() -> None:
         answer = await reader.read()
         writer.close()
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"content-type: text/plain" in answer.lower()
-    assert "text/plain" in told["paths"]["/health"]["get"]["responses"]["400"]["content"]
+    assert b"content-type: application/problem+json" in answer.lower()
+    assert [*told["paths"]["/health"]["get"]["responses"]["400"]["content"]] == ["application/problem+json"]
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:

@@ -18,7 +18,8 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
-from frontdesk.web import server
+from frontdesk.web import bounds, server
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
 
 LEVELS = click.Choice(("debug", "info", "warning", "error"))
@@ -44,6 +45,7 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     loaded = msgspec.structs.replace(config.load(config_file), **given)
     prepare(loaded.home, log_level, log_to_file=chat)
+    bounds.raise_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(loaded, chat))
 
@@ -70,6 +72,7 @@ async def _run(loaded: Config, chat: bool) -> None:
             host=loaded.host,
             port=loaded.port,
             names=loaded.names,
+            limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies),
             confirmations=confirmations,
             socket=sockets.socket_of(loaded.home),
         )

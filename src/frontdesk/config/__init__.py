@@ -43,6 +43,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     names: tuple[str, ...] = ()
+    connections: int
+    proxies: tuple[str, ...] = ()
     driver: str
     """The kind of agent."""
     agent: Mapping[str, Any]
@@ -81,6 +83,8 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         host=reading.get("server.host"),
         port=reading.get("server.port"),
         names=reading.get("server.names"),
+        connections=reading.get("server.connections"),
+        proxies=reading.get("server.proxies"),
         driver=reading.get("agent.driver"),
         agent=reading.options("agent"),
         channels=reading.channels(),

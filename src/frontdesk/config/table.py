@@ -1,5 +1,6 @@
 """The settings that exist: one row each. Checks, names and the reference page come from here alone."""
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -72,6 +73,10 @@ def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each for each in value):
         raise ValueError
     return tuple(value)
+
+
+def _networks(value: Any) -> tuple[str, ...]:
+    return tuple(str(ipaddress.ip_network(each, strict=False)) for each in _names(value))
 
 
 def _known_platforms(value: Any) -> tuple[str, ...]:
@@ -341,6 +346,21 @@ SETTINGS: tuple[Setting, ...] = (
         kind=SettingKind("a list of host names", _names, settings.parse_names),
         default=(),
         help="Host names under which the server is reached, besides its address and `localhost`.",
+    ),
+    Setting(
+        name="server.connections",
+        kind=WHOLE,
+        default=1000,
+        help="How many connections each port takes at once, and no more than a fourth of the files that the"
+        " process may have open. An address gets a fourth of them before it shows a valid credential, and a"
+        " credential half of them. The oldest gives way.",
+    ),
+    Setting(
+        name="server.proxies",
+        kind=SettingKind("a list of addresses and networks", _networks, settings.parse_names),
+        default=(),
+        help="Proxies before the server, like `10.0.0.7` or `10.1.0.0/16`. They connect for many people, so"
+        " the bound on the connections of one address is not theirs.",
     ),
     Setting(
         name="agent.driver",

@@ -93,6 +93,10 @@ class Desk(Protocol):
         """The other side has these."""
 
 
+def _prove_nothing(_: str) -> None:
+    """Where nobody counts connections."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP request for a channel, read whole."""
 
@@ -105,6 +109,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """By lower-case name."""
     body: bytes
     client: str | None = None
+    prove: Callable[[str], None] = _prove_nothing
+    """To be called with the sender's name once they have shown a valid credential: connections of others are
+    bounded for each address."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

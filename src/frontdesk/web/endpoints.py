@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -20,9 +21,9 @@ from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
-from frontdesk.web import browsers, openapi, problems
+from frontdesk.web import bounds, browsers, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
-from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
+from frontdesk.web.operations import DEFAULT_BODY_BYTES, BrowserOrigin, Form, Operation, Who
 
 BODY_SECONDS = 60.0
 LONG_BODY_BYTES = 32 * 1024
@@ -166,12 +167,15 @@ async def _admitted(operation: Operation, served: Served, request: Request) -> C
     if served.admit is None:
         return ANYBODY
     try:
-        return served.admit(request, operation.who)
+        caller = served.admit(request, operation.who)
     except errors.NotAllowed as refusal:
         if served.note is not None:
             named = request.path_params.get("id", "")
             await served.note(refusal, operation.name, named if _is_id(named) else None)
         raise
+    if caller.kind is not CallerKind.ANYBODY:
+        bounds.prove(request.scope, caller.id)
+    return caller
 
 
 def _params(request: Request) -> Mapping[str, str]:
@@ -266,8 +270,10 @@ async def _unless_gone(request: Request, answering: Awaitable[Response]) -> Resp
 
 
 async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    """The end of the connection, or of our patience with somebody who sends what nobody asked for."""
+    unasked = 0
+    while unasked <= DEFAULT_BODY_BYTES and (message := await request.receive())["type"] != "http.disconnect":
+        unasked += len(message.get("body", b""))
 
 
 async def _respond(operation: Operation, result: Any) -> Response:
@@ -338,6 +344,7 @@ def _passing(methods: Mapping[str, channels.Route]) -> Endpoint:
             headers=dict(request.headers),
             body=await read_body(request, route.max_body_bytes),
             client=request.client.host if request.client else None,
+            prove=partial(bounds.prove, request.scope),
         )
         response = await route.handle(read)
         if isinstance(response.body, bytes):

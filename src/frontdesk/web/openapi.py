@@ -70,7 +70,6 @@ HEADERS = {
 }
 BESIDES: Mapping[int, str] = {401: AUTHENTICATE, 429: RETRY_AFTER, 503: RETRY_AFTER}
 """What comes with a problem, besides what comes with every answer."""
-NOT_HTTP = {"text/plain": {"schema": TEXT | {"description": "For what is not HTTP at all."}}}
 
 Plain = dict[str, Any]
 
@@ -174,8 +173,6 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
 
 def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
     content: Plain = {problems.MEDIA_TYPE: {"schema": schemas.of([problems.ProblemDocument])}}
-    if status is HTTPStatus.BAD_REQUEST:
-        content |= NOT_HTTP
     return {"description": status.phrase, "headers": _headers(BESIDES.get(status)), "content": content}
 
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from frontdesk import errors
 
-BACKLOG = 512
+BACKLOG = 128
+"""Connections that wait to be taken. They are all taken in one go, before any is counted."""
 PORTS = range(2**16)
 
 Socket = socket.socket

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frontdesk.app import sockets
 from frontdesk.app.gateway import Gateway
@@ -17,16 +16,19 @@ from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
-from frontdesk.web import endpoints, owner, ports, public
+from frontdesk.web import bounds, endpoints, owner, ports, public
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
+from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
 
 if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
 
 HOST, PORT = "127.0.0.1", 8642
 GRACE_SECONDS = 5
-KEEP_ALIVE_SECONDS = 30
+TICKS_OF_SWEEP = 10
+"""Of a tenth of a second each."""
 
 log = get_logger(__name__)
 
@@ -40,7 +42,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     socket: Path | None = None
 
 
-class OwnerProtocol(HttpToolsProtocol):
+class OwnerProtocol(BoundedProtocol):
     """HTTP for processes of our own user; others are cut off before they say anything."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -58,6 +60,7 @@ async def serving(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
+    limits: PortLimits = bounds.USUAL,
     confirmations: "ServedConfirmations | None" = None,
     grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[ServerAddress]:
@@ -75,7 +78,7 @@ async def serving(
         plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, plain)
-        await opened.enter_async_context(serving_app(app, listening, grace_seconds))
+        await opened.enter_async_context(serving_app(app, listening, grace_seconds, limits=limits))
         taken: int = listening.getsockname()[1]
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)
         log.info("server_started", url=address.url, socket=socket)
@@ -99,15 +102,18 @@ async def serving_owner(
         served.append(confirmations.api)
     with sockets.listening(path) as listening:
         app = endpoints.make_app(served, None, owner.ABOUT)
-        async with serving_app(app, listening, grace_seconds, http=OwnerProtocol):
+        port = serving_app(app, listening, grace_seconds, limits=bounds.OWNERS, http=OwnerProtocol)
+        async with port:
             yield
 
 
 class SignallessServer(uvicorn.Server):
     """One that leaves the signals to whoever runs it, and says when it takes connections."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, connections: bounds.PortConnections) -> None:
         super().__init__(config)
+        self.server_state = PortState(connections)
+        self._connections = connections
         self.taking = asyncio.Event()
 
     @contextmanager
@@ -120,6 +126,11 @@ class SignallessServer(uvicorn.Server):
         finally:
             self.taking.set()
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_OF_SWEEP == 0:
+            self._connections.sweep()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[ports.Socket] | None = None) -> None:
         """Nothing stays open, even where a request was not done in time."""
         await super().shutdown(sockets=sockets)
@@ -129,12 +140,17 @@ class SignallessServer(uvicorn.Server):
 
 @asynccontextmanager
 async def serving_app(
-    app: ASGIApp, listening: ports.Socket, grace_seconds: int = GRACE_SECONDS, **more: Any
-) -> AsyncIterator[None]:
+    app: ASGIApp,
+    listening: ports.Socket,
+    grace_seconds: int = GRACE_SECONDS,
+    *,
+    limits: PortLimits = bounds.USUAL,
+    http: type[BoundedProtocol] = BoundedProtocol,
+) -> AsyncIterator[bounds.PortConnections]:
     """An application, served on a socket until the end of the block."""
     config = uvicorn.Config(
         app,
-        **{"http": "httptools"} | more,
+        http=http,
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -143,14 +159,17 @@ async def serving_app(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        backlog=ports.BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=grace_seconds,
     )
-    server = SignallessServer(config)
+    name = str(listening.getsockname())
+    connections = bounds.PortConnections(name, limits, asyncio.get_running_loop().time)
+    server = SignallessServer(config, connections)
     task = asyncio.create_task(server.serve(sockets=[listening]), name="frontdesk-server")
     try:
         await server.taking.wait()
-        yield
+        yield connections
     finally:
         server.should_exit = True
         await task

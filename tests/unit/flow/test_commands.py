@@ -5,7 +5,7 @@ import pytest
 from frontdesk.flow.commands import registry
 from frontdesk.model.turns import TurnKind
 
-CONTROL = {"stop", "status", "approve", "deny", "help"}
+CONTROL = {"stop", "status", "approve", "deny", "lift", "help"}
 STOPPING = {"new", "resume", "branch"}
 NAMES = [name for command in registry.COMMANDS for name in (command.name, *command.aliases)]
 

@@ -110,6 +110,8 @@ class Channel(CalledChannel[settings.Options]):
         user = inbound.find_user(self._options.tokens, request.headers)
         if user is None:
             log.warning("api_token_refused", account=self.account, client=request.client)
+        else:
+            request.prove(f"{self.name} {self.account} {user}")
         return user
 
 

@@ -74,6 +74,7 @@ class Channel(CalledChannel[settings.Options]):
         except errors.SignatureRefused as error:
             log.warning("webhook_refused", account=self.account, client=request.client, why=error)
             return inbound.problem(HTTPStatus.UNAUTHORIZED, str(error))
+        request.prove(f"{self.name} {self.account}")
         return await self._take(self._desk, request.body, signed_id)
 
     async def _take(self, desk: channels.Desk, body: bytes, signed_id: str) -> channels.Response:

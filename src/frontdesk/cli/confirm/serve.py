@@ -15,6 +15,8 @@ from frontdesk.cli import output
 from frontdesk.cli.run import LOG_LEVEL, PORT
 from frontdesk.config import Config
 from frontdesk.model.confirmations import Mode
+from frontdesk.web import bounds
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations.serving import serving_alone
 
 BOTH = (
@@ -65,6 +67,7 @@ def serve_command(
         raise click.UsageError(BOTH.format(port=page_port))
     store_url = config.sqlite_url(Path(db_path)) if db_path else loaded.store_url
     loglines.listen(log_level)
+    bounds.raise_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loaded = msgspec.structs.replace(loaded, confirm=confirm, store_url=store_url)
         runner.run(_serve(loaded, page_port))
@@ -86,6 +89,7 @@ async def _serve(loaded: Config, page_port: int | None) -> None:
             port=confirm.port,
             names=loaded.names,
             page_port=page_port,
+            limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies),
         ) as addresses:
             if keys.made:
                 output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)

@@ -16,7 +16,8 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Mode
-from frontdesk.web import ports, server
+from frontdesk.web import bounds, ports, server
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.middleware import is_loopback
 
@@ -59,7 +60,7 @@ async def serving_beside(
     confirm = loaded.confirm
     if confirm.enabled:
         check_host(served.mode, confirm.host, loaded.names)
-    port = serving_port(served, confirm.host, confirm.port, loaded.names)
+    port = serving_port(served, confirm.host, confirm.port, loaded.names, _limits(loaded))
     async with calling(gateway.parts.store, confirm.people.callback_secret), AsyncExitStack() as opened:
         opened.callback(served.close)
         url = None
@@ -81,17 +82,28 @@ async def _serve_later(served: ServedConfirmations, loaded: Config, retry_second
     while True:
         await asyncio.sleep(retry_seconds)
         with suppress(errors.CannotListen):
-            async with serving_port(served, loaded.confirm.host, loaded.confirm.port, loaded.names):
+            port = serving_port(
+                served, loaded.confirm.host, loaded.confirm.port, loaded.names, _limits(loaded)
+            )
+            async with port:
                 await asyncio.Event().wait()
+
+
+def _limits(loaded: Config) -> PortLimits:
+    return PortLimits(connections=loaded.connections, proxies=loaded.proxies)
 
 
 @asynccontextmanager
 async def serving_port(
-    served: ServedConfirmations, host: str, port: int, names: Collection[str] = ()
+    served: ServedConfirmations,
+    host: str,
+    port: int,
+    names: Collection[str] = (),
+    limits: PortLimits = bounds.USUAL,
 ) -> AsyncIterator[str]:
     """The service's address, for as long as the block lasts."""
     with ports.listening(host, port, "in confirm.port") as listening:
-        async with server.serving_app(served.make_app(host, names), listening):
+        async with server.serving_app(served.make_app(host, names), listening, limits=limits):
             url = url_of(host, listening.getsockname()[1])
             log.info("confirmations_served", url=url, mode=served.mode)
             served.url = url
@@ -114,6 +126,7 @@ async def serving_alone(
     port: int,
     names: Collection[str] = (),
     page_port: int | None = None,
+    limits: PortLimits = bounds.USUAL,
 ) -> AsyncIterator[Addresses]:
     """The service where no gateway runs: its pages are on a port of their own, if there is one for them."""
     check_host(service.settings.mode, host, names)
@@ -127,11 +140,11 @@ async def serving_alone(
         served = make_served(service, keys, people, page_url)
         if pages is not None:
             app = served.make_page_app(host, names)
-            await opened.enter_async_context(server.serving_app(app, pages))
+            await opened.enter_async_context(server.serving_app(app, pages, limits=limits))
         try:
             await opened.enter_async_context(server.serving_owner(keys.socket, None, served))
         except errors.CannotListen as error:  # another service has it; commands are then told where we are
             log.warning("owner_not_served", why=str(error))
         opened.callback(served.close)
-        url = await opened.enter_async_context(serving_port(served, host, port, names))
+        url = await opened.enter_async_context(serving_port(served, host, port, names, limits))
         yield Addresses(url=url, page_url=page_url)

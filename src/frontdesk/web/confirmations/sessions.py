@@ -14,6 +14,7 @@ from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import links
 from frontdesk.model.confirmations import Caller, Confirmation
+from frontdesk.web import bounds
 from frontdesk.web.confirmations.credentials import Credentials
 
 COOKIE = "frontdesk_approver"
@@ -95,7 +96,10 @@ class PageSessions:
                 links.check(self._key, token, links.Purpose.SESSION, about, self._clock.now())
         except errors.LinkRefused:
             return None
-        return None if self._endings.has(number, expires) else caller
+        if caller is None or self._endings.has(number, expires):
+            return None
+        bounds.prove(request.scope, caller.id)
+        return caller
 
     def linked(self, token: str, asked: Confirmation) -> Caller:
         """For whom a link about exactly this request was made. LinkRefused."""

@@ -1,0 +1,219 @@
+"""The connections of one port: how many there may be, in all and for one sender, and who gives way."""
+
+import ipaddress
+import itertools
+import math
+import resource
+from collections import Counter, defaultdict
+from collections.abc import Callable, MutableMapping
+from typing import Any, Protocol
+
+import msgspec
+
+from frontdesk.logs import get_logger
+
+CONNECTIONS = 1000
+HEADER_SECONDS = 10.0
+ENOUGH_FILES = 8192
+PORTION_OF_ADDRESS = 4
+PORTION_OF_CREDENTIAL = 2
+YOUNG_SECONDS = 0.25
+"""A connection may be so old before it gives way to another of the same sender: many come at once, and are
+heard one after the other."""
+NETWORK_BITS = 64
+"""Whoever has one address of IPv6 has all that share so many bits with it."""
+TELLING_SECONDS = 60.0
+SILENT, LINGERING = "silent", "lingering"
+USUAL_REASONS = (SILENT, LINGERING)
+"""Browsers connect in advance and say nothing, and who is refused may stay a moment: nothing to tell of."""
+CONNECTION = "frontdesk.connection"
+"""Where a request's scope has the connection that it came on."""
+
+Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+log = get_logger(__name__)
+
+
+class PortLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner chose."""
+
+    connections: int = CONNECTIONS
+    portion_of_files: int = 4
+    """One by this of the files that the process may have open is the most, too. Two ports and the owner's
+    socket leave some to the store and the agents."""
+    header_seconds: float = HEADER_SECONDS
+    """From the connection, or the first byte of a later request, to the end of its header; and for the rest
+    of a request that is answered already."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks that speak for many: the bound on one address is not theirs."""
+
+
+USUAL = PortLimits()
+OWNERS = PortLimits(connections=256, portion_of_files=8)
+"""Those of the owner's socket: what comes on the ports takes nothing from it."""
+
+
+class CountedConnection(Protocol):
+    """A connection, as far as it is counted."""
+
+    @property
+    def address(self) -> str | None:
+        """Of the other side; None on a Unix socket."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next step is the other side's."""
+
+    def overdue(self, now: float) -> str | None:
+        """Why it lets us wait for too long, if it does."""
+
+    def cut(self) -> None: ...
+
+
+Crowd = dict[CountedConnection, float]
+"""Connections with the time of their coming, oldest first."""
+
+
+class PortConnections:
+    """Who comes is not refused for being one too many: somebody who is there gives way, the oldest whose turn
+    it is to say something, or else the oldest.
+
+    So whoever shows a credential at once is heard, however many say nothing. Until a connection has shown a
+    valid one it counts for its address, then for that credential. Where the port is full, those go first that
+    have shown none, and then those of whoever has the most.
+    """
+
+    def __init__(self, name: str, limits: PortLimits, elapsed: Callable[[], float]) -> None:
+        """``name`` is what the log calls the port; ``elapsed`` is a clock that nobody sets."""
+        self.header_seconds = limits.header_seconds
+        self.most = min(limits.connections, most_files() // limits.portion_of_files)
+        self.refused: Counter[str] = Counter()
+        """How many connections were cut off, by the reason."""
+        self._name = name
+        self._elapsed = elapsed
+        self._proxies: Networks = tuple(ipaddress.ip_network(each, strict=False) for each in limits.proxies)
+        self._groups: dict[CountedConnection, str] = {}
+        """The group of each connection."""
+        self._unproven: Crowd = {}
+        self._crowds: defaultdict[str, Crowd] = defaultdict(dict)
+        self._mosts: dict[str, int] = {}
+        self._untold: Counter[str] = Counter()
+        self._tells_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def enter(self, connection: CountedConnection) -> None:
+        """A connection was made."""
+        self._unproven[connection] = self._elapsed()
+        self._join(connection, *self._stranger(connection.address))
+        if len(self._groups) > self.most:
+            alone = len(self._unproven) == 1
+            crowd = max(self._crowds.values(), key=len) if alone else self._unproven
+            if not self._push_out(crowd, "too_many"):
+                self._cut(connection, "too_many")
+
+    def prove(self, connection: CountedConnection, who: str) -> None:
+        """It has shown a valid credential."""
+        if connection in self._unproven and connection.address is not None:
+            self.leave(connection)
+            self._join(connection, f"credential {who}", self.most // PORTION_OF_CREDENTIAL)
+
+    def leave(self, connection: CountedConnection) -> None:
+        self._unproven.pop(connection, None)
+        if connection in self._groups:
+            self._drop(connection)
+
+    def sweep(self) -> None:
+        """Cut off whoever lets us wait for too long."""
+        now = self._elapsed()
+        late = [(each, why) for each in self._groups if (why := each.overdue(now))]
+        for each, why in late:
+            self._cut(each, why)
+        for group in list(self._crowds):
+            self._trim(group)
+        if self._untold and now >= self._tells_at:
+            self._tell(now)
+
+    def note(self, why: str, address: str | None) -> None:
+        """Count a connection that was refused. The log has the first, and then how many more there were."""
+        self.refused[why] += 1
+        if why in USUAL_REASONS:
+            return
+        self._untold[why] += 1
+        now = self._elapsed()
+        if now >= self._tells_at:
+            self._tell(now, address)
+
+    def _tell(self, now: float, address: str | None = None) -> None:
+        log.warning("connections_refused", port=self._name, address=address, **self._untold)
+        self._untold.clear()
+        self._tells_at = now + TELLING_SECONDS
+
+    def _stranger(self, address: str | None) -> tuple[str, int]:
+        """The group of somebody who has shown nothing yet, and how many it may have."""
+        if address is None:
+            return "socket", self.most
+        if self._proxies or ":" in address:
+            parsed = ipaddress.ip_address(address.partition("%")[0])
+            parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+            if any(parsed in network for network in self._proxies):
+                return "proxy", self.most
+            if parsed.version == 6:  # noqa: PLR2004 - there are two of them
+                parsed = ipaddress.ip_network((parsed, NETWORK_BITS), strict=False).network_address
+            address = str(parsed)
+        return f"address {address}", self.most // PORTION_OF_ADDRESS
+
+    def _join(self, connection: CountedConnection, group: str, most: int) -> None:
+        self._groups[connection] = group
+        self._crowds[group][connection] = self._elapsed()
+        self._mosts[group] = max(most, 1)
+        self._trim(group)
+
+    def _trim(self, group: str) -> None:
+        """Cut off whoever is one too many of a group, unless they have only just come."""
+        crowd, grown = self._crowds[group], self._elapsed() - YOUNG_SECONDS
+        while len(crowd) > self._mosts[group] and self._push_out(crowd, "too_many_of_one", grown):
+            pass
+
+    def _drop(self, connection: CountedConnection) -> None:
+        group = self._groups.pop(connection)
+        self._crowds[group].pop(connection)
+        if not self._crowds[group]:
+            del self._crowds[group], self._mosts[group]
+
+    def _push_out(self, crowd: Crowd, why: str, grown: float = math.inf) -> bool:
+        """Cut off one of a crowd who came no later than that, and not last; whether there is one."""
+        others = itertools.islice(crowd.items(), len(crowd) - 1)
+        older = (each for each, came in others if came <= grown)
+        first = next(older, None)
+        if first is None:
+            return False
+        self._cut(first if first.waits else next((each for each in older if each.waits), first), why)
+        return True
+
+    def _cut(self, connection: CountedConnection, why: str) -> None:
+        self.leave(connection)
+        self.note(why, connection.address)
+        connection.cut()
+
+
+def most_files() -> int:
+    """How many files this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ENOUGH_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_files() -> None:
+    """Let this process have as many files open as it needs, as far as the system lets it. Many systems give
+    fewer, unless asked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(ENOUGH_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def prove(scope: MutableMapping[str, Any], who: str) -> None:
+    """Whoever sent this request has shown a valid credential: their connection counts for it from now on."""
+    if connection := scope.get(CONNECTION):
+        connection.prove(who)

@@ -1,0 +1,215 @@
+"""HTTP with bounds on what a connection may send before anybody answers for it, and on its time."""
+
+import asyncio
+import math
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from frontdesk.web import bounds, problems
+
+HEADER_BYTES = 32 * 1024
+"""Of the first line and all the fields; what is read at once is no longer either."""
+HEADER_FIELDS = 100
+KEEP_ALIVE_SECONDS = 30
+UNREAD_SECONDS = 30.0
+"""For taking anything of what lies ready."""
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 64 * 1024
+"""What else a refused sender may send: if we closed at once, it might not get the answer."""
+LATE_BYTES = 256 * 1024
+"""Of a body that comes after its answer has begun."""
+PIPELINED_REQUESTS = 16
+FRAMING_BYTES_OF_ONE = 8
+"""How much may stand around each byte of a body: in pieces of one byte, six."""
+
+TOO_LONG = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+REFUSALS = {
+    "malformed": (HTTPStatus.BAD_REQUEST, "This is not HTTP."),
+    "header_too_long": (TOO_LONG, f"The header is longer than {HEADER_BYTES} bytes."),
+    "too_many_fields": (TOO_LONG, f"The header has more than {HEADER_FIELDS} fields."),
+    "body_badly_framed": (HTTPStatus.BAD_REQUEST, "There is more around the body than in it."),
+    "body_too_late": (HTTPStatus.BAD_REQUEST, "This body is answered already."),
+    "too_many_requests": (HTTPStatus.TOO_MANY_REQUESTS, "Wait for answers before you send more requests."),
+}
+"""The answer to each."""
+
+
+class PortState(ServerState):
+    """What the connections of a port share."""
+
+    def __init__(self, connections: bounds.PortConnections) -> None:
+        super().__init__()
+        self.port = connections
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection is in the head of a request, from the end of the one before on, or in its body."""
+
+    server_state: PortState
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._port = self.server_state.port
+        self._in_head = True
+        self._has_begun = False
+        self._is_idle = False
+        self._fed = 0
+        """Bytes of the head, or bytes around the body, so far."""
+        self._heads = 0
+        self._body_bytes = 0
+        self._late_bytes = 0
+        self._due = math.inf
+        """When whatever the other side is to do must be done."""
+        self._refused = False
+        self._ignored = 0
+        self._why = "malformed"
+        self._unsent = 0
+        self._sent_at = 0.0
+
+    @property
+    def address(self) -> str | None:
+        return self.client[0] if self.client else None
+
+    @property
+    def waits(self) -> bool:
+        return self._due < math.inf or not self._in_head or self.flow.write_paused
+
+    def overdue(self, now: float) -> str | None:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent != self._unsent:
+            self._unsent, self._sent_at = unsent, now
+        if self._refused:
+            return bounds.LINGERING if now > self._due else None
+        if unsent:
+            return "unread" if now > self._sent_at + UNREAD_SECONDS else None
+        if now <= self._due:
+            return None
+        return "too_slow" if self._fed or not self._in_head else bounds.SILENT
+
+    def cut(self) -> None:
+        self.transport.abort()
+
+    def prove(self, who: str) -> None:
+        self._port.prove(self, who)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._due = self.loop.time() + self._port.header_seconds
+        self._port.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._port.leave(self)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._is_idle:
+            self._is_idle = False
+            self._due = self.loop.time() + self._port.header_seconds
+        if len(data) <= HEADER_BYTES:
+            self._feed(data)
+            return
+        for start in range(0, len(data), HEADER_BYTES):
+            self._feed(data[start : start + HEADER_BYTES])
+
+    def _feed(self, data: bytes) -> None:
+        if self._refused:
+            self._ignore(len(data))
+            return
+        if self.transport.is_closing():
+            return
+        in_head, heads = self._in_head, self._heads
+        self._fed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # the request is answered as any other
+        except httptools.HttpParserError:
+            self._refuse(self._why)
+            return
+        if not self._in_head:
+            if self._fed > HEADER_BYTES + FRAMING_BYTES_OF_ONE * self._body_bytes:
+                self._refuse("body_badly_framed")
+        elif not in_head or heads != self._heads:
+            self._fed = int(self._has_begun)  # where in these bytes is not known; they are few
+        elif self._fed > HEADER_BYTES:
+            self._refuse("header_too_long")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._has_begun = True
+        self.scope[bounds.CONNECTION] = self  # type: ignore[literal-required]
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > HEADER_FIELDS:
+            self._stop("too_many_fields")
+        if self._fed > HEADER_BYTES and self._head_bytes() > HEADER_BYTES:
+            self._stop("header_too_long")
+        if len(self.pipeline) >= PIPELINED_REQUESTS:
+            self._stop("too_many_requests")
+        super().on_headers_complete()
+        self._in_head = self._has_begun = False
+        self._heads += 1
+        self._fed = self._body_bytes = self._late_bytes = 0
+        self._due = math.inf
+        # Fields that follow the body are no part of the header that others have looked at.
+        self.headers = []
+
+    def on_body(self, body: bytes) -> None:
+        self._fed -= len(body)
+        self._body_bytes += len(body)
+        if self.cycle.response_started:
+            self._late_bytes += len(body)
+            if self._late_bytes > LATE_BYTES:
+                self._stop("body_too_late")
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_head = True
+        self._fed = 0
+        if self.cycle.response_complete:
+            self._rest()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self._rest()
+
+    def _rest(self) -> None:
+        """All is answered, and the other side's turn."""
+        self._is_idle = self._in_head and not self._fed
+        self._due = self.loop.time() + self._port.header_seconds
+        if self._is_idle:
+            self._due += KEEP_ALIVE_SECONDS  # which the server looks after itself
+
+    def _head_bytes(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _stop(self, why: str) -> None:
+        """Told to the parser, which ends."""
+        self._why = why
+        raise ValueError(why)
+
+    def _refuse(self, why: str) -> None:
+        self._refused = True
+        self._port.note(why, self.address)
+        if not self._in_head or (self.cycle is not None and not self.cycle.response_complete):
+            self.cut()  # in the middle of an answer there is nothing to be said, and after it neither
+            return
+        status, detail = REFUSALS[why]
+        answer = problems.respond(status, detail, {"connection": "close"})
+        fields = [b"%b: %b\r\n" % field for field in answer.raw_headers]
+        self.transport.write(b"".join([STATUS_LINE[status], *fields, b"\r\n", bytes(answer.body)]))
+        self.transport.write_eof()
+        self._due = self.loop.time() + LINGER_SECONDS
+
+    def _ignore(self, size: int) -> None:
+        self._ignored += size
+        if self._ignored > LINGER_BYTES:
+            self.cut()
