@@ -61,8 +61,32 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> counts.Tell:
+    """For tests that count. What several of them call the same is one number."""
+    return lambda what, number: record_property(counts.TRIED, [what, number])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was skipped and why, also when nothing was."""
+    """What was tried how often; and what was skipped and why, also when nothing was."""
+    tell_tried(terminalreporter)
+    tell_skipped(terminalreporter)
+
+
+def tell_tried(terminalreporter: pytest.TerminalReporter) -> None:
+    tried: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == counts.TRIED:
+                what, number = value
+                tried[what] += number
+    if tried:
+        terminalreporter.section("tried", sep="-")
+    for what, number in sorted(tried.items()):
+        terminalreporter.write_line(f"{number:>11,} {what}")
+
+
+def tell_skipped(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     reasons: dict[str, Counter[str]] = {}
     for report in skipped:

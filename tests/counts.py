@@ -1,6 +1,11 @@
 """How often the kill, fuzz and soak tests repeat themselves."""
 
 import os
+from collections.abc import Callable
+
+TRIED = "tried"
+Tell = Callable[[str, int], None]
+"""Has the end of the run say how often something was tried, or found."""
 
 
 def proving() -> bool:

@@ -103,7 +103,7 @@ async def race(nodes: list[Node], number: int, order: random.Random) -> str:
 
 
 async def test_of_all_who_decide_at_three_processes_one_wins_and_one_redeems(
-    services: list[Service], store: str, capsys: pytest.CaptureFixture[str]
+    services: list[Service], store: str, tell: counts.Tell
 ) -> None:
     order = random.Random(RACES)
     async with reached(services) as nodes:
@@ -111,11 +111,7 @@ async def test_of_all_who_decide_at_three_processes_one_wins_and_one_redeems(
     kinds = Counter(logged(services[0].home, store))
     assert (kinds["approved"], kinds["denied"]) == (won["approved"], won["denied"])
     assert (kinds["submitted"], kinds["redeemed"]) == (RACES, won["approved"])
-    with capsys.disabled():
-        print(
-            f"\n{RACES} contested decisions at {len(services)} processes on PostgreSQL, one winner each:"
-            f" {won['approved']} approved, each redeemed once, {won['denied']} denied; the audit log is whole"
-        )
+    tell("contested decisions at three processes: one winner each", RACES)
 
 
 def logged(home: Path, store: str) -> Iterator[str]:

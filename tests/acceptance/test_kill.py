@@ -171,9 +171,9 @@ async def check_end(url: str, ledger: Ledger) -> None:
     await check(url, ledger)
 
 
-def report(capsys: pytest.CaptureFixture[str], what: str, told: Counter[str]) -> None:
-    with capsys.disabled():
-        print(f"\n  {what}: " + ", ".join(f"{number} {word}" for word, number in told.items()))
+def report(tell: counts.Tell, what: str, told: Counter[str]) -> None:
+    for word, number in told.items():
+        tell(f"{what}: {word}", number)
 
 
 async def kill_clients(url: str, kills: int) -> Ledger:
@@ -188,11 +188,9 @@ async def kill_clients(url: str, kills: int) -> Ledger:
     return ledger
 
 
-async def test_acknowledged_messages_survive_killed_sqlite_clients(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_acknowledged_messages_survive_killed_sqlite_clients(tmp_path: Path, tell: counts.Tell) -> None:
     ledger = await kill_clients(f"sqlite:///{tmp_path}/state.db", counts.count(6, 200))
-    report(capsys, "SQLite", ledger.told)
+    report(tell, "SQLite", ledger.told)
 
 
 @pytest.fixture(scope="module")
@@ -208,10 +206,10 @@ def schema_url(server: postgres.Server) -> str:
 
 
 async def test_acknowledged_messages_survive_killed_postgres_clients(
-    schema_url: str, capsys: pytest.CaptureFixture[str]
+    schema_url: str, tell: counts.Tell
 ) -> None:
     ledger = await kill_clients(schema_url, counts.count(6, 200))
-    report(capsys, "PostgreSQL", ledger.told)
+    report(tell, "PostgreSQL", ledger.told)
 
 
 async def kill_server(url: str, server: postgres.Server, kills: int, *, clients_too: bool) -> Ledger:
@@ -235,7 +233,7 @@ async def kill_server(url: str, server: postgres.Server, kills: int, *, clients_
 
 @pytest.mark.parametrize("clients_too", [False, True], ids=["clients live on", "clients die too"])
 async def test_acknowledged_messages_survive_a_killed_server(
-    server: postgres.Server, schema_url: str, capsys: pytest.CaptureFixture[str], clients_too: bool
+    server: postgres.Server, schema_url: str, tell: counts.Tell, clients_too: bool
 ) -> None:
     ledger = await kill_server(schema_url, server, counts.count(2, 50), clients_too=clients_too)
-    report(capsys, "PostgreSQL", ledger.told)
+    report(tell, "PostgreSQL", ledger.told)

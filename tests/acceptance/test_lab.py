@@ -26,15 +26,14 @@ LEISURELY_SECONDS = counts.count(5, 1) / 10
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(counts.count(600, 7200))]
 
 
-def report(capsys: pytest.CaptureFixture[str], what: str, told: Counter[str]) -> None:
-    with capsys.disabled():
-        numbers = ", ".join(f"{number} {word}" for word, number in sorted(told.items()))
-        print(f"\n  {what}: {numbers}")
+def report(tell: counts.Tell, what: str, told: Counter[str]) -> None:
+    for word, number in told.items():
+        tell(f"{what}: {word}", number)
 
 
-async def check(lab: Lab, capsys: pytest.CaptureFixture[str], what: str) -> Evidence:
+async def check(lab: Lab, tell: counts.Tell, what: str) -> Evidence:
     evidence = await lab.settle()
-    report(capsys, what, lab.told)
+    report(tell, what, lab.told)
     found = lab_checks.violations(evidence)
     assert not found, "\n".join([f"{len(found)} violations", *found[:MOST_SHOWN], lab.log()])
     return evidence
@@ -70,39 +69,39 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 async def test_nothing_is_lost_or_doubled_when_a_node_on_sqlite_is_killed(
-    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sqlite_url: str, tell: counts.Tell
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan()) as laboratory:
         await laboratory.load(until=laboratory.kill_nodes(counts.count(4, 300)))
-        await check(laboratory, capsys, "SQLite, one node")
+        await check(laboratory, tell, "SQLite, one node")
 
 
 async def test_unknown_sends_are_marked_and_not_repeated_where_the_receiver_knows_nothing_again(
-    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sqlite_url: str, tell: counts.Tell
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan(idempotent=False)) as laboratory:
         await laboratory.load(until=laboratory.kill_nodes(counts.count(2, 200)))
-        await check(laboratory, capsys, "SQLite, a receiver that cannot deduplicate")
+        await check(laboratory, tell, "SQLite, a receiver that cannot deduplicate")
 
 
 async def test_program_as_installed_survives_kills(
-    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sqlite_url: str, tell: counts.Tell
 ) -> None:
     async with lab.laboratory(tmp_path, sqlite_url, Plan(program=True)) as laboratory:
         await laboratory.load(until=laboratory.kill_nodes(counts.count(2, 100), steps=False))
-        await check(laboratory, capsys, "SQLite, `frontdesk run`")
+        await check(laboratory, tell, "SQLite, `frontdesk run`")
 
 
 async def test_nothing_is_lost_or_doubled_when_nodes_on_postgres_are_killed(
-    tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, schema_url: str, tell: counts.Tell
 ) -> None:
     async with lab.laboratory(tmp_path, schema_url, Plan(nodes=3)) as laboratory:
         await laboratory.load(until=laboratory.kill_nodes(counts.count(3, 300)))
-        await check(laboratory, capsys, "PostgreSQL, three nodes")
+        await check(laboratory, tell, "PostgreSQL, three nodes")
 
 
 async def test_order_holds_under_load_over_three_nodes(
-    tmp_path: Path, schema_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, schema_url: str, tell: counts.Tell
 ) -> None:
     chats = counts.count(10, 200)
     messages = counts.count(150, 100_000) // chats
@@ -112,12 +111,12 @@ async def test_order_holds_under_load_over_three_nodes(
         await laboratory.load()
         killer.cancel()
         await asyncio.wait({killer})
-        evidence = await check(laboratory, capsys, "PostgreSQL, three nodes under load")
+        evidence = await check(laboratory, tell, "PostgreSQL, three nodes under load")
     assert len(evidence.asked) >= chats * messages
 
 
 async def test_nodes_go_on_by_themselves_after_postgres_was_away(
-    tmp_path: Path, server: postgres.Server, schema_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, server: postgres.Server, schema_url: str, tell: counts.Tell
 ) -> None:
     async def kill_server(laboratory: Lab) -> None:
         for node in laboratory.nodes:
@@ -131,12 +130,12 @@ async def test_nodes_go_on_by_themselves_after_postgres_was_away(
     plan = Plan(nodes=3, slow_seconds=2.0)
     async with lab.laboratory(tmp_path, schema_url, plan) as laboratory:
         await laboratory.load(until=kill_server(laboratory))
-        await check(laboratory, capsys, "PostgreSQL, server killed")
+        await check(laboratory, tell, "PostgreSQL, server killed")
         assert all(node.deaths == {0: 1} for node in laboratory.nodes)
 
 
 async def test_node_goes_on_by_itself_after_the_disk_was_full(
-    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sqlite_url: str, tell: counts.Tell
 ) -> None:
     """A limit on the size of files stands for the full disk: what is written beyond it fails."""
     if not hasattr(resource, "prlimit"):
@@ -157,7 +156,7 @@ async def test_node_goes_on_by_itself_after_the_disk_was_full(
 
     async with lab.laboratory(tmp_path, sqlite_url, Plan()) as laboratory:
         await laboratory.load(until=fill_disk(laboratory))
-        await check(laboratory, capsys, "SQLite, disk full")
+        await check(laboratory, tell, "SQLite, disk full")
         assert laboratory.nodes[0].deaths == {0: 1}
 
 
@@ -168,7 +167,7 @@ async def test_frozen_nodes_keep_nobody_waiting_and_begin_nothing_that_is_over(
     lease_seconds: float,
     reduced: int,
     full: int,
-    capsys: pytest.CaptureFixture[str],
+    tell: counts.Tell,
 ) -> None:
     freezes = counts.count(reduced, full)
     if not freezes:
@@ -178,14 +177,14 @@ async def test_frozen_nodes_keep_nobody_waiting_and_begin_nothing_that_is_over(
         for node in laboratory.nodes:
             await node.life()
         await laboratory.load(until=laboratory.freeze_nodes(freezes))
-        await check(laboratory, capsys, f"PostgreSQL, frozen nodes, leases of {lease_seconds:g} s")
+        await check(laboratory, tell, f"PostgreSQL, frozen nodes, leases of {lease_seconds:g} s")
         assert laboratory.told["freezes"] == freezes
         assert laboratory.told["stale agent starts"] == 0
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
 async def test_nothing_stands_still_when_clocks_are_turned(
-    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, tell: counts.Tell
 ) -> None:
     """By hours: whatever waits for a clock to catch up would never come to its end here."""
     if not lab.FAKETIME:
@@ -194,12 +193,12 @@ async def test_nothing_stands_still_when_clocks_are_turned(
     plan = Plan(nodes=nodes, clocks=True, slow_seconds=0.5, pause_seconds=LEISURELY_SECONDS)
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=laboratory.turn_clocks(counts.count(2, 100)))
-        await check(laboratory, capsys, f"Clocks turned, {nodes} nodes")
+        await check(laboratory, tell, f"Clocks turned, {nodes} nodes")
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
 async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
-    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, tell: counts.Tell
 ) -> None:
     """One node is `frontdesk run` as installed. Every fourth turn takes longer than the time to stop."""
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
@@ -215,7 +214,7 @@ async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
     )
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=laboratory.kill_stopping_nodes(counts.count(2, 100)))
-        evidence = await check(laboratory, capsys, f"SIGTERM, then SIGKILL, {nodes} nodes")
+        evidence = await check(laboratory, tell, f"SIGTERM, then SIGKILL, {nodes} nodes")
     assert lab_checks.blamed(evidence) == []
     assert laboratory.told["turns set aside"] == 0
     assert laboratory.told["attempts excused"] > 0
@@ -223,7 +222,7 @@ async def test_announced_stop_that_ends_in_a_kill_is_no_crash(
 
 @pytest.mark.parametrize("nodes", [1, 3])
 async def test_turn_that_kills_the_process_is_set_aside_alone(
-    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, request: pytest.FixtureRequest, nodes: int, tell: counts.Tell
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if nodes == 1 else "schema_url")
     plan = Plan(nodes=nodes, messages=8, slow_seconds=0.7, pause_seconds=LEISURELY_SECONDS, trouble=0)
@@ -236,7 +235,7 @@ async def test_turn_that_kills_the_process_is_set_aside_alone(
 
     async with lab.laboratory(tmp_path, url, plan) as laboratory:
         await laboratory.load(until=poison(laboratory))
-        evidence = await check(laboratory, capsys, f"A turn that kills, {nodes} nodes")
+        evidence = await check(laboratory, tell, f"A turn that kills, {nodes} nodes")
     aside = {turn.event_id for turn in evidence.facts.turns if turn.state == "set_aside"}
     assert aside == {"poison-1", "poison2-1"}
     told = [each.text for each in evidence.arrived if each.event_id in aside and each.final]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import counts
 from tests.integration.confirming import ANN, ASKED, FORM, Desk, opened, problem
 
 FOREIGN_ORIGINS = [
@@ -49,9 +50,7 @@ def everything(asked: dict[str, Any]) -> list[tuple[str, str, Any]]:
     ]
 
 
-async def test_page_of_another_origin_gets_nothing_anywhere(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_page_of_another_origin_gets_nothing_anywhere(desk: Desk, tell: counts.Tell) -> None:
     asked = await desk.ask()
     tries = 0
     for origin in FOREIGN_ORIGINS:
@@ -61,8 +60,7 @@ async def test_page_of_another_origin_gets_nothing_anywhere(
             assert "another origin" in problem(answer, 403)["detail"]
             assert not [name for name in answer.headers if name.startswith("access-control-")]
             tries += 1
-    with capsys.disabled():
-        print(f"\nrequests of pages on another origin: {tries}, served: 0")
+    tell("requests of pages on another origin: none was served", tries)
     assert await desk.status(asked["id"]) == "pending"
     assert await desk.service.pending_count() == 1
 

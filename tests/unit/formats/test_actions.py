@@ -376,7 +376,7 @@ class TestBypasses:
         assert seen(view({}, "deploy")) != seen(view({}, "deploy "))
 
     @pytest.mark.prove
-    def test_actions_that_differ_look_different(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_actions_that_differ_look_different(self, tell: counts.Tell) -> None:
         chance = random.Random(2026)
         wanted = counts.count(1_500, 20_000)
         differing = 0
@@ -385,12 +385,11 @@ class TestBypasses:
             views = [view_of(payload) for payload in payloads]
             assert (seen(views[0]) == seen(views[1])) is (payloads[0] == payloads[1]), payloads
             differing += payloads[0] != payloads[1]
-        with capsys.disabled():
-            print(f"\n  approval view: {differing} pairs of actions that differ look different")
+        tell("pairs of actions that differ: all look different", differing)
 
     @pytest.mark.prove
     def test_actions_with_secrets_that_differ_look_different_or_differ_in_what_is_said_to_be_hidden(
-        self, capsys: pytest.CaptureFixture[str]
+        self, tell: counts.Tell
     ) -> None:
         chance = random.Random(2027)
         wanted = counts.count(1_500, 20_000)
@@ -401,11 +400,7 @@ class TestBypasses:
             differing += payloads[0] != payloads[1]
             told_apart += len({seen(view_of(payload)) for payload in payloads}) == 2
         assert 0 < differing - told_apart < differing / 2, "some differ in hidden values alone, most do not"
-        with capsys.disabled():
-            print(
-                f"\n  approval view: {told_apart} of {differing} pairs with secrets look different,"
-                " the others differ in values that are counted as hidden"
-            )
+        tell("pairs of actions with secrets: all look different, or say what is hidden", differing)
 
     @given(pairs.values, pairs.values)
     def test_any_two_values_look_the_same_only_when_they_are(self, one: Any, other: Any) -> None:

@@ -201,15 +201,12 @@ class TestNumbers:
         assert canonical.number(value) == written
 
     @pytest.mark.prove
-    def test_form_is_the_shortest_that_gives_the_number_back(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_form_is_the_shortest_that_gives_the_number_back(self, tell: counts.Tell) -> None:
         checked = 0
         for value in awkward_doubles(random.Random(8785), counts.count(3_000, 200_000)):
             assert canonical.number(value) == expected_number(value), value.hex()
             checked += 1
-        with capsys.disabled():
-            print(f"\n  canonical JSON: {checked} doubles written as exact arithmetic says")
+        tell("numbers in canonical JSON: written as exact arithmetic says", checked)
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
     def test_number_that_is_written_is_read_as_itself(self, value: float) -> None:
@@ -403,7 +400,7 @@ class TestExactness:
         assert pairs.meaning(json.loads(canonical.canonical(value))) == pairs.meaning(value)
 
     @pytest.mark.prove
-    def test_actions_that_differ_have_different_digests(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_actions_that_differ_have_different_digests(self, tell: counts.Tell) -> None:
         chance = random.Random(412)
         wanted = counts.count(2_000, 50_000)
         differing = same = 0
@@ -416,9 +413,8 @@ class TestExactness:
             differing += not equal
         assert differing >= wanted // 2
         assert same >= wanted // 50
-        with capsys.disabled():
-            print(f"\n  canonical JSON: {differing} pairs of actions that differ have different digests,")
-            print(f"  {same} pairs that are the same in another spelling have the same one")
+        tell("pairs of actions that differ: each has its digest", differing)
+        tell("pairs of actions in two spellings: they have one digest", same)
 
 
 def is_read_or_refused(body: bytes) -> bool:
@@ -461,12 +457,11 @@ class TestFuzz:
         assert is_read_or_refused(body)
 
     @pytest.mark.prove
-    def test_any_damage_to_a_body_is_read_or_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_any_damage_to_a_body_is_read_or_refused(self, tell: counts.Tell) -> None:
         chance = random.Random(20260105)
         wanted = counts.count(5_000, 1_000_000)
         goods = [pairs.some_pair(chance)[0] for _ in range(1_000)]
         for nth in range(wanted):
             good = json.dumps(goods[nth % len(goods)], ensure_ascii=bool(nth % 3)).encode()
             assert is_read_or_refused(damaged(good, chance))
-        with capsys.disabled():
-            print(f"\n  canonical JSON: {wanted} damaged bodies read exactly or refused by name")
+        tell("damaged bodies: read exactly, or refused by name", wanted)

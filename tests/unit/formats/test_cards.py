@@ -222,7 +222,7 @@ class TestWrapping:
 
     @pytest.mark.prove
     def test_actions_that_differ_look_different_or_say_that_something_is_hidden(
-        self, capsys: pytest.CaptureFixture[str]
+        self, tell: counts.Tell
     ) -> None:
         chance = random.Random(2028)
         wanted = counts.count(1_500, 20_000)
@@ -242,8 +242,7 @@ class TestWrapping:
             assert texts[0] != texts[1] or shown[0].hidden, (one, other)
             whole = [card("act", details, reveal=True).text(columns=columns) for details in (one, other)]
             assert whole[0] != whole[1], (one, other)
-        with capsys.disabled():
-            print(f"\n  cards: {differing} pairs of actions differ, {hidden} of them in hidden values alone")
+        tell("pairs of cards that differ: all look different, or say what is hidden", differing)
 
 
 def test_indent_is_what_lines_are_deep() -> None:

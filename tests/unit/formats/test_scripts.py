@@ -74,9 +74,8 @@ def test_all_signs_that_pass_for_others_are_escapes_or_told(text: str) -> None:
     assert (len(SIGNS) > 200, missed) == (True, [])
 
 
-def test_how_many_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        print(f"\n  {len(LETTERS)} letters and {len(SIGNS)} signs that pass for others: none without a mark")
+def test_how_many_there_are(tell: counts.Tell) -> None:
+    tell("confusables of Unicode: none is shown without a mark", len(LETTERS) + len(SIGNS))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +159,7 @@ WORDS = (
 
 
 @pytest.mark.prove
-def test_texts_that_differ_in_look_alikes_alone_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_that_differ_in_look_alikes_alone_are_told_apart(tell: counts.Tell) -> None:
     chance = random.Random(39)
     instead: dict[str, list[str]] = {}
     for sign, alike in confusables().items():
@@ -176,5 +175,4 @@ def test_texts_that_differ_in_look_alikes_alone_are_told_apart(capsys: pytest.Ca
         if other != text:
             assert glance(text) != glance(other), (text, other)
             tried += 1
-    with capsys.disabled():
-        print(f"\n  {tried} pairs that differ in look-alikes alone are told apart at a glance")
+    tell("pairs of texts that differ in look-alikes alone: told apart at a glance", tried)

@@ -271,7 +271,7 @@ def some_pattern(chance: random.Random) -> tuple[str, str]:
 
 
 @pytest.mark.prove
-def test_odd_paths_are_never_allowed_by_any_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_paths_are_never_allowed_by_any_pattern(tell: counts.Tell) -> None:
     chance = random.Random(9)
     wanted = counts.count(2_500, 12_000)
     patterns, tried, fitting = 0, 0, 0
@@ -287,5 +287,5 @@ def test_odd_paths_are_never_allowed_by_any_pattern(capsys: pytest.CaptureFixtur
             tried += 1
             fitting += fnmatch.fnmatchcase(odd, pattern)
     assert fitting > tried / 3, "most of them the pattern would fit"
-    with capsys.disabled():
-        print(f"\n  {patterns} patterns: {tried} odd paths, {fitting} of them fit, none was allowed")
+    tell("patterns of paths that allow", patterns)
+    tell("odd paths for them: none was allowed", tried)

@@ -45,24 +45,22 @@ def spelled(action: str) -> Iterator[str]:
             yield action[:place] + other + action[place + 1 :]
 
 
-def test_all_spellings_of_the_ten_with_one_letter_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_spellings_of_the_ten_with_one_letter_are_known(tell: counts.Tell) -> None:
     every = [name for action in THE_TEN for name in spelled(action)]
     assert [name for name in every if not is_high_risk(name)] == []
     assert len(every) > 10_000
-    with capsys.disabled():
-        print(f"\n  {len(every)} spellings of the ten with one look-alike: all are known")
+    tell("spellings of the ten with one look-alike: all are known", len(every))
 
 
 @pytest.mark.prove
-def test_spellings_of_the_ten_with_many_letters_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_spellings_of_the_ten_with_many_letters_are_known(tell: counts.Tell) -> None:
     chance = random.Random(39)
     tried = counts.count(2_000, 20_000)
     for _ in range(tried):
         action = chance.choice(THE_TEN)
         name = "".join(chance.choice([letter, *alike().get(letter, "-")]) for letter in action)
         assert is_high_risk(name), (action, name)
-    with capsys.disabled():
-        print(f"\n  {tried} spellings of the ten with any look-alikes: all are known")
+    tell("spellings of the ten with many look-alikes: all are known", tried)
 
 
 @pytest.mark.parametrize(
