@@ -999,9 +999,15 @@ class TestPauses:
     def test_agent_that_was_denied_too_often_is_listed_and_lifted(self, service: Service) -> None:
         client = SyncClient(service.url)
         assert "Nobody is paused" in service.run("confirm", "pauses").stdout
+        told = []
         for number in range(MOST_DENIALS):
             ticket = client.request(f"act {number}", "Please", {"number": number})
-            assert service.run("confirm", "deny", ticket.id).returncode == 0
+            done = service.run("confirm", "deny", ticket.id)
+            assert done.returncode == 0
+            told.append(done.stderr)
+        assert told[:-1] == [""] * (MOST_DENIALS - 1)
+        assert "nobody is asked for anybody any more" in told[-1]
+        assert told[-1].endswith("To have people asked again: frontdesk confirm lift anybody\n")
         with pytest.raises(errors.NotAllowed, match="paused"):
             client.request("another", "Please", {"number": -1})
         assert "anybody" in service.run("confirm", "pauses").stdout

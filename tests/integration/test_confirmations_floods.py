@@ -184,6 +184,20 @@ async def test_five_denials_in_a_row_pause_until_a_person_lifts_it(
     assert (kinds.count("paused"), kinds.count("pause_lifted")) == (1, 1)
 
 
+async def test_whoever_denies_is_told_of_the_pause_that_it_began(desk: Desk) -> None:
+    asked = [await ask(desk, number, BOT) for number in range(MOST_DENIALS + 2)]
+    told = [
+        (await desk.http.post(each.json()["deny_url"], headers=ANN)).json()["pause"] for each in asked[:-1]
+    ]
+    assert told[: MOST_DENIALS - 1] == [None] * (MOST_DENIALS - 1)
+    for number, pause in enumerate(told[MOST_DENIALS - 1 :], MOST_DENIALS):
+        assert (pause["requester"], pause["denials"]) == ("token:bot", number)
+    approved = await desk.http.post(asked[-1].json()["approve_url"], headers=ANN)
+    assert approved.json()["pause"] is None
+    lifted = await desk.http.post(pause["lift_url"], json={"requester": pause["requester"]}, headers=ANN)
+    assert lifted.status_code == 204
+
+
 async def test_pause_is_one_agents_own(desk: Desk) -> None:
     await paused(desk, BOT)
     assert (await ask(desk, 10, ROB)).status_code == 202

@@ -116,6 +116,15 @@ async def test_link_shows_the_whole_action_and_who_asks(desk: Desk) -> None:
     assert section["data-digest"] == asked.digest
 
 
+async def test_whoever_denies_is_told_of_the_pause_that_it_began(desk: Desk) -> None:
+    asked = [await submitted(desk, action=f"act {number}", details={"n": number}) for number in range(5)]
+    told = [(await decide(desk, each, approves=False)).json() for each in asked]
+    assert [each["pause"] for each in told[:4]] == [None] * 4
+    assert (told[4]["pause"]["requester"], told[4]["pause"]["denials"]) == ("token:bot", 5)
+    assert "5 denials in a row" in told[4]["message"]
+    assert "frontdesk confirm lift token:bot" in told[4]["message"]
+
+
 async def test_long_action_is_shown_whole(desk: Desk) -> None:
     asked = await submitted(desk, details={"lines": [f"line {number}" for number in range(5_000)]})
     text = Seen((await desk.http.get(link_to(asked))).text).text

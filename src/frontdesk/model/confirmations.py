@@ -331,6 +331,9 @@ class RequesterPause(msgspec.Struct, frozen=True, kw_only=True):
     """In a row, before it was paused and since."""
     paused_at: datetime
 
+    def __str__(self) -> str:
+        return f"These were {self.denials} denials in a row: nobody is asked for {self.requester} any more."
+
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a submission."""

@@ -1,10 +1,11 @@
 """``frontdesk confirm list``, ``show``, ``approve``, ``deny`` and ``erase``: for people who decide."""
 
+import shlex
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import click
+import msgspec
 
 from frontdesk import errors
 from frontdesk.cli import output
@@ -15,7 +16,7 @@ from frontdesk.cli.output import Report
 from frontdesk.confirm import steps
 from frontdesk.formats import canonical, cards, quoting
 from frontdesk.formats.cards import Card
-from frontdesk.model.confirmations import Status
+from frontdesk.model.confirmations import RequesterPause, Status
 
 COLUMN = 13
 LIST_LIMIT = 50
@@ -23,6 +24,7 @@ ALL = "all"
 STATUSES = [ALL, *map(str, Status)]
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
+PAUSED = "{pause} To have people asked again: frontdesk confirm lift {who}"
 NOTHING_WAITS = "Nothing waits for a decision. All requests: frontdesk confirm list --status all"
 REVEAL = "See it with: frontdesk confirm show {id} --reveal{url}"
 ALL_WORDS = "frontdesk confirm show {id}{url}"
@@ -220,7 +222,10 @@ def _decide(service: ServiceDesk, confirmation_id: str, verb: str, said: Plain) 
     waits = decided["status"] == Status.PENDING
     state = f"still waits{_missing(decided)}" if waits else f"is {decided['status']}"
     text = f"{decided['id']} ({quoting.quote(decided['action'])}) {state}."
-    return Report(partial(_say, service, "GET", confirmation_id), text)
+    pause = msgspec.convert(decided.get("pause"), RequesterPause | None)
+    doubts = [PAUSED.format(pause=pause, who=shlex.quote(pause.requester))] if pause else []
+    began = {"pause": decided["pause"]} if pause else {}
+    return Report(lambda: _say(service, "GET", confirmation_id) | began, text, doubts=doubts)
 
 
 @click.command("erase", epilog=output.examples("frontdesk confirm erase c_19345b7a590bd322"))

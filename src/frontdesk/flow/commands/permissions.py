@@ -26,10 +26,7 @@ WHICH = "Which one? The question names its id: {usage}"
 LOOK = "Look at it and decide there: {where}"
 NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
 STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
-PAUSED = (
-    "These were {denials} denials in a row: nobody is asked for {who} any more. To have people asked again:"
-    " /lift {who}"
-)
+PAUSED = "{pause} To have people asked again: /lift {who}"
 LIFTED = "People are asked for {who} again."
 NOT_PAUSED = "{who} is not paused."
 DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
@@ -82,10 +79,8 @@ async def _after_target(parts: Parts, request: CommandRequest, asked: Confirmati
 
 async def _paused(parts: Parts, decided: Confirmation) -> list[str]:
     """That it was one denial too many, and what to do about it."""
-    if decided.status is not Status.DENIED:
-        return []
-    pause = await parts.confirmations.pause_of(decided.requester)
-    return [PAUSED.format(denials=pause.denials, who=pause.requester)] if pause else []
+    pause = await parts.confirmations.pause_after(decided)
+    return [PAUSED.format(pause=pause, who=pause.requester)] if pause else []
 
 
 @COMMANDS.add("/lift [who]", "Have people asked for an agent again that was paused.", kind=TurnKind.CONTROL)

@@ -196,7 +196,7 @@ class ConfirmationService(Precautions):
             await self.note_refusal(refusal, "approve" if approves else "deny", confirmation_id)
             raise
         log.info("confirmation_voted", confirmation=voted.id, by=caller.id, status=str(voted.status))
-        if voted.status is Status.DENIED and (pause := await self.pause_of(voted.requester)):
+        if pause := await self.pause_after(voted):
             log.warning("requester_paused", requester=pause.requester, denials=pause.denials)
         return voted
 

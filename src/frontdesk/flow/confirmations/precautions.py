@@ -8,7 +8,7 @@ from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations, rules
-from frontdesk.model.confirmations import Caller, CallerKind, RequesterPause, Settings
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Settings, Status
 from frontdesk.model.rules import Rule
 from frontdesk.stores.confirmations import Confirmations
 
@@ -46,8 +46,9 @@ class Precautions:
         """For whom nobody is asked any more, the longest first."""
         return await self._kept.pauses()
 
-    async def pause_of(self, requester: str) -> RequesterPause | None:
-        return await self._kept.pause_of(requester)
+    async def pause_after(self, voted: Confirmation) -> RequesterPause | None:
+        """The pause that holds for whoever asked, when this was denied: whoever denied it is told."""
+        return await self._kept.pause_of(voted.requester) if voted.status is Status.DENIED else None
 
     async def lift_pause(self, requester: str, caller: Caller) -> bool:
         """Have people asked for a requester again; False when it is not paused."""

@@ -156,24 +156,24 @@ async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     return give(_shown(asked), headers={PREFERENCE_APPLIED: f"wait={seconds}"})
 
 
-@OPERATIONS.add(
-    "POST", "/confirm/{id}/approve", records.Decided, body=records.ApproveBody, problems=(409, 412)
-)
-async def approve(api: ConfirmationApi, call: HttpCall) -> records.Decided:
+@OPERATIONS.add("POST", "/confirm/{id}/approve", records.Voted, body=records.ApproveBody, problems=(409, 412))
+async def approve(api: ConfirmationApi, call: HttpCall) -> records.Voted:
     """Allow an action."""
     said = asdict(call.read(records.ApproveBody))
-    return _decided(await api.service.approve(call.id, call.caller, **said))
+    return await _voted(api, await api.service.approve(call.id, call.caller, **said))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/deny", records.Decided, body=records.DenyBody, problems=(409, 412))
-async def deny(api: ConfirmationApi, call: HttpCall) -> records.Decided:
+@OPERATIONS.add("POST", "/confirm/{id}/deny", records.Voted, body=records.DenyBody, problems=(409, 412))
+async def deny(api: ConfirmationApi, call: HttpCall) -> records.Voted:
     """Refuse an action."""
     said = asdict(call.read(records.DenyBody))
-    return _decided(await api.service.deny(call.id, call.caller, **said))
+    return await _voted(api, await api.service.deny(call.id, call.caller, **said))
 
 
-def _decided(asked: Confirmation) -> records.Decided:
-    return records.Decided.of(asked, quorum=asked.terms.quorum)
+async def _voted(api: ConfirmationApi, asked: Confirmation) -> records.Voted:
+    found = await api.service.pause_after(asked)
+    pause = records.PauseBegun(**asdict(found)) if found else None
+    return records.Voted.of(asked, quorum=asked.terms.quorum, pause=pause)
 
 
 @OPERATIONS.add("POST", "/confirm/{id}/reveal", records.Revealed, problems=(410,))

@@ -18,7 +18,7 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import canonical, cards
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Status
 from frontdesk.web.confirmations import markup, screens
 from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.credentials import CHALLENGE, MAX_TOKEN_BYTES, Credentials
@@ -44,6 +44,7 @@ LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
 )
 
+LIFT = " {pause} To have people asked again: frontdesk confirm lift {who}, or /lift {who} in a chat."
 SIGN_IN_FIRST = "Sign in first."
 NOT_ENDED = "The session cannot be ended: the service cannot write in its folder. It ends after some hours."
 CHANGED = b"data: changed\n\n"
@@ -89,6 +90,8 @@ class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: Status
     message: str
+    pause: RequesterPause | None = None
+    """What this denial, one of several in a row, has led to."""
 
 
 class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +204,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             await self._check_care(verdict, caller, asked)
         act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
-        return PageOutcome(id=voted.id, status=voted.status, message=screens.outcome(voted))
+        pause = await self.service.pause_after(voted)
+        message = screens.outcome(voted) + (LIFT.format(pause=pause, who=pause.requester) if pause else "")
+        return PageOutcome(id=voted.id, status=voted.status, message=message, pause=pause)
 
     async def _check_care(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> None:
         """NotLookedAt, TargetMissing: nobody approves what they have not seen, or one of the ten without

@@ -174,6 +174,18 @@ class Decided(OfRequest, frozen=True, kw_only=True):
     quorum: int
 
 
+class PauseBegun(confirmations.RequesterPause, frozen=True, kw_only=True):
+    """Nobody is asked for the requester any more, until a person posts its name to this address."""
+
+    lift_url: str = "/pauses/lift"
+
+
+class Voted(Decided, frozen=True, kw_only=True):
+    pause: Annotated[
+        PauseBegun | None, Meta(description="What this denial, one of several in a row, has led to.")
+    ] = None
+
+
 class ShownConfirmation(Decided, frozen=True, kw_only=True):
     """A request and what became of it. ``details`` is null, and ``description`` empty, when they were erased,
     or were not kept because it was denied at once."""
