@@ -22,6 +22,7 @@ _ASCII_PIECES = re.compile(rf'{_SPACES}|(?P<sign>["\\\x00-\x1f\x7f])')
 _PIECES = re.compile(rf"{_SPACES}|(?P<bullets>•{{2,}})|(?P<word>\w+)|(?P<sign>\W)")
 # Half a character, which no payload has, stands for what is hidden.
 _HIDDEN = "\ud800"
+_ESCAPED = re.compile(r"\\.")
 _SPELLED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", _HIDDEN: masking.MARK}
 # What cannot be seen, though Unicode does not count it among the controls; signs that pass for those of
 # ASCII; and the signs of our own marks.
@@ -47,6 +48,12 @@ def lines_of(value: Any, *, reveal: bool = False) -> list[str]:
 def spelled(text: str | masking.Partly) -> str:
     """A text in quotes, all of it in one line."""
     return " ".join(_text(text))
+
+
+def unquoted(text: str) -> str:
+    """A text in one line, without quotes around it: where it stands alone, those in it need no sign."""
+    lines = "\\n".join(map(_spelled, text.split("\n")))
+    return _ESCAPED.sub(lambda found: found[0].removeprefix("\\") if found[0] == '\\"' else found[0], lines)
 
 
 def _lines(value: Any, name: Name) -> Iterator[str]:

@@ -9,12 +9,27 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.formats import actions, canonical, masking, quoting, scripts, targets, wrapping
+from frontdesk.formats import (
+    actions,
+    canonical,
+    comparisons,
+    folding,
+    headlines,
+    masking,
+    quoting,
+    scripts,
+    targets,
+    wrapping,
+)
+from frontdesk.formats.comparisons import ComparedLine
+from frontdesk.formats.folding import CardLine
+from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.formats.targets import Typed
 from frontdesk.model.confirmations import is_high_risk
 from frontdesk.model.inspecting import unreadable_parts
@@ -25,18 +40,19 @@ NAME_CHARACTERS = 240
 MOST_MATTERS = 3
 MATTER_CHARACTERS = 200
 MOST_PLACES = 5
-LONG_LINES = 40
-"""From so many lines on it is said that it is long."""
+LONG_LINES, LONG_CHARACTERS = 40, 4_000
+"""From so much on, as it is shown, it is long: its end is looked at before it is approved."""
 
 ASKED_BY = "Asked by the agent: {requester}"
 AGENTS_WORDS = "The agent's own words (nobody checked them):"
 QUOTED = "> "
 MORE_WORDS = "[{lines} more of these words: {where}]"
 UNUSUAL = "What is unusual:"
+COMPARED = "Other than what was approved last of this kind:"
 DONE = "What will be done:"
 ACTION, COMMAND = "Action", "Command"
 DIGEST = "Digest"
-DANGER, ODD = "▲", "!"
+DANGER, ODD, DIFFERS = "▲", "!", "±"
 
 _ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u\{[0-9a-f]+\}")
 
@@ -46,6 +62,8 @@ class Oddity(msgspec.Struct, frozen=True, kw_only=True):
 
     sign: str
     text: str
+    label: str
+    """The same in two or three words, for lists."""
 
 
 class HiddenPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,13 +83,6 @@ class Matter(msgspec.Struct, frozen=True, kw_only=True):
     shown: str
 
 
-class CardLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the arguments; however narrow the screen is, the rest of it stands under its text."""
-
-    depth: int
-    text: str
-
-
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     requester: str
     """As the agent calls itself, in quotes."""
@@ -89,6 +100,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """The action, and what it is done to: the last thing before the question."""
     typed: Typed | None
     """What whoever approves types."""
+    headline: tuple[HeadlinePart, ...]
+    """What is done, in one short line: the command, or the action and the arguments that matter."""
+    comparison: tuple[ComparedLine, ...]
+    """What differs from what was approved last of this kind; empty when nothing does, or nothing was."""
     is_high_risk: bool
     """It is always asked: one of the ten, or nobody can read all of it."""
 
@@ -99,10 +114,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> tuple[CardLine, ...]:
-        bodies = ((line, line.lstrip(" ")) for line in self.details)
-        return tuple(
-            CardLine(depth=(len(line) - len(body)) // len(actions.INDENT), text=body) for line, body in bodies
-        )
+        """The arguments, with lines that repeat folded."""
+        return tuple(folding.fold(self.details))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is more of it than is seen at once."""
+        lines = self.lines
+        return len(lines) >= LONG_LINES or sum(len(line.text) for line in lines) >= LONG_CHARACTERS
 
     @property
     def note(self) -> str:
@@ -142,10 +161,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         told = [f"{each.sign} {each.text}" for each in self.unusual]
         if self.note:
             told.append(" ".join(part for part in (ODD, self.note, how) if part))
+        if self.comparison:
+            told += (f"{DIFFERS} {COMPARED}", *(actions.INDENT + str(line) for line in self.comparison))
         return "\n".join((UNUSUAL, *told)) if told else ""
 
     def arguments(self) -> str:
-        return "\n".join((DONE, *self.details))
+        return "\n".join((DONE, *map(str, self.lines)))
 
     def closing(self) -> str:
         """The action and its target."""
@@ -167,10 +188,11 @@ def make(
     wide: bool = False,
     all_words: bool = False,
     unusual: Sequence[Oddity] = (),
+    before: bytes | None = None,
 ) -> Card:
     """The card of a request for the action in these bytes: with what is hidden, or wide where others read
-    along. ``unusual`` is what somebody else knows of it. Raises InexactJson for bytes that are no action in
-    canonical form."""
+    along. ``unusual`` is what somebody else knows of it, ``before`` what was approved last of this kind.
+    Raises InexactJson for bytes that are no action in canonical form."""
     action, details = canonical.read_action(payload)
     covered = details if reveal else masking.covered(details, wide=wide)
     lines = actions.lines_of({"details": covered}, reveal=reveal)
@@ -187,6 +209,8 @@ def make(
         details=tuple(lines),
         matters=matters,
         typed=typed,
+        headline=headlines.make(action, details, covered),
+        comparison=_compared(before, payload, wide=wide) if before not in (None, payload) else (),
         is_high_risk=typed is not None,
     )
 
@@ -201,22 +225,42 @@ def _words(description: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _compared(before: bytes | None, payload: bytes, *, wide: bool) -> tuple[ComparedLine, ...]:
+    """What differs between two actions as they are shown, with everything hidden in both."""
+
+    def shown(action: str, details: Mapping[str, Any]) -> list[str]:
+        lines = actions.lines_of({"details": masking.covered(details, wide=wide)})
+        return [f"{ACTION}: {actions.spelled(action)}", *map(str, folding.fold(lines))]
+
+    return comparisons.compare(*(shown(*canonical.read_action(each or b"")) for each in (before, payload)))
+
+
 def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> Iterator[Oddity]:
     if is_high_risk(action):
-        yield Oddity(sign=DANGER, text="It is one of the ten actions that are always asked.")
+        text = "It is one of the ten actions that are always asked."
+        yield Oddity(sign=DANGER, text=text, label="one of the ten")
     for part in unreadable_parts(details):
         place = ".".join(map(actions.masked_name, part.path)) or "all of it"
-        yield Oddity(sign=DANGER, text=f"Nobody can read {place}: {part.why}.")
+        yield Oddity(sign=DANGER, text=f"Nobody can read {place}: {part.why}.", label="cannot be read")
     shown = [actions.spelled(action), *lines]
     escapes = sum(len(_ESCAPE.findall(line)) for line in shown)
     if escapes:
         signs = _count(escapes, "character")
         text = f"{signs} that nobody can see or that may pass for another, written like \\u{{202e}}."
-        yield Oddity(sign=DANGER, text=text)
+        yield Oddity(sign=DANGER, text=text, label="look-alike or unseen")
     for told in scripts.told(shown):
-        yield Oddity(sign=ODD, text=told)
-    if len(lines) >= LONG_LINES:
-        yield Oddity(sign=ODD, text=f"It is long: {len(lines):,} lines.")
+        yield Oddity(sign=ODD, text=told, label="another writing")
+    yield from _length(lines)
+
+
+def _length(lines: Sequence[str]) -> Iterator[Oddity]:
+    characters = sum(map(len, lines))
+    if len(lines) < LONG_LINES and characters < LONG_CHARACTERS:
+        return
+    long = _count(len(lines), "line") if len(lines) >= LONG_LINES else _count(characters, "character")
+    repeated = sum(one == other for one, other in pairwise(lines))
+    folded = f", {repeated:,} of which repeat the one before" if repeated >= folding.FEWEST_FOLDED else ""
+    yield Oddity(sign=ODD, text=f"It is long: {long}{folded}.", label=long)
 
 
 def _matters(

@@ -93,7 +93,7 @@ class TestMatters:
 
     def test_long_action_is_said_to_be_long(self) -> None:
         (odd,) = card(details={"lines": ["x"] * 3_000}).unusual
-        assert odd.text == "It is long: 3,002 lines."
+        assert odd.text == "It is long: 3,002 lines, 2,999 of which repeat the one before."
 
 
 class TestTyped:

@@ -17,6 +17,7 @@ from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import canonical, cards
+from frontdesk.formats.folding import CardLine
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Status
 from frontdesk.web.confirmations import markup, screens
@@ -95,7 +96,7 @@ class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
-    lines: tuple[cards.CardLine, ...]
+    lines: tuple[CardLine, ...]
     """The arguments as they are shown, with nothing hidden in them."""
     matters: tuple[cards.Matter, ...]
     """The action and its target."""
