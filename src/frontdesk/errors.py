@@ -16,7 +16,7 @@ FrontdeskError
 │   ├── ExposedService        the service would listen where any web page reaches it
 │   ├── InexactJson           JSON that could be read in more than one way
 │   ├── ReasonMissing
-│   ├── NotLookedAt           a yes to something that is hidden, and was not looked at
+│   ├── NotLookedAt           a yes to something that is hidden or too long, and was not looked at
 │   ├── TargetMissing         a yes to one of the ten, without what it is about
 │   ├── RequestRefused        what the confirmation service does not take, as a client hears it
 │   ├── InvalidConfigFile     not TOML
@@ -191,7 +191,7 @@ class ReasonMissing(InvalidInput):
 
 
 class NotLookedAt(InvalidInput):
-    """{confirmation_id} is not approved: something in it is hidden that you have not looked at. {how}"""
+    """{confirmation_id} is not approved: you have not looked at all of it. {how}"""
 
 
 class TargetMissing(InvalidInput):

@@ -316,12 +316,11 @@ def test_action_that_the_agent_asks_for_is_decided_at_the_prompt(
         seat.type(f"!approve remove Remove the file for {said}?\n")
         asked = seat.read_until(ALLOW)
         assert f"Remove the file for {said}?" in asked
-        found = re.search(r"/approve (c_[0-9a-f]+)", asked)
-        assert found
+        assert asked.splitlines()[-2:] == ['Action: "remove"', ALLOW]
         seat.type(f"{said}\n")
         seat.read_until("\n")
         shown = seat.read_until(PROMPT).splitlines()
-        assert sorted(shown[:-1]) == sorted([answer, f"{found[1]} is {decided}."])
+        assert sorted(shown[:-1]) == sorted([answer, f"{asked_for(asked)} is {decided}."])
         leave(seat)
 
 
@@ -390,10 +389,10 @@ def test_ctrl_d_at_the_question_leaves_and_decides_nothing(home: Path) -> None:
     assert "frontdesk chat --chat 'left alone'" in rest
     assert confirmation in run(home, "confirm", "list").stdout
     with seated(home, "chat", "--chat", "left alone", **AGENT) as seat:
-        seat.read_until(f"/approve {confirmation}")
+        assert asked_for(seat.read_until(ALLOW)) == confirmation
+        seat.type("yes\n")
+        seat.read_until("approved: truncate")
         seat.read_until(PROMPT)
-        seat.type(f"/approve {confirmation}\n")
-        seat.read_until(f"{confirmation} is approved.")
         seat.type("still here?\n")
         seat.read_until("echo: still here?")
         leave(seat)
@@ -410,9 +409,10 @@ def test_ctrl_d_at_the_question_leaves_the_gateway_of_the_same_process(tmp_path:
     assert (code, "To come back: frontdesk run --chat" in rest) == (0, True)
     with seated(tmp_path, "run", "--port", "0", "--chat", **AGENT) as seat:
         seat.read_until("prompt leaves")
-        seat.read_until(PROMPT)
+        assert asked_for(seat.read_until(ALLOW)) == confirmation
         seat.type(f"/approve {confirmation}\n")
         seat.read_until(f"{confirmation} is approved.")
+        seat.read_until(PROMPT)
         leave(seat)
 
 
@@ -467,6 +467,80 @@ def test_command_that_waits_does_not_keep_the_question_from_being_answered(home:
         leave(seat)
 
 
+SECRET = "aB3dE5gH7jK9"
+SHOW = "Allow it? show or no: "
+TYPE = 'To approve, type the value of "database": '
+WIPE = f'{{"database": "customers_prod", "env": {{"API_KEY": "{SECRET}"}}}}'
+
+
+def test_what_is_hidden_is_looked_at_and_a_target_typed_before_a_yes_counts(home: Path) -> None:
+    with seated(home, "chat", "--chat", "careful", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type(f"!approve wipe_database {WIPE} Make room\n")
+        asked = seat.read_until(SHOW)
+        assert "1 value is hidden: env.API_KEY (12 characters). Type show to see it." in asked
+        assert asked.splitlines()[-3:] == ['Action: "wipe_database"', 'Its database: "customers_prod"', SHOW]
+        seat.type("yes\n")
+        assert "type show to see it before you say yes" in seat.read_until(SHOW)
+        seat.type(f"/approve {asked_for(asked)} customers_prod\n")
+        assert "you have not looked at all of it" in seat.read_until(SHOW)
+        assert "revealed" not in run(home, "audit", "tail").stdout
+        seat.type("show\n")
+        shown = seat.read_until(ALLOW)
+        assert f'API_KEY: "{SECRET}"' in shown
+        assert shown.splitlines()[-3:-1] == asked.splitlines()[-3:-1]
+        assert "revealed" in run(home, "audit", "tail").stdout
+        for wrong, told in (("customers", "That is not the value of"), ("yes", "is not"), ("", "Nothing is")):
+            seat.type("yes\n")
+            seat.read_until(TYPE)
+            seat.type(f"{wrong}\n")
+            assert told in seat.read_until(ALLOW)
+        seat.type("yes\ncustomers_prod\n")
+        seat.read_until("was written before this question, and decides nothing.")
+        seat.read_until(TYPE)
+        seat.type("customers_prod\n")
+        seat.read_until("approved: wipe_database")
+        seat.read_until(PROMPT)
+        leave(seat)
+    found = json.loads(run(home, "confirm", "show", asked_for(asked), "--json").stdout)
+    assert (found["status"], found["resolved_by"]) == ("approved", "local")
+
+
+def test_reason_that_a_rule_wants_is_asked_for_at_the_prompt(home: Path) -> None:
+    run(home, "confirm", "rules", "add", "ask", "--action", "explain", "--needs-reason")
+    with seated(home, "chat", "--chat", "explained", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        seat.type("!approve explain Explain it\n")
+        seat.read_until(ALLOW)
+        seat.type("no\n")
+        seat.read_until("Why? ")
+        seat.type("\n")
+        assert "Nothing is decided." in seat.read_until(ALLOW)
+        seat.type("no\n")
+        seat.read_until("Why? ")
+        seat.type("not today\n")
+        seat.read_until("denied: explain (not today)")
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
+def test_question_shows_all_of_what_is_too_long_for_a_chat(home: Path) -> None:
+    lines = json.dumps({"script": "\n".join(f"echo {number}" for number in range(600))})
+    with seated(home, "chat", "--chat", "long", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        for piece in (f"!approve run {lines[:2000]}", lines[2000:], "\n"):
+            seat.type(piece)
+        asked = seat.read_until(ALLOW)
+        assert '"echo 599"' in asked
+        assert asked.splitlines()[-2:] == ['Action: "run"', ALLOW]
+        refused = run(home, "chat", "--chat", "another", "-m", f"/approve {asked_for(asked)}", **AGENT)
+        assert (refused.returncode, "not looked at all of it" in refused.stderr) == (1, True)
+        seat.type("no\n")
+        seat.read_until("denied: run")
+        seat.read_until(PROMPT)
+        leave(seat)
+
+
 def test_taken_port_is_told_with_what_becomes_of_it(tmp_path: Path) -> None:
     with socket.socket() as taken, seated(tmp_path, "run", "--port", "0", "--chat", **AGENT) as seat:
         with contextlib.suppress(OSError):  # another program has it already
@@ -483,9 +557,9 @@ def test_taken_port_is_told_with_what_becomes_of_it(tmp_path: Path) -> None:
 
 def asked_for(shown: str) -> str:
     """The id of what is asked."""
-    found = re.search(r"/deny (c_[0-9a-f]+)", shown)
+    found = re.search(r"(c_[0-9a-f]+) waits|/deny (c_[0-9a-f]+)", shown)
     assert found, shown
-    return found[1]
+    return found[1] or found[2]
 
 
 def deny(home: Path, asked: str, chat: str) -> None:

@@ -275,6 +275,13 @@ async def test_action_that_is_too_long_for_the_chat_is_shown_elsewhere(store_url
         asked = await pending(house)
         (told,) = await notebook.wait_for(1, "notice")
         assert f"https://desk.example/approvals/{asked.id}" in told
+        assert "/approve" not in told
+        answer = await house.ask(f"/approve {asked.id}", user="root")
+        assert (
+            f"not looked at all of it. Look at it and decide there: https://desk.example/approvals/{asked.id}"
+            in answer
+        )
+        assert (await pending(house)).id == asked.id
 
 
 class Silent:

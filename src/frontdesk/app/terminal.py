@@ -1,15 +1,20 @@
 """Talking to the agent from the owner's terminal: what is said and heard, as plain data."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.app.office import Plain, picked
 from frontdesk.contracts.channels import Incoming
+from frontdesk.flow.confirmations import deciding
+from frontdesk.flow.confirmations.notifying import card_of
 from frontdesk.model import deliveries, events, messages, turns
+from frontdesk.model.confirmations import Caller, Status
 from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.sources import SessionSource
 
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 CLI = SessionSource.local_cli().chat_id
 MAX_NAME_CHARACTERS = 64
 MOST_TITLES = 200
+LOOK_FIRST = "Have it shown first."
 SHOWN: dict[type, tuple[str, ...]] = {
     events.Text: ("text",),
     events.Call: ("id", "name", "arguments"),
@@ -35,7 +41,7 @@ class Terminal:
 
     def __init__(self, gateway: "Gateway") -> None:
         self._desk = gateway.desk
-        self._conversations = gateway.parts.conversations
+        self._parts = gateway.parts
 
     async def accept(self, text: str, chat: str = CLI, event_id: str | None = None) -> Plain:
         """Hand in a message; it is on disk when this returns."""
@@ -81,9 +87,55 @@ class Terminal:
 
     async def titles(self, chat: str = CLI) -> list[str]:
         """The titles of conversations that whoever writes in a chat may resume, newest activity first."""
-        viewer = await self._conversations.viewer_for(source_of(chat))
-        found = await self._conversations.list_own_sessions(viewer, limit=MOST_TITLES, titled=True)
+        conversations = self._parts.conversations
+        viewer = await conversations.viewer_for(source_of(chat))
+        found = await conversations.list_own_sessions(viewer, limit=MOST_TITLES, titled=True)
         return [each.title for each in found if each.title]
+
+    async def question(self, confirmation_id: str, chat: str = CLI, reveal: bool = False) -> Plain:
+        """What somebody at the terminal is shown of a request before they decide. With ``reveal`` what is
+        hidden, too, where they may decide; the log says who looked."""
+        confirmations = self._parts.confirmations
+        if reveal:
+            asked = await confirmations.reveal(
+                confirmation_id, await self._caller(chat, "reveal", confirmation_id)
+            )
+        else:
+            asked = await confirmations.find(confirmation_id)
+        card = await asyncio.to_thread(card_of, asked, reveal=reveal)
+        told = picked(asked, "id", "status", "digest", "expires_at")
+        needs = {"needs_reason": asked.terms.needs_reason}
+        return told | needs | {"card": msgspec.to_builtins(card) if card else None}
+
+    async def decide(
+        self,
+        confirmation_id: str,
+        digest: str,
+        approves: bool,
+        chat: str = CLI,
+        looked: bool = False,
+        target: str | None = None,
+        reason: str | None = None,
+    ) -> str:
+        """Decide about the action with this digest; what became of it. ``looked``: at what is hidden."""
+        caller = await self._caller(chat, "approve" if approves else "deny", confirmation_id)
+        confirmations = self._parts.confirmations
+        asked = await confirmations.find(confirmation_id)
+        if approves and asked.status is Status.PENDING:
+            card = await asyncio.to_thread(card_of, asked)
+            if card:
+                card.check_looked(asked.id, looked, LOOK_FIRST)
+                card.check_typed(asked.id, target)
+        act = confirmations.approve if approves else confirmations.deny
+        return await deciding.told(
+            self._parts, await act(confirmation_id, caller, reason=reason, digest=digest)
+        )
+
+    async def _caller(self, chat: str, what: str, confirmation_id: str) -> Caller:
+        """Whoever sits at the terminal."""
+        source = source_of(chat)
+        verdict = await self._parts.authorization.look(source, authenticates=True)
+        return await deciding.caller_of(self._parts, source, verdict.role, what, confirmation_id)
 
 
 def source_of(chat: str) -> SessionSource:

@@ -13,7 +13,8 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!tool NAME [JSON]``        calls a tool, whose result is its arguments
 ``!toolerror NAME [JSON]``   the same, and the result is an error
 ``!call NAME [JSON]``        calls a tool that never gives a result
-``!approve ACTION [TEXT]``   asks, waits, and says ``approved: ACTION`` or ``denied: ACTION``
+``!approve ACTION [TEXT]``   asks, waits, and says ``approved: ACTION`` or ``denied: ACTION``; a JSON object
+                             before the text is the details
 ``!steer``                   waits for a steering message and says ``steered: `` and its text
 ``!tokens IN OUT [COST]``    reports usage
 ``!summary TEXT``            gives a summary
@@ -29,6 +30,7 @@ already among the messages, from an earlier attempt, is not called again.
 """
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -47,6 +49,7 @@ ECHO = "echo"
 EXIT_CODE = 70
 STOPPED = events.Done(finish_reason="stopped")
 FOREVER = float("inf")
+DETAILS = json.JSONDecoder()
 
 
 class ScriptedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,11 +251,15 @@ class Performance:
         )
 
     async def do_approve(self, step: Step) -> Sequence[events.Event]:
-        action, _, description = step.rest.partition(" ")
+        action, _, rest = step.rest.partition(" ")
+        details, end = DETAILS.raw_decode(rest) if rest.startswith("{") else ({}, 0)
         self._asked += 1
         return [
             events.Approval(
-                id=self._approval_id, action=action or "act", description=description or f"May I {action}?"
+                id=self._approval_id,
+                action=action or "act",
+                description=rest[end:].strip() or f"May I {action}?",
+                details=details,
             )
         ]
 

@@ -2,16 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 from frontdesk import errors
 from frontdesk.app.office import Plain
 from frontdesk.app.terminal import Terminal
-from frontdesk.cli import one_line
+from frontdesk.cli import one_line, output
+from frontdesk.cli.chat.questions import Question
 from frontdesk.cli.chat.screen import Screen
-from frontdesk.cli.chat.seats import Key, Seat, Written
+from frontdesk.cli.chat.seats import Asking, Key, Seat, Written
 from frontdesk.flow.commands import registry
 
 STOP = "/stop"
@@ -22,13 +23,14 @@ WELCOME = (
 )
 AWAY = "While you were away:"
 GOODBYE = "Goodbye."
-DECISIONS = dict.fromkeys(("yes", "y"), "/approve") | dict.fromkeys(("no", "n"), "/deny")
+DECIDING = ("approve", "deny")
 NEXT = "{said!r} waits, and comes next."
 LEFT_ALONE = "The agent is left to itself. What it says is shown when it has ended."
 UNDECIDED = (
     "{id} is not decided: the agent waits on, until the time is over. To come back: {back}\n"
-    "There /approve {id} and /deny {id} decide."
+    "There you are asked again."
 )
+TOO_EARLY = "{said!r} was written before this question, and decides nothing."
 UNFINISHED = "The agent is still at work. To see what it says: {back}"
 DONE = "done"
 REFUSED = "refused"
@@ -37,8 +39,6 @@ LEFT = "left"
 """Whoever asked did not wait for it."""
 
 T = TypeVar("T")
-Ask = Callable[[Plain], None]
-"""Is told of everything that happens, to ask about a confirmation and to stop asking."""
 
 
 class Conversation:
@@ -54,8 +54,8 @@ class Conversation:
         self._turns: asyncio.Queue[tuple[str, Screen]] = asyncio.Queue()
         """Those that are still to be shown."""
         self._under_way = 0
-        self._asked: list[str] = []
-        """The confirmations that the turn waits for."""
+        self._questions: list[Question] = []
+        """About the confirmations that the turn waits for."""
         self._collecting = asyncio.Lock()
         """Held until what was handed in is answered or queued: nobody else shows the answer meanwhile."""
         self._showing: asyncio.Task[str] | None = None
@@ -103,15 +103,16 @@ class Conversation:
             case Key.INTERRUPT:
                 return False
             case Key.LEAVE:
-                if self._asked:
-                    self._page.show(UNDECIDED.format(id=self._asked[-1], back=self._back))
+                if self._questions:
+                    self._page.show(UNDECIDED.format(id=self._questions[-1].id, back=self._back))
                 elif self._under_way:
                     self._page.show(UNFINISHED.format(back=self._back))
                 return False
         return True
 
     def _invite(self) -> None:
-        self._seat.invite(busy=self._under_way > 0, asked=self._asked[-1] if self._asked else None)
+        asked = self._questions[-1].asking if self._questions else None
+        self._seat.invite(busy=self._under_way > 0, asked=asked)
 
     async def _catch_up(self, heading: str | None = None) -> None:
         """Show what was said and nobody has seen, unless a turn is to be shown: it shows its own."""
@@ -122,23 +123,56 @@ class Conversation:
             if heading:
                 self._page.aside(heading)
             screen = Screen(self._page)
-            for each in waiting:
+            shown = [each for each in waiting if not await self._take_up(each)]
+            for each in shown:
                 screen.tell(each)
-            await self._terminal.collected([each["id"] for each in waiting], self._chat)
+            await self._terminal.collected([each["id"] for each in shown], self._chat)
+
+    async def _take_up(self, delivery: Plain) -> bool:
+        """Follow the turn that asked for something while nobody was here: its question is asked again."""
+        asked, turn_id = delivery["confirmation_id"], delivery["turn_id"]
+        if not asked or not turn_id or not await self._open(asked):
+            return False
+        self._turns.put_nowait((turn_id, Screen(self._page)))
+        self._under_way += 1
+        return True
+
+    async def _open(self, confirmation_id: str) -> Question | None:
+        """What somebody can be asked about it. Nobody is asked where lines come from a program."""
+        if not self._seat.is_terminal:
+            return None
+        try:
+            return await Question.open(self._terminal, self._chat, confirmation_id)
+        except errors.UnknownConfirmation:
+            return None
 
     async def _take(self, said: Written) -> None:
-        """Hand in a message. At a question yes and no decide; everything else is for the agent."""
+        """Hand in a message. What answers a question goes no further; everything else is for the agent."""
         text = said.text.strip()
-        if said.asked and said.asked in self._asked and text.lower() in DECISIONS:
-            text = f"{DECISIONS[text.lower()]} {said.asked}"
         try:
-            if text and await self._tell(text):
-                self._asked = [each for each in self._asked if not _settles(text, each)]
+            if not await self._answer(text, said.asked) and text and await self._tell(text):
+                self._questions = [each for each in self._questions if not _settles(text, each.id)]
         except errors.GatewayUnreachable:
             raise
         except errors.FrontdeskError as error:
             self._complain(error)
         self._invite()
+
+    async def _answer(self, text: str, asked: Asking | None) -> bool:
+        """Whether it was said to the question that stood there. What was said to an earlier one about the
+        same request decides nothing."""
+        question = self._questions[-1] if self._questions else None
+        if question is None or asked is None or asked.id != question.id:
+            return False
+        if asked != question.asking:
+            self._page.show(TOO_EARLY.format(said=text))
+            return True
+        told = await question.answer(text)
+        if told:
+            self._page.show(output.fitted(told))
+        if question.is_decided and question in self._questions:
+            self._questions.remove(question)
+        return told is not None
 
     def _complain(self, error: errors.FrontdeskError) -> None:
         self._page.end()
@@ -172,7 +206,7 @@ class Conversation:
         while True:
             turn_id, screen = await self._turns.get()
             following = self._terminal.follow(turn_id)
-            self._showing = asyncio.create_task(self._show(following, screen, self._follow_questions))
+            self._showing = asyncio.create_task(self._show(following, screen, asks=True))
             try:
                 await asyncio.wait({self._showing})
                 self._account(self._showing)
@@ -180,7 +214,7 @@ class Conversation:
                 await _end({self._showing})
             self._page.end()
             self._under_way -= 1
-            self._asked, self._showing = [], None
+            self._questions, self._showing = [], None
             await self._catch_up()
             self._invite()
 
@@ -194,14 +228,16 @@ class Conversation:
         else:
             self._complain(error)
 
-    def _follow_questions(self, happened: Plain) -> None:
-        """Nobody is asked where lines come from a program. What a turn that goes on asked for is decided."""
-        before = list(self._asked)
-        if happened["type"] == "asked" and self._seat.is_terminal:
-            self._asked.append(happened["id"])
-        elif happened["type"] in ("text", "call", "result", "end"):
-            self._asked.clear()
-        if self._asked != before:
+    async def _show_asking(self, happened: Plain, screen: Screen) -> None:
+        """What happens, and the question when it asks for something. What a turn that goes on asked for is
+        decided."""
+        question = await self._open(happened["id"]) if happened["type"] == "asked" else None
+        screen.show(happened | {"text": question.text} if question else happened)
+        if question:
+            self._questions.append(question)
+            self._invite()
+        elif self._questions and happened["type"] in ("text", "call", "result", "end"):
+            self._questions.clear()
             self._invite()
 
     def _stop(self) -> None:
@@ -219,14 +255,15 @@ class Conversation:
             )
 
     async def _show(
-        self, happening: AsyncGenerator[Plain, None], screen: Screen, ask: Ask | None = None
+        self, happening: AsyncGenerator[Plain, None], screen: Screen, *, asks: bool = False
     ) -> str:
         """Show what happens in a turn; the state in which it ended."""
         async with aclosing(happening):
             async for happened in happening:
-                screen.show(happened)
-                if ask:
-                    ask(happened)
+                if asks:
+                    await self._show_asking(happened, screen)
+                else:
+                    screen.show(happened)
                 if happened["type"] == "end":
                     said = [each["id"] for each in happened["deliveries"]]
                     await self._terminal.collected(said, self._chat)
@@ -260,7 +297,7 @@ def _settles(text: str, confirmation_id: str) -> bool:
     if found is None:
         return False
     command, argument = found
-    decides = f"/{command.name}" in DECISIONS.values() and argument.split()[:1] == [confirmation_id]
+    decides = command.name in DECIDING and argument.split()[:1] == [confirmation_id]
     return decides or command.stops_turn or f"/{command.name}" == STOP
 
 

@@ -24,12 +24,11 @@ from frontdesk import errors
 from frontdesk.cli import output
 from frontdesk.cli.chat.history import FILE, KeptHistory
 from frontdesk.cli.chat.markdown import MAX_BLOCK_CHARACTERS, Painter, split_finished
-from frontdesk.cli.chat.seats import Page, Seat, Written, signals
+from frontdesk.cli.chat.seats import Asking, Page, Seat, Written, signals
 from frontdesk.flow.commands import registry
 
 PROMPT = "> "
 CONTINUATION = "  "
-ALLOW = "Allow it? yes or no: "
 WORKING = "· working, {seconds} s; Ctrl-C stops it"
 REDRAW_SECONDS = 0.05
 TICK_SECONDS = 1.0
@@ -79,7 +78,7 @@ class Prompt(Seat):
     def __init__(self, page: Page, writes_on: Output, titles: Titles, home: Path) -> None:
         super().__init__(page)
         self._busy_since: float | None = None
-        self._asked: str | None = None
+        self._asked: Asking | None = None
         self._set_aside = ""
         """What was begun before a question came; it comes back after it."""
         self._session: PromptSession[None] = PromptSession(
@@ -127,7 +126,7 @@ class Prompt(Seat):
             if self._busy_since is not None:
                 self._app.invalidate()
 
-    def invite(self, *, busy: bool, asked: str | None = None) -> None:
+    def invite(self, *, busy: bool, asked: Asking | None = None) -> None:
         if busy and self._busy_since is None:
             self._busy_since = asyncio.get_running_loop().time()
         elif not busy:
@@ -136,7 +135,7 @@ class Prompt(Seat):
             self._ask(asked)
         self._draw()
 
-    def _ask(self, asked: str | None) -> None:
+    def _ask(self, asked: Asking | None) -> None:
         """Change what the line is for. Whatever was typed until now is of the line before."""
         if self._app.is_running:
             self._app.key_processor.feed_multiple(self._app.input.read_keys())
@@ -158,7 +157,7 @@ class Prompt(Seat):
         return [("bold", self._label())]
 
     def _label(self) -> str:
-        return ALLOW if self._asked else PROMPT
+        return output.printable(self._asked.label) if self._asked else PROMPT
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -319,7 +318,7 @@ class DumbPrompt(Prompt):
         super().__init__(self._written, DummyOutput(), titles, home)
         self._buffer.on_text_changed += lambda _: self._show_line()
 
-    def invite(self, *, busy: bool, asked: str | None = None) -> None:
+    def invite(self, *, busy: bool, asked: Asking | None = None) -> None:
         super().invite(busy=busy, asked=asked)
         if busy and not asked:
             self.break_line()

@@ -55,11 +55,19 @@ class Page:
         click.echo(text, nl=False, err=err)
 
 
+class Asking(NamedTuple):
+    """What somebody is asked at the moment about a confirmation."""
+
+    id: str
+    label: str
+    """What stands before the line."""
+
+
 class Written(NamedTuple):
-    """A message, and the confirmation that was being asked for when it was written."""
+    """A message, and what was being asked when it was written."""
 
     text: str
-    asked: str | None = None
+    asked: Asking | None = None
 
 
 class Key(enum.Enum):
@@ -98,7 +106,7 @@ class Seat(ABC):
         """The input and the signals are ours for as long as the block lasts."""
 
     @abstractmethod
-    def invite(self, *, busy: bool, asked: str | None = None) -> None:
+    def invite(self, *, busy: bool, asked: Asking | None = None) -> None:
         """Say what is waited for: the next message, the end of an answer, a decision about a confirmation.
         Whatever was written before decides nothing."""
 
@@ -136,7 +144,7 @@ class Lines(Seat):
             with suppress(asyncio.CancelledError):
                 await reading
 
-    def invite(self, *, busy: bool, asked: str | None = None) -> None:  # noqa: ARG002
+    def invite(self, *, busy: bool, asked: Asking | None = None) -> None:  # noqa: ARG002
         if busy:
             self._wanted.clear()
         else:

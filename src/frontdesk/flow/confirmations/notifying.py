@@ -57,8 +57,10 @@ class Notice(NamedTuple):
     words: str = ""
     """The agent's, which are left out first."""
     rest: str = ""
+    whole: bool = False
+    """Whether all of the action is shown."""
     by_tap: bool = False
-    """Whether all of it is shown and nothing is typed, so that a button can decide."""
+    """Whether, besides, nothing has to be typed, so that a button can decide."""
 
     def fits(self, room: int) -> bool:
         return len(self.who) + len(self.rest) <= room
@@ -92,11 +94,11 @@ def _ended(asked: Confirmation, most: int) -> str:
     return text.format(id=asked.id, action=quoting.quote_within(asked.action, most), by=by)
 
 
-def card_of(asked: Confirmation, *, wide: bool) -> cards.Card | None:
+def card_of(asked: Confirmation, *, wide: bool = False, reveal: bool = False) -> cards.Card | None:
     """What a chat shows of it, widely masked where others read along; None when it was erased."""
     if asked.payload is None:
         return None
-    return cards.make(asked.payload, asked.description, asked.requester, wide=wide)
+    return cards.make(asked.payload, asked.description, asked.requester, wide=wide, reveal=reveal)
 
 
 def _asked_by(asked: Confirmation, most: int) -> str:
@@ -196,6 +198,11 @@ class Notifier:
         """Whether others may read there: in a group, and in a home channel, of which nobody knows."""
         return place.others_read or self._lane(place) in map(self._lane, self._homes())
 
+    def is_whole(self, asked: Confirmation, place: SessionSource) -> bool:
+        """Whether that chat shows all of the action, so that it can be approved there."""
+        room = self._room(self._capabilities(place).text_limit)
+        return self._notice(asked, room, "", self.is_wide(place)).whole
+
     def text(
         self, asked: Confirmation, limit: int | None = None, link: str = "", *, wide: bool = False
     ) -> str:
@@ -225,8 +232,8 @@ class Notifier:
             rest = "\n\n".join(part for part in parts if part)
             words = f"{card.words_said(places[0])}\n\n" if card.words else ""
             for end, most in product(ends, NAME_CHARACTERS):
-                who, by_tap = f"{_asked_by(asked, most)}\n", not card.hidden and card.typed is None
-                yield Notice(who, words or "\n", rest + end, by_tap)
+                who, whole = f"{_asked_by(asked, most)}\n", not card.hidden
+                yield Notice(who, words or "\n", rest + end, whole, whole and card.typed is None)
         for where, end, most in product(places, ends, NAME_CHARACTERS):
             shown = ERASED if asked.payload is None else TOO_LONG.format(where=where)
             action = ACTION.format(action=quoting.quote_within(asked.action, most))
