@@ -30,6 +30,7 @@ FrontdeskError
 ├── UnknownDelivery
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
+│   ├── Unproven              the session came without its proof
 │   └── RequesterPaused       nobody is asked for it until a person says so
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── WrongCode                 no pairing or link waits for it
@@ -249,6 +250,10 @@ class NotAllowed(FrontdeskError):
     who: str
     rule: object = ""
     """Which one does not let them."""
+
+
+class Unproven(NotAllowed):
+    """Sign in again to do this: the session came without the proof that signing in gave to the browser."""
 
 
 class RequesterPaused(NotAllowed):

@@ -19,6 +19,7 @@ from frontdesk.model.rules import Effect, Rule
 from frontdesk.testing import SettableClock
 from frontdesk.web.confirmations import Credentials
 from frontdesk.web.confirmations.sessions import COOKIE, Endings
+from frontdesk.web.operations import PROOF_HEADER
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
@@ -64,7 +65,10 @@ async def decide(desk: Desk, asked: Confirmation, link: str | None = None, **mor
 
 
 async def sign_in(desk: Desk, name: str = "ann") -> httpx.Response:
-    return await desk.http.post("/approvals/session", json={"token": TOKENS[name]}, headers=own(desk))
+    """As the page does: it keeps the proof, and sends it from then on."""
+    answer = await desk.http.post("/approvals/session", json={"token": TOKENS[name]}, headers=own(desk))
+    desk.http.headers[PROOF_HEADER] = answer.json()["proof"]
+    return answer
 
 
 class Seen(HTMLParser):
@@ -308,14 +312,15 @@ def carried(cookies: httpx.Cookies) -> dict[str, str]:
 
 
 async def test_signing_out_ends_this_session_and_no_other(desk: Desk) -> None:
-    await sign_in(desk)
+    proof = (await sign_in(desk)).json()["proof"]
     ended = carried(desk.http.cookies)
     desk.http.cookies.clear()
     await sign_in(desk)
     kept = carried(desk.http.cookies)
     assert kept != ended
     desk.http.cookies.clear()
-    answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk) | ended)
+    proven = own(desk) | ended | {PROOF_HEADER: proof}
+    answer = await desk.http.post("/approvals/session/end", json={}, headers=proven)
     assert (answer.status_code, "Max-Age=0" in answer.headers["set-cookie"]) == (200, True)
     assert (await desk.http.get("/approvals", headers=ended)).status_code == 401
     assert (await desk.http.get("/approvals", headers=kept)).status_code == 200
@@ -335,10 +340,9 @@ async def test_session_that_ended_decides_nothing(desk: Desk) -> None:
     assert await desk.status(asked.id) == "pending"
 
 
-async def test_signing_out_without_a_session_is_harmless(desk: Desk) -> None:
+async def test_signing_out_takes_a_session(desk: Desk) -> None:
     for cookie in ({}, {"cookie": f"{COOKIE}=../../x.forged"}, {"cookie": f"{COOKIE}=."}):
-        answer = await desk.http.post("/approvals/session/end", json={}, headers=own(desk) | cookie)
-        assert answer.status_code == 200
+        problem(await desk.http.post("/approvals/session/end", json={}, headers=own(desk) | cookie), 401)
 
 
 def test_ended_sessions_are_remembered_as_long_as_they_would_have_lasted(

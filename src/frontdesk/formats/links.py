@@ -28,7 +28,9 @@ class Purpose(StrEnum):
     LOOK = "look"
     """Have looked at what is hidden in one request; ``about`` is its id and its digest."""
     SESSION = "session"
-    """Be signed in; ``about`` is the mark of the credential that was shown."""
+    """Be signed in; ``about`` is the mark of the credential that was shown, and of the session."""
+    PROOF = "proof"
+    """Do something with a session; ``about`` is the same."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,11 @@ def look(confirmation_id: str, digest: str, approver: str, expires_at: datetime)
 def session(mark: str, approver: str, expires_at: datetime) -> Link:
     expires = int(expires_at.timestamp())
     return Link(purpose=Purpose.SESSION, about=(mark,), approver=approver, expires=expires)
+
+
+def proof(of: Link) -> Link:
+    """What a session needs to do more than look."""
+    return msgspec.structs.replace(of, purpose=Purpose.PROOF)
 
 
 def address(page_url: str, key: bytes, link: Link) -> str:

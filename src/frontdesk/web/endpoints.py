@@ -23,7 +23,15 @@ from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.web import bounds, browsers, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
-from frontdesk.web.operations import DEFAULT_BODY_BYTES, BrowserOrigin, Form, Operation, Who
+from frontdesk.web.operations import (
+    DEFAULT_BODY_BYTES,
+    LINK_FIELD,
+    BrowserOrigin,
+    Form,
+    Operation,
+    Proof,
+    Who,
+)
 
 BODY_SECONDS = 60.0
 LONG_BODY_BYTES = 32 * 1024
@@ -33,7 +41,7 @@ UNHEARD = 499
 ANYBODY = Caller(id=STRANGER, kind=CallerKind.ANYBODY)
 STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
-CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER)
+CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER, Who.VISITOR)
 
 _ID = re.compile(openapi.ID_PATTERN.strip("^$"))
 
@@ -70,6 +78,8 @@ class Served(msgspec.Struct, frozen=True):
     """What the rows' functions are called with."""
     admit: Callable[[Request, Who], Caller] | None = None
     """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
+    admit_proven: Callable[[Request], Caller] | None = None
+    """The same where a row needs a visitor's proof. 401 or NotAllowed without session and proof."""
     note: Callable[[errors.NotAllowed, str, str | None], Awaitable[None]] | None = None
     """Is told of whom that refuses what, and which name the path has."""
 
@@ -100,6 +110,8 @@ def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
         raise ValueError(f"{row.path} is for the owner, and not on the owner's socket")
     if row.who in CREDENTIALED and served.admit is None:
         raise ValueError(f"{row.path} is for a {row.who}, and nobody looks at credentials")
+    if row.needs_proof and served.admit_proven is None:
+        raise ValueError(f"{row.path} is for those with a proof, and nobody looks at it")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -153,21 +165,22 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     # A page of another origin learns nothing, not even whether its user has a token; a body is read last, so
     # that nobody unknown makes us read one.
     browsers.check_origin(request, operation.origin)
+    early = await _data(operation, request) if operation.proof is Proof.LINK else None
+    # Whoever comes with a link is nobody yet: what it names, and for whom, is told by the row's function.
+    linked = early is not None and early.get(LINK_FIELD) is not None
     return HttpCall(
         request=request,
-        caller=await _admitted(operation, served, request),
+        caller=ANYBODY if linked else await _admitted(operation, served, request),
         params=_params(request),
         query=_query(operation, request),
         headers=_headers(operation, request),
-        data=await _data(operation, request),
+        data=await _data(operation, request) if early is None else early,
     )
 
 
 async def _admitted(operation: Operation, served: Served, request: Request) -> Caller:
-    if served.admit is None:
-        return ANYBODY
     try:
-        caller = served.admit(request, operation.who)
+        caller = _caller(operation, served, request)
     except errors.NotAllowed as refusal:
         if served.note is not None:
             named = request.path_params.get("id", "")
@@ -176,6 +189,12 @@ async def _admitted(operation: Operation, served: Served, request: Request) -> C
     if caller.kind is not CallerKind.ANYBODY:
         bounds.prove(request.scope, caller.id)
     return caller
+
+
+def _caller(operation: Operation, served: Served, request: Request) -> Caller:
+    if operation.needs_proof and served.admit_proven is not None:
+        return served.admit_proven(request)
+    return served.admit(request, operation.who) if served.admit is not None else ANYBODY
 
 
 def _params(request: Request) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from frontdesk.formats.canonical import MAX_WHOLE
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import problems
 from frontdesk.web.browsers import PAGE_HEADER
-from frontdesk.web.operations import BrowserOrigin, Form, Operation, Who
+from frontdesk.web.operations import PROOF_HEADER, BrowserOrigin, Form, Operation, Proof, Who
 
 VERSION = "3.1.0"
 MAX_ID_CHARACTERS = 64
@@ -40,7 +40,13 @@ SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": "frontdesk_approver",
-        "description": "Somebody who signed in on the page; a link that was made for them does, too.",
+        "description": "Somebody who signed in on the page, and looks. So does who has a link made for them.",
+    },
+    "proof": {
+        "type": "apiKey",
+        "in": "header",
+        "name": PROOF_HEADER,
+        "description": "What signing in gave out, once: without it a session only looks.",
     },
 }
 
@@ -89,7 +95,7 @@ def document(title: str, description: str, operations: Iterable[Operation], mode
         "components": {
             "schemas": schemas.components,
             "headers": {name: each for name, each in HEADERS.items() if HEADER.format(name=name) in said},
-            "securitySchemes": {name: each for name, each in SCHEMES.items() if f"{{'{name}': []}}" in said},
+            "securitySchemes": {name: each for name, each in SCHEMES.items() if f"'{name}': []" in said},
         },
     }
 
@@ -121,7 +127,7 @@ def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
         "summary": operation.summary,
         "parameters": list(_parameters(operation)),
         "responses": answers | _problems(operation, schemas),
-        "security": _security(operation.who, mode),
+        "security": _security(operation, mode),
     }
     if operation.body is not None:
         content = {Form.JSON: {"schema": schemas.of([operation.body])}}
@@ -176,6 +182,13 @@ def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
     return {"description": status.phrase, "headers": _headers(BESIDES.get(status)), "content": content}
 
 
-def _security(who: Who, mode: Mode) -> list[Plain]:
+def _security(operation: Operation, mode: Mode) -> list[Plain]:
+    who = operation.who
+    if operation.needs_proof:
+        # A link's token is in the body, where no scheme is.
+        link: list[Plain] = [{}] if operation.proof is Proof.LINK else []
+        return [{"session": [], "proof": []}, *link]
+    if operation.proof is Proof.SIGN_IN:
+        return []
     nothing: list[Plain] = [{}] if mode is Mode.SOLO and who in (Who.REQUESTER, Who.READER) else []
     return nothing + [{scheme: []} for scheme in WANTED.get(who, ())]

@@ -10,6 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 
 DEFAULT_BODY_BYTES = 1024 * 1024
+PROOF_HEADER = "x-frontdesk-proof"
+LINK_FIELD = "t"
+"""The field of a body that holds the token of a link."""
+LOOKING = ("GET", "HEAD")
+"""Methods that change nothing and uncover nothing."""
 
 Handle = TypeVar("Handle", bound=Callable[..., Any])
 
@@ -41,6 +46,18 @@ class BrowserOrigin(StrEnum):
     """The script of our own page alone."""
 
 
+class Proof(StrEnum):
+    """What a visitor shows besides the cookie, wherever something is changed or uncovered. Browsers send the
+    cookie to every port of the host: alone it only lets somebody look."""
+
+    SESSION = "session"
+    """What signing in gave to the page, as the header ``PROOF_HEADER``."""
+    LINK = "link"
+    """The same; or, instead of cookie and proof, a link's token in the body: it proves what it names."""
+    SIGN_IN = "sign-in"
+    """None: whoever shows a token here is given it."""
+
+
 class Form(StrEnum):
     """The form of an answer, by its media type."""
 
@@ -67,6 +84,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     who: Who = Who.EVERYBODY
     origin: BrowserOrigin = BrowserOrigin.OURSELVES
+    proof: Proof = Proof.SESSION
+    """Of a visitor, unless the method is one that looks."""
     form: Form = Form.JSON
     answers: Mapping[HTTPStatus, tuple[Any, ...]]
     """What comes back, by status; the first is meant where the function does not say."""
@@ -83,6 +102,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.handle.__name__
+
+    @property
+    def needs_proof(self) -> bool:
+        return self.who is Who.VISITOR and self.method not in LOOKING and self.proof is not Proof.SIGN_IN
 
     @property
     def params(self) -> tuple[str, ...]:

@@ -14,10 +14,12 @@ from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 
 MEDIA_TYPE = "application/problem+json"
+CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
 UNKNOWN = (errors.UnknownSession, errors.UnknownTurn, errors.UnknownDelivery, errors.UnknownConfirmation)
 STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
     HTTPStatus.BAD_REQUEST: (errors.InvalidInput,),
     HTTPStatus.NOT_FOUND: UNKNOWN,
+    HTTPStatus.UNAUTHORIZED: (errors.Unproven,),
     HTTPStatus.FORBIDDEN: (errors.NotAllowed, errors.WrongCode, errors.SignatureRefused),
     HTTPStatus.PRECONDITION_FAILED: (errors.DigestMismatch,),
     HTTPStatus.UNPROCESSABLE_ENTITY: (errors.KeyReused,),
@@ -84,9 +86,11 @@ def refuse(refusal: Refusal) -> Response:
         case errors.StoreError():
             log.warning("store_troubled", why=str(refusal))
             return respond(status_of(refusal), NO_STORE, {"retry-after": str(STORE_RETRY_SECONDS)})
-    seconds = getattr(refusal, "retry_after_seconds", None)
+    status, seconds = status_of(refusal), getattr(refusal, "retry_after_seconds", None)
     headers = {} if seconds is None else {"retry-after": str(seconds)}
-    return respond(status_of(refusal), str(refusal), headers, **_facts(refusal))
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers |= CHALLENGE
+    return respond(status, str(refusal), headers, **_facts(refusal))
 
 
 def refuse_owner(refusal: Refusal) -> Response:

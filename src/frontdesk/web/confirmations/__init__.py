@@ -47,9 +47,11 @@ class ServedConfirmations:
             service=service, credentials=credentials, sessions=sessions, streams=self.streams, clock=clock
         )
         self.api = Served(
-            api.OPERATIONS, answering, partial(credentials.admit, self.mode), service.note_refusal
+            api.OPERATIONS, answering, partial(credentials.admit, self.mode), note=service.note_refusal
         )
-        self.pages = Served(pages.OPERATIONS, shown)
+        self.pages = Served(
+            pages.OPERATIONS, shown, sessions.admit, sessions.admit_proven, service.note_refusal
+        )
         self.url: str | None = None
         """The address of the service's port, while it has one."""
 

@@ -21,8 +21,8 @@ from frontdesk.web.confirmations.guesses import Guesses
 from frontdesk.web.endpoints import ANYBODY
 from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
+from frontdesk.web.problems import CHALLENGE
 
-CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
 MAX_TOKEN_BYTES = 1_000
 UNKNOWN = "The service does not know the token that was sent."
 GUESSED = "Too many wrong tokens came from this address: none is looked at for a while."

@@ -4,6 +4,8 @@
 
 const RETRY_MILLISECONDS = 5000;
 const NO_ANSWER = "No answer came. Look at the request again before you decide.";
+const KEEPS_NOTHING = "This browser keeps nothing for the page, so that nobody can decide here. Allow it to.";
+const PROOF = "frontdesk-proof";
 
 document.documentElement.className = "scripted";
 
@@ -12,19 +14,61 @@ const outcome = document.getElementById("outcome");
 // The server's clock decides; this one may be wrong.
 const ahead = new Date(main.dataset.now || Date.now()) - Date.now();
 
-async function send(path, said) {
+// The proof is given out when somebody signs in, and kept where this origin alone can read it: other ports of
+// the host get the cookie, with which one only looks. A link is the proof of what it names.
+
+function proof() {
+  try {
+    return localStorage.getItem(PROOF);
+  } catch {
+    return null; // where a browser keeps nothing, signing in says so
+  }
+}
+
+function keep(given) {
+  try {
+    localStorage.setItem(PROOF, given);
+  } catch {
+    throw new Error(KEEPS_NOTHING);
+  }
+}
+
+function forget(given) {
+  if (given && proof() === given) localStorage.removeItem(PROOF);
+  prove();
+}
+
+// Whoever has the session without its proof sees the way to sign in instead of buttons.
+function prove() {
+  const unproven = Boolean(main.dataset.session) && !proof();
+  const [again, form] = [document.getElementById("sign-in-again"), document.getElementById("unproven")];
+  document.documentElement.classList.toggle("unproven", unproven);
+  if (!unproven) form?.remove();
+  else if (!form) again?.after(again.content.cloneNode(true));
+}
+
+addEventListener("storage", prove);
+addEventListener("pageshow", prove);
+prove();
+
+async function send(path, said, shown = proof()) {
   let answer;
   try {
     answer = await fetch(path, {
       method: "POST",
       credentials: "same-origin",
       redirect: "error",
-      headers: { "content-type": "application/json", "x-frontdesk-page": "1" },
+      headers: {
+        "content-type": "application/json",
+        "x-frontdesk-page": "1",
+        ...(shown && { "x-frontdesk-proof": shown }),
+      },
       body: JSON.stringify(said),
     });
   } catch {
     throw new Error(NO_ANSWER);
   }
+  if (answer.status === 401) forget(shown);
   const told = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
   return told;
@@ -117,7 +161,9 @@ function matter(told) {
 
 function signOut(button) {
   attempt(async () => {
+    const shown = proof();
     await send(button.dataset.session, {});
+    forget(shown);
     location.assign(location.pathname);
   });
 }
@@ -129,12 +175,14 @@ document.addEventListener("click", (event) => {
   else if (button?.id === "sign-out") signOut(button);
 });
 
-document.getElementById("sign-in")?.addEventListener("submit", (event) => {
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "sign-in") return;
   event.preventDefault();
   const token = document.getElementById("token");
   attempt(async () => {
-    await send(event.target.dataset.session, { token: token.value });
+    const told = await send(event.target.dataset.session, { token: token.value }, null);
     token.value = "";
+    keep(told.proof);
     location.assign(location.pathname);
   });
 });

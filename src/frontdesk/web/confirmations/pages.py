@@ -22,13 +22,13 @@ from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Status
 from frontdesk.web.confirmations import markup, screens
 from frontdesk.web.confirmations.api import seen_payload
-from frontdesk.web.confirmations.credentials import CHALLENGE, MAX_TOKEN_BYTES, Credentials
+from frontdesk.web.confirmations.credentials import MAX_TOKEN_BYTES, Credentials
 from frontdesk.web.confirmations.records import Digest, Text
-from frontdesk.web.confirmations.sessions import PATH, PageSessions
+from frontdesk.web.confirmations.sessions import PATH, SIGN_IN_FIRST, PageSessions
 from frontdesk.web.confirmations.streams import Streams
 from frontdesk.web.endpoints import HttpCall, give
-from frontdesk.web.operations import BrowserOrigin, Form, Table, Who
-from frontdesk.web.problems import ProblemDocument
+from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
+from frontdesk.web.problems import CHALLENGE, ProblemDocument
 
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
@@ -46,7 +46,6 @@ LINK_REFUSED = (
 )
 
 LIFT = " {pause} To have people asked again: frontdesk confirm lift {who}, or /lift {who} in a chat."
-SIGN_IN_FIRST = "Sign in first."
 NOT_ENDED = "The session cannot be ended: the service cannot write in its folder. It ends after some hours."
 CHANGED = b"data: changed\n\n"
 
@@ -55,6 +54,7 @@ log = get_logger(__name__)
 OPERATIONS = Table(who=Who.VISITOR, max_body_bytes=MAX_BODY_BYTES)
 PAGE = {"form": Form.PAGE, "origin": BrowserOrigin.LINK}
 SCRIPT = {"origin": BrowserOrigin.SCRIPT, "needs_body": True}
+BY_LINK = SCRIPT | {"proof": Proof.LINK}
 
 
 class PageLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +105,11 @@ class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
     message: str = screens.REVEALED
 
 
+class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
+    proof: str
+    """To be kept where this page alone can read it, and sent as a header with whatever changes something."""
+
+
 class PageDone(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = True
 
@@ -130,9 +135,11 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """That something happened, as server-sent events: the page looks again."""
         return self._changes(partial(self.sessions.signed_in, call.request))
 
-    @OPERATIONS.add("POST", f"{PATH}/session", PageDone, body=SignIn, problems=(429,), **SCRIPT)
+    @OPERATIONS.add(
+        "POST", f"{PATH}/session", SignedIn, proof=Proof.SIGN_IN, body=SignIn, problems=(429,), **SCRIPT
+    )
     async def sign_in(self, call: HttpCall) -> Response:
-        """Begin a session with an approver's token."""
+        """Begin a session with an approver's token; one that there was ends."""
         token = call.read(SignIn).token.strip().encode()
         usable = 0 < len(token) <= MAX_TOKEN_BYTES
         caller = self.credentials.recognise(token, call.request) if usable else None
@@ -142,25 +149,31 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
                 refusal = errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
                 await self.service.note_refusal(refusal, "sign_in")
             raise HTTPException(HTTPStatus.UNAUTHORIZED, "This token is not an approver’s.", CHALLENGE)
+        await self._end(call)
         log.info("signed_in", approver=caller.id)
-        response = give(PageDone())
-        self.sessions.begin(caller, response)
+        cookie, proof = self.sessions.begin(caller)
+        response = give(SignedIn(proof=proof))
+        self.sessions.keep(cookie, response)
         return response
 
     @OPERATIONS.add("POST", f"{PATH}/session/end", PageDone, body=PageDone, **SCRIPT)
     async def sign_out(self, call: HttpCall) -> Response:
         """End the session."""
         call.read(PageDone)
-        # The end is written before the browser loses its cookie: a copy of that is worth nothing then, also
-        # where we die in between.
+        await self._end(call)
+        response = give(PageDone())
+        self.sessions.forget(response)
+        return response
+
+    async def _end(self, call: HttpCall) -> None:
+        """503 where it cannot be remembered."""
+        # The end is written before the browser has another cookie, or none: a copy of this one is worth
+        # nothing then, also where we die in between.
         try:
             await asyncio.to_thread(self.sessions.end, call.request)
         except OSError as error:
             log.exception("session_not_ended")
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, NOT_ENDED) from error
-        response = give(PageDone())
-        self.sessions.forget(response)
-        return response
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}", query=Opened, **PAGE)
     async def show(self, call: HttpCall) -> Response:
@@ -183,7 +196,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         _, asked = await self._seen(call, call.query.t)
         return self._changes(lambda: self.clock.now() < asked.expires_at)
 
-    @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **SCRIPT)
+    @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **BY_LINK)
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
         caller, asked = await self._seen(call, call.read(PageLook).t)
@@ -195,7 +208,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @OPERATIONS.add(
-        "POST", f"{PATH}/{{id}}/decision", PageOutcome, body=PageVote, problems=(409, 412), **SCRIPT
+        "POST", f"{PATH}/{{id}}/decision", PageOutcome, body=PageVote, problems=(409, 412), **BY_LINK
     )
     async def decide(self, call: HttpCall) -> PageOutcome:
         """Allow or refuse the action that was shown."""
@@ -229,10 +242,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
                 yield piece
 
     def _signed_in(self, call: HttpCall) -> Caller:
-        caller = self.sessions.signed_in(call.request)
-        if caller is None:
+        if call.caller.kind is not CallerKind.APPROVER:
             raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        return caller
+        return call.caller
 
     async def _seen(self, call: HttpCall, link: str | None) -> tuple[Caller, Confirmation]:
         """Who looks, and at what; 401 for somebody who must sign in first. A link counts before a session.

@@ -20,6 +20,9 @@ NAME_CHARACTERS = 60
 SIGN_IN = "Sign in to approvals"
 REVEALED = "Nothing is hidden any more. The log says that you looked."
 ALLOW = "Allow this?"
+PROVEN = "proven"
+"""How a page says that it is of a session, which takes its proof."""
+UNPROVEN = "You can look, and not decide: this browser does not have what signing in gave it. Sign in again."
 LOOK_FIRST = "See what is hidden before you approve, with the button above."
 OUTCOMES = {
     Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
@@ -49,23 +52,31 @@ def outcome(asked: Confirmation) -> str:
 
 
 def sign_in(note: str | None = None) -> Markup:
-    where = "It was shown when the service first started, and is in a file that only its owner can read."
+    noted = tag("p", note, class_="notice") if note else Markup()
     return _page(
-        _top(),
-        tag("h1", "Sign in"),
-        tag("p", note, class_="notice") if note else Markup(),
-        tag(
-            "form",
-            tag("label", "Your approver’s token", for_="token"),
-            void("input", id="token", type="password", autocomplete="current-password", required=True),
-            tag("p", where, class_="note"),
-            tag("button", "Sign in", class_="main"),
-            id="sign-in",
-            data_session=f"{PATH}/session",
-        ),
-        _no_script("Signing in"),
-        class_="narrow",
+        _top(), tag("h1", "Sign in"), noted, _signing_in(), _no_script("Signing in"), class_="narrow"
     )
+
+
+def _signing_in() -> Markup:
+    where = "It was shown when the service first started, and is in a file that only its owner can read."
+    return tag(
+        "form",
+        tag("label", "Your approver’s token", for_="token"),
+        void("input", id="token", type="password", autocomplete="current-password", required=True),
+        tag("p", where, class_="note"),
+        tag("button", "Sign in", class_="main"),
+        id="sign-in",
+        data_session=f"{PATH}/session",
+    )
+
+
+def _signing_in_again(link: str | None = None) -> Markup:
+    """Shown instead of buttons where the browser has the cookie and has lost the proof; a link needs none."""
+    if link is not None:
+        return Markup()
+    shown = tag("div", tag("p", UNPROVEN, class_="notice"), _signing_in(), id="unproven")
+    return tag("template", shown, id="sign-in-again")
 
 
 def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Markup:
@@ -78,6 +89,8 @@ def waiting(found: Sequence[Confirmation], caller: Caller, now: datetime) -> Mar
         _top(caller),
         tag("div", tag("h1", "Approvals"), up_to_date, class_="heading"),
         tag("div", listed, id="waiting", data_live=True, aria_live="polite"),
+        _signing_in_again(),
+        data_session=PROVEN,
         data_events=f"{PATH}/events",
         data_state=" ".join(f"{each.id}:{len(each.approvals)}" for each in found),
         data_now=now.isoformat(),
@@ -103,6 +116,8 @@ def request(
         _arguments(card) if card else _gone(asked),
         _closing(card) if card else Markup(),
         tag("div", _decision(asked, card, link, obstacle), id="decision", data_live=True),
+        _signing_in_again(link),
+        data_session=None if link else PROVEN,
         data_events=f"{PATH}/{asked.id}/events{through}" if pending else None,
         data_state=f"{asked.status} {len(asked.approvals)} {obstacle}",
         data_now=now.isoformat(),
@@ -134,7 +149,14 @@ def _top(caller: Caller | None = None, link: str | None = None) -> Markup:
         return tag("header", place)
     if link is not None:
         return tag("header", place, tag("p", "This link is for ", tag("bdi", caller.id), "."))
-    leave = tag("button", "Sign out", type="button", id="sign-out", data_session=f"{PATH}/session/end")
+    leave = tag(
+        "button",
+        "Sign out",
+        type="button",
+        id="sign-out",
+        class_="proven-only",
+        data_session=f"{PATH}/session/end",
+    )
     return tag("header", place, tag("p", "Signed in as ", tag("bdi", caller.id)), leave)
 
 
@@ -212,7 +234,14 @@ def _unusual(card: Card, asked: Confirmation, link: str | None, obstacle: str | 
     if not card.note:
         return listed
     note, path = card.note, f"{PATH}/{asked.id}/reveal"
-    button = tag("button", "Show hidden values", type="button", data_reveal=path, data_link=link)
+    button = tag(
+        "button",
+        "Show hidden values",
+        type="button",
+        class_="proven-only",
+        data_reveal=path,
+        data_link=link,
+    )
     if obstacle is not None:
         note, button = f"{note} Those who may decide can see them.", Markup()
     elif asked.status is Status.PENDING:
@@ -277,6 +306,7 @@ def _decision(asked: Confirmation, card: Card | None, link: str | None, obstacle
             class_="choice",
         ),
         _no_script("Deciding"),
+        class_="proven-only",
         aria_label="Decide",
         data_decision=f"{PATH}/{asked.id}/decision",
         data_digest=asked.digest,

@@ -2,11 +2,15 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from http import HTTPStatus
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,8 +18,10 @@ from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import links
 from frontdesk.model.confirmations import Caller, Confirmation
-from frontdesk.web import bounds
 from frontdesk.web.confirmations.credentials import Credentials
+from frontdesk.web.endpoints import ANYBODY
+from frontdesk.web.operations import PROOF_HEADER, Who
+from frontdesk.web.problems import CHALLENGE
 
 COOKIE = "frontdesk_approver"
 PATH = "/approvals"
@@ -23,6 +29,9 @@ COOKIE_FLAGS: Mapping[str, Any] = {"path": PATH, "httponly": True, "samesite": "
 SESSION_SECONDS = 8 * 3600
 NUMBER_BYTES = 16
 MARK = "ended"
+MOST_COOKIES = 20
+"""So many of one name are looked at: any port of the host can add some to ours."""
+SIGN_IN_FIRST = "Sign in first."
 
 
 class Endings:
@@ -50,11 +59,21 @@ class Endings:
         return self._folder / f"{expires}.{digest}.{MARK}"
 
 
+class PageSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One that a cookie shows, and that holds."""
+
+    caller: Caller
+    number: str
+    mark: str
+    expires: int
+
+
 class PageSessions:
-    """The cookie is a signed, ending proof that a token was shown; the token is nowhere in it.
+    """The cookie says, signed and with an end, that a token was shown; the token is nowhere in it.
 
     It is the session's own number and the signature: no two sessions are the same one, so that one of them
-    can be ended.
+    can be ended. With the cookie somebody looks. Whatever else they do takes the session's proof, too: it is
+    given to whoever signs in, once, and nothing that a cookie opens has it.
     """
 
     def __init__(
@@ -66,40 +85,71 @@ class PageSessions:
         self._endings = endings
         self._secure = secure
 
-    def begin(self, caller: Caller, response: Response) -> None:
+    def begin(self, caller: Caller) -> tuple[str, str]:
+        """The cookie of another session and its proof."""
         expires_at = self._clock.now() + timedelta(seconds=SESSION_SECONDS)
         number = secrets.token_hex(NUMBER_BYTES)
         session = links.session(self._mark(caller, number), caller.id, expires_at)
-        value = f"{number}.{links.sign(self._key, session)}"
-        response.set_cookie(COOKIE, value, max_age=SESSION_SECONDS, secure=self._secure, **COOKIE_FLAGS)
+        cookie = f"{number}.{links.sign(self._key, session)}"
+        return cookie, links.sign(self._key, links.proof(session))
+
+    def keep(self, cookie: str, response: Response) -> None:
+        """Give the cookie to the browser."""
+        response.set_cookie(COOKIE, cookie, max_age=SESSION_SECONDS, secure=self._secure, **COOKIE_FLAGS)
 
     def end(self, request: Request) -> None:
-        """Nobody is signed in with this cookie from now on, wherever it was copied to. OSError."""
-        if self.signed_in(request) is not None:
-            number, token = _parts(request)
-            self._endings.add(number, links.read(token)[1], self._clock.now())
+        """Nobody is signed in with what came along from now on, wherever it was copied to. OSError."""
+        for session in self._sessions(request):
+            self._endings.add(session.number, session.expires, self._clock.now())
 
     def forget(self, response: Response) -> None:
         """Take the cookie from the browser."""
         response.delete_cookie(COOKIE, secure=self._secure, **COOKIE_FLAGS)
 
+    def admit(self, request: Request, who: Who) -> Caller:  # noqa: ARG002
+        """Who looks: whoever signed in, or anybody, who may have a link."""
+        return self.signed_in(request) or ANYBODY
+
+    def admit_proven(self, request: Request) -> Caller:
+        """Who signed in with this very browser. 401 without a session, Unproven without its proof."""
+        sessions = list(self._sessions(request))
+        if not sessions:
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+        given = request.headers.getlist(PROOF_HEADER)
+        proof = given[0] if len(given) == 1 else ""
+        found = next((each for each in sessions if self._fits(proof, each)), None)
+        if found is None:
+            raise errors.Unproven(who=sessions[0].caller.id, rule="the session's proof did not come along")
+        return found.caller
+
     def signed_in(self, request: Request) -> Caller | None:
         """Whose session it is; none once it has ended, or the approver's token is another one."""
-        number, token = _parts(request)
-        if not token:
-            return None
+        session = next(self._sessions(request), None)
+        return session.caller if session else None
+
+    def _sessions(self, request: Request) -> Iterator[PageSession]:
+        """Those that hold, of all that came along."""
+        for value in islice(_cookies(request), MOST_COOKIES):
+            number, _, token = value.partition(".")
+            try:
+                approver, expires = links.read(token)
+                caller = self._credentials.approver(approver)
+                if caller is None:
+                    continue
+                mark = self._mark(caller, number)
+                links.check(self._key, token, links.Purpose.SESSION, (mark,), self._clock.now())
+            except errors.LinkRefused:
+                continue
+            if not self._endings.has(number, expires):
+                yield PageSession(caller=caller, number=number, mark=mark, expires=expires)
+
+    def _fits(self, proof: str, session: PageSession) -> bool:
+        """Whether it was given out with the session."""
         try:
-            approver, expires = links.read(token)
-            caller = self._credentials.approver(approver)
-            if caller is not None:
-                about = (self._mark(caller, number),)
-                links.check(self._key, token, links.Purpose.SESSION, about, self._clock.now())
+            links.check(self._key, proof, links.Purpose.PROOF, (session.mark,), self._clock.now())
         except errors.LinkRefused:
-            return None
-        if caller is None or self._endings.has(number, expires):
-            return None
-        bounds.prove(request.scope, caller.id)
-        return caller
+            return False
+        return links.read(proof) == (session.caller.id, session.expires)
 
     def linked(self, token: str, asked: Confirmation) -> Caller:
         """For whom a link about exactly this request was made. LinkRefused."""
@@ -127,7 +177,10 @@ class PageSessions:
         return f"{self._credentials.mark(caller)} {number}"
 
 
-def _parts(request: Request) -> tuple[str, str]:
-    """The number in the cookie and what proves it; both empty without one."""
-    number, _, token = request.cookies.get(COOKIE, "").partition(".")
-    return number, token
+def _cookies(request: Request) -> Iterator[str]:
+    """All of our name, in the order in which they came."""
+    for header in request.headers.getlist("cookie"):
+        for each in header.split(";"):
+            name, _, value = each.strip().partition("=")
+            if name == COOKIE:
+                yield value
