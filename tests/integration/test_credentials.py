@@ -1,6 +1,8 @@
 """Tokens over real HTTP: short ones are nobody's, and guessing them is slow for each address."""
 
 import hashlib
+import secrets
+from functools import partial
 from typing import Any
 
 import httpx
@@ -9,6 +11,7 @@ import pytest
 from frontdesk import errors
 from frontdesk.config.confirm import TokenHolders
 from frontdesk.config.options import read_options
+from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import http
 from frontdesk.web.confirmations import Credentials
 from frontdesk.web.confirmations.guesses import MOST_ADDRESSES, MOST_WRONG, WINDOW_SECONDS, Guesses
@@ -91,6 +94,20 @@ async def test_guesser_keeps_nobody_out_who_is_at_work() -> None:
             await guess(desk.http, f"{LONG}{number}")
         assert (await desk.http.post("/confirm", json={"action": "a", "description": "b"})).status_code == 202
         assert (await desk.http.post(asked["approve_url"], headers=ANN)).status_code == 200
+
+
+async def test_guesser_keeps_nobody_out_who_comes_with_a_token_that_we_made() -> None:
+    made = [secrets.token_urlsafe(32), secrets.token_hex(32)]
+    approvers: dict[str, Secret] = {f"person{each}": partial(str, token) for each, token in enumerate(made)}
+    known = Credentials(approvers=approvers, agents={}, guesses=Guesses(Time()))
+    async with opened(known=known) as desk, opened_pages(service=desk.service, known=known) as pages:
+        for number in range(3 * MOST_WRONG):
+            await guess(desk.http, f"{LONG}{number}")
+        for token in made:
+            assert (await guess(desk.http, token)).status_code == 200
+            assert (await sign_in(pages.http, token)).status_code == 200
+        problem(await guess(desk.http, secrets.token_urlsafe(32)), 401)
+        problem(await guess(desk.http, "a long phrase of words that somebody has made up"), 429)
 
 
 async def test_signing_in_is_slowed_together_with_everything_else() -> None:

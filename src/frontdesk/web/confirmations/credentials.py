@@ -76,11 +76,11 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         owner's socket has none."""
         if request.client is None:
             return self.find(token)
-        host, digest = request.client.host, hashlib.sha256(token).digest()
-        if seconds := self.guesses.wait_seconds(host, digest):
+        host = request.client.host
+        if seconds := self.guesses.wait_seconds(host, token):
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
         caller = self.find(token)
-        if self.guesses.note(host, digest, right=caller is not None):
+        if self.guesses.note(host, token, right=caller is not None):
             log.warning("tokens_guessed", address=host)
         return caller
 

@@ -1,7 +1,9 @@
 """Guessing tokens: slow for each address that wrong ones come from."""
 
+import hashlib
 import ipaddress
 import math
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,32 +17,39 @@ MOST_RIGHT = 1_000
 NETWORK_BITS = 64
 """Whoever has one address of IPv6 has all of such a network."""
 
+DRAWN_CHARACTERS = 32
+DRAWN_RUN = 3.5
+"""With so many letters and digits, and fewer of one kind in a row, it was drawn by chance, as ours are."""
+
+_RUNS = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+")
+
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Guesses:
     """Counts the wrong tokens of each address. Over the limit no other token of it is looked at for a while,
-    so that nobody learns whether one is right. One that was right before, from there, is: a program that
-    guesses keeps nobody out who is at work at the same address."""
+    so that nobody learns whether one is right. One that was right before, from there, is, and so is one that
+    seems drawn by chance, which nobody guesses: a program that guesses keeps nobody out who is at work at the
+    same address, or comes there with a token that we made."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._right: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
-    def wait_seconds(self, host: str, digest: bytes) -> int:
+    def wait_seconds(self, host: str, token: bytes) -> int:
         """For how long a token from there is not looked at; 0 when it is."""
         address = _address(host)
-        if (address, digest) in self._right:
+        if _is_drawn(token) or (address, _digest(token)) in self._right:
             return 0
         began, wrong = self._wrong.get(address, (0.0, 0))
         left = began + WINDOW_SECONDS - self._clock()
         return math.ceil(left) if wrong >= MOST_WRONG and left > 0 else 0
 
-    def note(self, host: str, digest: bytes, *, right: bool) -> bool:
+    def note(self, host: str, token: bytes, *, right: bool) -> bool:
         """Count a token that was looked at; whether it was the last one that is, for a while."""
-        address = _address(host)
+        address, digest = _address(host), _digest(token)
         if right:
             _keep(self._right, (address, digest), None, MOST_RIGHT)
             return False
@@ -51,6 +60,16 @@ class Guesses:
             began, wrong = now, 0
         _keep(self._wrong, address, (began, wrong + 1), MOST_ADDRESSES)
         return wrong + 1 == MOST_WRONG
+
+
+def _is_drawn(token: bytes) -> bool:
+    runs = _RUNS.findall(token)
+    signs = sum(map(len, runs))
+    return signs >= DRAWN_CHARACTERS and signs / len(runs) < DRAWN_RUN
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
 
 
 def _keep(known: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
