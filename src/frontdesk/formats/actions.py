@@ -19,18 +19,19 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN_LINE = re.compile(r"(?:[!#-\[\]-~]++[ ]?)*+(?<! )")
 _SPACES = r"(?P<spaces>[ ]{2,}|\A[ ]|[ ]\Z)"
 _ASCII_PIECES = re.compile(rf'{_SPACES}|(?P<sign>["\\\x00-\x1f\x7f])')
-_PIECES = re.compile(rf"{_SPACES}|(?P<bullets>•{{2,}})|(?P<word>\w+)|(?P<sign>\W)")
+_PIECES = re.compile(rf"{_SPACES}|(?P<bullets>•{{2,}}|[∙●⦁⬤⚫⋅]{{3,}})|(?P<word>\w+)|(?P<sign>\W)")
 # Half a character, which no payload has, stands for what is hidden.
 _HIDDEN = "\ud800"
 _ESCAPED = re.compile(r"\\.")
 _SPELLED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", _HIDDEN: masking.MARK}
 # What cannot be seen, though Unicode does not count it among the controls; signs that pass for those of
-# ASCII; and the signs of our own marks.
+# ASCII; the signs of our own marks, and what passes for them; second forms of letters that nobody types.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U00016fe4\U0001d159"
     "\U000e0100-\U000e01ef"
     "\u02d0\u02d7\u037e\u0387\u2010\u2011\u2024\u2044\u2212\u2215-\u2217\u2223\u2236\u29f5\u29f8\u29f9\ua789"
-    "\ufe52\ufe55\ufe58\ufe68\u2423\u27e6\u27e7]"
+    "\ufe52\ufe55\ufe58\ufe68\u2423\u23b5\u27e6\u27e7\u301a\u301b\U00013441\U00013442"
+    "\u2135-\u2138\u2e80-\u2fd5\ufb20-\ufb28\ufb50-\ufdef\ufe70-\ufefc\U0001d400-\U0001d7ff\U0001ee00-\U0001eeff]"
 )
 _JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
 
@@ -164,9 +165,8 @@ def _is_readable(mark: re.Match[str], doubtful: frozenset[int]) -> bool:
     if not doubtful.isdisjoint(range(mark.start() - MOST_MARKS, mark.start())):
         return False
     before = mark.string[max(mark.start() - MOST_MARKS, 0) : mark.start()]
-    if not before or not (before[-1].isalnum() or _is_mark(before[-1])):
-        return False
-    return len(before) < MOST_MARKS or not all(map(_is_mark, before))
+    bases = [sign for sign in before if not _is_mark(sign)]
+    return bool(bases) and bases[-1].isalnum() and scripts.may_carry(bases[-1], mark[0])
 
 
 @functools.lru_cache(CACHED_SIGNS)

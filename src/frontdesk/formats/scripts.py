@@ -12,6 +12,7 @@ from frontdesk.model.lookalikes import COMMON, LATIN
 OPEN, CLOSE = "⟦", "⟧"
 """Around words in another writing that could be read as Latin ones. No text has them: see ``actions``."""
 SEVERAL = "several writings"
+TURNED = "right to left"
 MOST_TOLD = 3
 CACHED_SIGNS = 8192
 
@@ -22,6 +23,13 @@ _WITHIN_WORDS = frozenset("\u2018\u2019")
 _QUOTES = frozenset("\u201c\u201d\u201e")
 """They pass for a quotation mark of ASCII, which is shown as an escape itself."""
 _BETWEEN_WORDS = frozenset("\u2013\u2026\u00d7")
+_LONG_VOWEL = "\u30fc"
+_USUAL = _SHARED | {LATIN, "Hiragana"}
+"""Writings of which one letter among others is nothing unusual."""
+_OVERLAY = 1
+"""Unicode's class of accents that stand upon the letter itself."""
+_TURNED = {"R": "r", "AL": "r", "AN": "n"}
+_TURNED_RUN = re.compile(r"r\^*(?: ?r\^*)*|n\^*(?:n\^*)*")
 # Halves of characters, which no text has, stand for the marks until everything else is spelled.
 _FIRST_MARK, _LAST_MARK, _END = 0xD900, 0xDBFF, "\ud8ff"
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}{_END}]")
@@ -48,9 +56,7 @@ def with_places(line: str) -> tuple[str, list[str]]:
     said: list[str] = []
     pieces: list[str] = []
     done = 0
-    for run in _runs(line):
-        if run.evident:
-            continue
+    for run in _marked(line):
         if run.writing not in said:
             said.append(run.writing)
         mark = chr(_FIRST_MARK + said.index(run.writing))
@@ -66,6 +72,25 @@ def with_marks(line: str, said: list[str]) -> str:
     return _MARKS.sub(
         lambda place: CLOSE if place[0] == _END else f"{OPEN}{said[ord(place[0]) - _FIRST_MARK]}: ", line
     )
+
+
+def is_turned(sign: str) -> bool:
+    """Whether it is written from right to left, or has what is around it written so."""
+    return unicodedata.bidirectional(sign) in _TURNED
+
+
+def may_carry(letter: str, mark: str) -> bool:
+    """Whether an accent can be seen on a letter, and the letter below it. One of another writing may have no
+    shape there."""
+    if unicodedata.category(mark) == "Me" or unicodedata.combining(mark) == _OVERLAY:
+        return False
+    writing = lookalikes.script_of(mark)
+    return writing in _SHARED or writing == lookalikes.script_of(letter)
+
+
+def in_order(line: str) -> str:
+    """A line of somebody's words so that it begins at the left, whatever is written in it."""
+    return f"{OPEN}{TURNED}: {line}{CLOSE}" if any(map(is_turned, line)) else line
 
 
 def doubtful_letters(line: str) -> frozenset[int]:
@@ -100,19 +125,34 @@ def told(lines: Iterable[str]) -> tuple[str, ...]:
     text = "\n".join(lines)
     if text.isascii():
         return ()
-    marked = [each for each in dict.fromkeys(_MARKED.findall(text)) if _read(each[1]).isascii()]
+    marked = [each for each in dict.fromkeys(_MARKED.findall(text)) if _passes(each[1])]
     sentences = [
         f'"{word}" is {_kind(writing)} and may pass for "{_read(word)}".'
         for writing, word in marked[:MOST_TOLD]
     ]
     if len(marked) > MOST_TOLD:
         sentences.append(f"{len(marked) - MOST_TOLD} more are marked like that: {OPEN}…{CLOSE}.")
-    others = {*_MARKED.sub(lambda each: "" if _read(each[2]).isascii() else each[2], text)}
+    rest = _MARKED.sub(lambda each: "" if _passes(each[2]) else each[2], text)
+    others = {*rest}
     if writings := {*map(lookalikes.script_of, others)} - _SHARED - {LATIN}:
         sentences.append(f"Some of it is not in Latin letters: {', '.join(sorted(writings))}.")
-    if signs := sorted(sign for sign in others if lookalikes.passes_for(sign) and not sign.isalnum()):
-        sentences.append(f"Signs that may pass for others: {' '.join(signs)}")
+    signs = {sign for sign in others if lookalikes.passes_for(sign) and not sign.isalnum()}
+    if signs := signs | {*_strays(rest)}:
+        sentences.append(f"Signs that may pass for others: {' '.join(sorted(signs))}")
     return tuple(sentences)
+
+
+def _strays(text: str) -> Iterator[str]:
+    """Letters alone among those of another writing, which could be read as one of these, or as a sign."""
+    for before, sign, after in zip(text, text[1:], text[2:], strict=False):
+        if sign.isascii() or not sign.isalpha():
+            continue
+        own, around = lookalikes.script_of(sign), {*map(lookalikes.script_of, before + after)} - _SHARED
+        if own in around or own in _USUAL or _LONG_VOWEL in (before, after):
+            continue
+        sign_too = lookalikes.passes_for(sign) is not None and bool(around - {LATIN})
+        if sign_too or not around.isdisjoint(lookalikes.writings_like(sign)):
+            yield sign
 
 
 def _kind(writing: str) -> str:
@@ -121,8 +161,45 @@ def _kind(writing: str) -> str:
     return f"written {writing}" if writing.startswith("with ") else f"in {writing} letters"
 
 
+def _passes(word: str) -> bool:
+    """Whether it could be read as one in Latin letters."""
+    return not word.isascii() and _read(word).isascii()
+
+
 def _read(word: str) -> str:
     return "".join(lookalikes.passes_for(sign) or sign for sign in word)
+
+
+def _marked(line: str) -> Iterator[Word]:
+    """What is marked: words that could be read as Latin ones; and, since screens turn around what stands
+    between digits and words that are written from right to left, each run of such words or digits."""
+    done = 0
+    for turned in (*_turned_runs(line), Word(len(line), len(line), "", True)):
+        for run in _runs(line[done : turned.start]):
+            if not run.evident:
+                yield run._replace(start=run.start + done, end=run.end + done)
+        if turned.writing:
+            yield turned
+        done = turned.end
+
+
+def _turned_runs(line: str) -> Iterator[Word]:
+    if line.isascii():
+        return
+    for found in _TURNED_RUN.finditer("".join(map(_direction, line))):
+        text = line[found.start() : found.end()]
+        writings = {*map(lookalikes.script_of, text)} - _SHARED
+        yield Word(*found.span(), writings.pop() if len(writings) == 1 else TURNED, False)
+
+
+@functools.lru_cache(CACHED_SIGNS)
+def _direction(sign: str) -> str:
+    """A sign for what it does to the writing: _TURNED_RUN reads them."""
+    if sign == " ":
+        return sign
+    if _is_accent(sign):
+        return "^"
+    return _TURNED.get(unicodedata.bidirectional(sign), ".")
 
 
 def _runs(line: str) -> Iterator[Word]:

@@ -30,6 +30,8 @@ _FORM_OF_LATIN = re.compile(
     r".*?\b(?:LATIN|REGIONAL INDICATOR SYMBOL)\b.*?\bLETTER\b.*? ([A-Z])(?: WITH .*)?"
 )
 """The name of a letter that is a Latin one in some form."""
+_SQUARED = re.compile(r"(?:NEGATIVE )?SQUARED ([A-Z]{2,4})")
+"""Of a word in one character."""
 _ALSO: Mapping[str, str] = {
     "a": "4@",
     "b": "68\u0432\u00df\u0431",
@@ -79,6 +81,11 @@ def readings(character: str) -> frozenset[str]:
     return frozenset(found | {letter for each in found for letter in _also().get(each, ()) if each.isascii()})
 
 
+def writings_like(character: str) -> frozenset[str]:
+    """Other writings than its own that have a letter which looks the same."""
+    return _doubles().get(character, frozenset())
+
+
 def letter_of(character: str) -> str:
     """The one reading that stands for all of them: the character itself where it has no other."""
     others = sorted(_readings_of_others(character) | _also().get(character.casefold(), frozenset()))
@@ -89,7 +96,8 @@ def _readings_of_others(character: str) -> set[str]:
     found = {_without_marks(unicodedata.normalize("NFKD", character))}
     for each in (character, character.casefold(), character.upper(), *found):
         found |= {_confusables().get(each, ""), _nearly().get(each, "")}
-    if form := _FORM_OF_LATIN.fullmatch(unicodedata.name(character, "")):
+    name = unicodedata.name(character, "")
+    if form := _FORM_OF_LATIN.fullmatch(name) or _SQUARED.fullmatch(name):
         found.add(form[1])
     return {each.casefold() for each in found if each}
 
@@ -157,6 +165,17 @@ def _reached(start: str, near: Mapping[str, set[str]]) -> frozenset[str]:
         reached |= more
         waiting.extend(more)
     return frozenset(reached)
+
+
+@cache
+def _doubles() -> Mapping[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for each in _classes():
+        letters = [text for text in each if len(text) == 1 and text.isalpha() and not text.isascii()]
+        writings = frozenset(map(script_of, letters)) - {LATIN, COMMON}
+        if len(writings) > 1:
+            found.update({letter: writings - {script_of(letter)} for letter in letters})
+    return found
 
 
 @cache

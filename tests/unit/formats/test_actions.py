@@ -175,7 +175,7 @@ class TestVisibleTexts:
                 "हिन्दी",
                 "ภาษาไทย",
             ),
-            *("سلام", "שלום", "Việt Nam", "naïve café – “quoted” … 50 €", "😀", "x²", "~/.config/*.toml"),
+            *("Việt Nam", "naïve café – “quoted” … 50 €", "😀", "x²", "~/.config/*.toml"),
         ],
     )
     def test_writing_of_people_stays_readable(self, text: str) -> None:

@@ -3,6 +3,8 @@
 import functools
 import json
 import random
+import re
+import unicodedata
 from importlib import resources
 
 import pytest
@@ -109,6 +111,21 @@ def test_how_many_there_are(tell: counts.Tell) -> None:
         ("https\uff1a//a", r"https\u{ff1a}//a"),
         ("srv\u30cedata", r"srv\u{30ce}data"),
         ("Windows\u30ce\u30fc\u30c8", "Windows\u30ce\u30fc\u30c8"),
+        ("\u05d0\u05d1 12", "⟦Hebrew: \u05d0\u05d1⟧ 12"),
+        ("12 \u05d0\u05d1", "12 ⟦Hebrew: \u05d0\u05d1⟧"),
+        ("\u05d0\u05d1 \u05d2\u05b0\u05d3!", "⟦Hebrew: \u05d0\u05d1 \u05d2\u05b0\u05d3⟧!"),
+        ("rm \u05d0/\u05d1", "rm ⟦Hebrew: \u05d0⟧/⟦Hebrew: \u05d1⟧"),
+        ("x\u05d0\u05d112", "x⟦Hebrew: \u05d0\u05d1⟧12"),
+        ("\u0662\u0663-\u0664", "⟦Arabic: \u0662\u0663⟧-⟦Arabic: \u0664⟧"),
+        ("\u0633\u0644\u05d0", "⟦right to left: \u0633\u0644\u05d0⟧"),
+        ("a\u2d7fb", r"a\u{2d7f}b"),
+        ("x\u1039", r"x\u{1039}"),
+        ("p\u0336rod", r"p\u{336}rod"),
+        ("p\u20e0rod", r"p\u{20e0}rod"),
+        ("\u2f2f\u5834", "\\u{2f2f}\u5834"),
+        ("\ufed9", r"⟦Arabic: \u{fed9}⟧"),
+        ("a\u23b5\u23b5b", r"a\u{23b5}\u{23b5}b"),
+        ("\u2219\u2219\u2219\u2219 (hidden)", r"\u{2219}\u{2219}\u{2219}\u{2219} (hidden)"),
         ("⟦Cyrillic: x⟧", r"\u{27e6}Cyrillic: x\u{27e7}"),
     ],
     ids=ascii,
@@ -124,7 +141,6 @@ def test_what_passes_for_something_else_is_marked(text: str, expected: str) -> N
         "\u0395\u03bb\u03bb\u03ac\u03b4\u03b1",
         "\u65e5\u672c\u8a9e\u306e\u30c6\u30ad\u30b9\u30c8",
         "\u0939\u093f\u0928\u094d\u0926\u0940",
-        "\u0633\u0644\u0627\u0645",
         "J\u00fcrgen M\u00fcller, \u0141\u00f3d\u017a, r\u00f8d gr\u00f8d",
     ],
 )
@@ -142,6 +158,37 @@ def test_words_in_another_writing_are_told() -> None:
     assert told("s\u0131f\u0131r") == ('"s\u0131f\u0131r" is written with \u0131 and may pass for "sifir".',)
     assert told("\u201cso\u201d") == ("Signs that may pass for others: \u201c \u201d",)
     assert told("plain") == ()
+    assert told("\u30a8\u5834")[-1] == "Signs that may pass for others: \u30a8"
+    assert told("\u65e5\u30ce\u65e5")[-1] == "Signs that may pass for others: \u30ce"
+    assert told("\u30c7\u30fc\u30bf\u5de5\u5834") == ("Some of it is not in Latin letters: Han, Katakana.",)
+
+
+ESCAPED = re.compile(r"\\u\{[0-9a-f]+\}")
+TURNED = re.compile(r"⟦[A-Za-z ]+: [^⟧]*⟧")
+
+
+@pytest.mark.prove
+def test_screens_turn_nothing_around_but_words_inside_their_marks(tell: counts.Tell) -> None:
+    """The name of the writing begins each mark, and its brackets are a pair: nothing outside of one is between
+    digits and words that are written from right to left."""
+    chance = random.Random(9)
+    signs = (
+        *"\u05d0\u05d1\u0628\u0633\u07ca\u0710\u0780",
+        *"\u0661\u0662\u06f3",
+        *'12 ab/-.,:()"',
+        "\u05b0",
+        "\u0301",
+        "\u0430",
+    )
+    wanted = counts.count(2_000, 20_000)
+    for _ in range(wanted):
+        shown = view("".join(chance.choices(signs, k=chance.randint(1, 14))))
+        outside = TURNED.sub("", shown)
+        assert not {*map(unicodedata.bidirectional, outside)} & {"R", "AL", "AN"}, shown
+        for mark in TURNED.findall(ESCAPED.sub("", shown)):
+            kinds = {*map(unicodedata.bidirectional, mark.partition(": ")[2][:-1])} - {"NSM", "WS"}
+            assert kinds <= {"R", "AL"} or kinds <= {"AN"} or kinds.isdisjoint({"R", "AL", "AN"}), shown
+    tell("lines with words from right to left: nothing is turned around", wanted)
 
 
 WORDS = (
