@@ -1,4 +1,4 @@
-"""What the screen shows of words from right to left: a browser turns nothing around outside of their marks."""
+"""Words from right to left on a screen: a browser turns nothing around outside of their marks."""
 
 import html
 from collections.abc import Iterator

@@ -220,9 +220,9 @@ def _words(description: str) -> tuple[str, ...]:
     cleaned = quoting.clean_text(description, max(len(description), len(quoting.ELLIPSIS)))
     lines: list[str] = []
     for line in str(masking.cover(cleaned, wide=True)).split("\n"):
-        narrow = wrapping.columns_of(line) == len(line)
+        narrow = wrapping.columns_of(scripts.in_order(line)) == len(line)
         lines += textwrap.wrap(" ".join(line.split()), WORD_COLUMNS if narrow else WORD_COLUMNS // 2)
-    return tuple(lines)
+    return tuple(map(scripts.in_order, lines))
 
 
 def _compared(before: bytes | None, payload: bytes, *, wide: bool) -> tuple[ComparedLine, ...]:

@@ -6,6 +6,8 @@ import unicodedata
 
 MAX_CHARACTERS = 240
 ELLIPSIS = "..."
+MOST_ACCENTS = 4
+"""In a row: no language has more."""
 
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
 # Besides the ASCII and C1 controls: what turns writing around, cannot be seen, or is half a character.
@@ -21,9 +23,23 @@ _UNWRITTEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def clean_text(text: str, most: int = MAX_CHARACTERS) -> str:
-    """The text with ``\\n`` as its only control character, trimmed, and cut when it is long."""
-    cleaned = _CONTROLS.sub(" ", _LINE_ENDS.sub("\n", text)).strip()
+    """The text with ``\\n`` as its only control character and few accents on a letter, trimmed, and cut when
+    it is long."""
+    cleaned = _flat(_CONTROLS.sub(" ", _LINE_ENDS.sub("\n", text))).strip()
     return cleaned if len(cleaned) <= most else cleaned[: most - len(ELLIPSIS)] + ELLIPSIS
+
+
+def _flat(text: str) -> str:
+    """Without the accents that would cover the lines above and below."""
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    accents = 0
+    for sign in text:
+        accents = accents + 1 if unicodedata.category(sign).startswith("M") else 0
+        if accents <= MOST_ACCENTS:
+            kept.append(sign)
+    return "".join(kept)
 
 
 def one_line(text: str, most: int | None = None) -> str:

@@ -64,6 +64,12 @@ class TestOrder:
         assert all_of_them.words == (*shown.words, *shown.more_words)
         assert "".join("".join(all_of_them.words).split()) == "".join(words.split())
 
+    def test_words_from_right_to_left_begin_at_the_left(self) -> None:
+        assert card(words='\u05d0 Action: "x"\nplain').words == (
+            '⟦right to left: \u05d0 Action: "x"⟧',
+            "plain",
+        )
+
     def test_rest_of_the_words_is_said_to_be_elsewhere(self) -> None:
         assert "\n[7 lines more of these words: there]\n" in card(words="a\n" * 12).text(where="there")
 

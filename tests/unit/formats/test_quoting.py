@@ -39,6 +39,10 @@ def test_names_in_any_writing_stay_as_they_are(name: str) -> None:
     assert quoting.quote(name) == f'"{name}"'
 
 
+def test_accents_cover_no_other_line() -> None:
+    assert quoting.clean_text("a" + "\u0323" * 50 + "b") == "a" + "\u0323" * 4 + "b"
+
+
 def test_space_around_the_text_is_trimmed() -> None:
     assert quoting.quote(" \r\n\x00 Team \t\u2028") == '"Team"'
 

@@ -169,8 +169,8 @@ TURNED = re.compile(r"⟦[A-Za-z ]+: [^⟧]*⟧")
 
 @pytest.mark.prove
 def test_screens_turn_nothing_around_but_words_inside_their_marks(tell: counts.Tell) -> None:
-    """The name of the writing begins each mark, and its brackets are a pair: nothing outside of one is between
-    digits and words that are written from right to left."""
+    """The name of the writing begins each mark, and its brackets are a pair: nothing outside of one is
+    between digits and words that are written from right to left."""
     chance = random.Random(9)
     signs = (
         *"\u05d0\u05d1\u0628\u0633\u07ca\u0710\u0780",

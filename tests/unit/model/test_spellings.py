@@ -78,6 +78,7 @@ def test_spellings_of_the_ten_with_many_letters_are_known(tell: counts.Tell) -> 
         "tr@n$fer_fund5",
         "\U0001f1fcipe_database",
         "\U0001f186\U0001f178\U0001f17f\U0001f174_database",
+        "wipe_dat\U0001f18ease",
         "wipe_d\u0363tabase",
         "wipe_data\u0363base",
         "wipe_d\U0001ccd6tabase",
