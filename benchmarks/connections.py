@@ -100,23 +100,23 @@ async def crowded(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """How long a request with a token and one of the owner take, the slowest of many."""
     count = 20 if quick else 100
     with crowds.limited_service(folder) as service:
-        asking: dict[str, Callable[[Any], int]] = {
-            "with a token": crowds.ask_as_approver,
-            "of the owner": crowds.ask_as_owner,
-        }
-        calm = {who: await _slowest(ask, service, count) for who, ask in asking.items()}
-        with crowds.crowd_at(service.url):
-            for who, ask in asking.items():
-                slowest = await _slowest(ask, service, count)
-                what = f"request {who} among {crowds.COUNT:,} connections, slowest of {count}"
-                yield Result(what, millis(slowest), f"{millis(calm[who])} alone", slowest, 1.0, unit="s")
+        asking = {"with a token": service.ask_with_token, "of the owner": service.ask_as_owner}
+        calm = {who: await _slowest(ask, count) for who, ask in asking.items()}
+        for kind in crowds.KINDS:
+            with crowds.crowd_at(service.ports, kind):
+                for who, ask in asking.items():
+                    slowest = await _slowest(ask, count)
+                    what = f"request {who} among {crowds.COUNT:,} connections ({kind}), slowest of {count}"
+                    yield Result(what, millis(slowest), f"{millis(calm[who])} alone", slowest, 1.0, unit="s")
+        mib = float(service.memory_mib)
+        yield Result("  most memory", f"{mib:.0f} MiB", "-", mib, 200.0, unit="MiB")
 
 
-async def _slowest(ask: Callable[[Any], int], service: Any, count: int) -> float:
+async def _slowest(ask: Callable[[], int], count: int) -> float:
     taken = []
     for _ in range(count):
         began = time.perf_counter()
-        assert await asyncio.to_thread(ask, service) == httpx.codes.OK
+        assert await asyncio.to_thread(ask) == httpx.codes.OK
         taken.append(time.perf_counter() - began)
         await asyncio.sleep(PAUSE_SECONDS)
     return max(taken)

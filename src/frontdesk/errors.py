@@ -179,8 +179,8 @@ class MissingSetting(InvalidSetting):
 class ExposedService(InvalidInput):
     """The confirmation service may not listen on {host} in the mode solo without host names: any web page
     could call it by a name of its own, and whoever is on this machine needs no token. Use the mode team
-    (--mode team, or confirm.mode), or name the hosts that it is reached by in server.names, or listen on
-    127.0.0.1."""
+    (--mode team, or confirm.mode), or name the hosts that it is reached by in server.names (in a program: the
+    names of ConfirmationServer), or listen on 127.0.0.1."""
 
 
 class InexactJson(InvalidInput):

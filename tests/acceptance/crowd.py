@@ -1,5 +1,5 @@
-"""``python -m tests.acceptance.crowd HOST PORT COUNT [KIND]``: connections that say little, or never end, of
-one kind or of all, until it is killed.
+"""``python -m tests.acceptance.crowd COUNT KIND WHERE...``: connections that say little, or never end, of one
+kind or of all (``all``), to each HOST:PORT in turn, until it is killed.
 
 Writes a line when as many were made as were asked for. Whoever is cut off comes back.
 """
@@ -16,8 +16,9 @@ from typing import Any
 PAUSE_SECONDS = 1.0
 MORE_FILES = 100
 LONG = b"x" * 65_536
-START = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
-ASKING = START.replace(b"GET /health", b"POST /confirm") + b"Content-Type: application/json\r\n"
+MOST_BODY_BYTES = 1024 * 1024
+START = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n"
+ASKING = START.replace(b"GET /openapi.json", b"POST /confirm") + b"Content-Type: application/json\r\n"
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -69,8 +70,15 @@ async def send_no_body(reader: Reader, writer: Writer) -> None:
     await reader.read()
 
 
+async def send_nearly_all(reader: Reader, writer: Writer) -> None:
+    """The longest body that is taken, but for the end."""
+    writer.write(ASKING + b"Content-Length: %d\r\n\r\n" % MOST_BODY_BYTES)
+    writer.write(b"x" * (MOST_BODY_BYTES - 1))
+    await reader.read()
+
+
 async def read_nothing(_: Reader, writer: Writer) -> None:
-    await send_endless(writer, b"", START.replace(b"/health", b"/openapi.json") + b"\r\n")
+    await send_endless(writer, b"", START + b"\r\n")
 
 
 async def ask_and_stay(reader: Reader, writer: Writer) -> None:
@@ -87,16 +95,17 @@ KINDS: tuple[Kind, ...] = (
     send_endless_trailer,
     send_endless_body,
     send_no_body,
+    send_nearly_all,
     read_nothing,
     ask_and_stay,
 )
 
 
-async def come_back(kind: Kind, where: tuple[str, int], made: asyncio.Semaphore) -> None:
-    arrived = False
+async def come_back(kind: Kind, where: str, made: asyncio.Semaphore) -> None:
+    arrived, (host, _, port) = False, where.rpartition(":")
     while True:
         with contextlib.suppress(OSError):
-            reader, writer = await asyncio.open_connection(*where, limit=1)
+            reader, writer = await asyncio.open_connection(host, int(port), limit=1)
             if not arrived:
                 arrived = True
                 made.release()
@@ -105,13 +114,13 @@ async def come_back(kind: Kind, where: tuple[str, int], made: asyncio.Semaphore)
         await asyncio.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))
 
 
-async def gather_crowd(host: str, port: int, count: int, kind: str) -> None:
+async def gather_crowd(count: int, name: str, places: list[str]) -> None:
     made = asyncio.Semaphore(0)
+    chosen = [each for each in KINDS if name in ("all", each.__name__)]
+    who = itertools.islice(itertools.cycle(itertools.product(chosen, places)), count)
     async with asyncio.TaskGroup() as tasks:
-        chosen = [each for each in KINDS if kind in ("", each.__name__)]
-        kinds = itertools.islice(itertools.cycle(chosen), count)
         running: list[asyncio.Task[Any]] = [
-            tasks.create_task(come_back(each, (host, port), made)) for each in kinds
+            tasks.create_task(come_back(kind, where, made)) for kind, where in who
         ]
         for _ in running:
             await made.acquire()
@@ -119,10 +128,10 @@ async def gather_crowd(host: str, port: int, count: int, kind: str) -> None:
 
 
 def main() -> None:
-    host, port, count, kind = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "".join(sys.argv[4:])
+    count, name, *places = sys.argv[1:]
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + MORE_FILES, most), most))
-    asyncio.run(gather_crowd(host, port, count, kind))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(int(count) + MORE_FILES, most), most))
+    asyncio.run(gather_crowd(int(count), name, places))
 
 
 if __name__ == "__main__":

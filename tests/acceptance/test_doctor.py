@@ -2,6 +2,7 @@
 
 import json
 import socket
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -70,6 +71,31 @@ def test_service_that_runs_is_recognised_and_its_log_looked_at(home: Path) -> No
     assert found["confirmations"][1].endswith("1 waiting")
     assert found["audit log"][0] == "ok"
     assert found["audit log"][1].startswith("row 1, the newest, holds")
+
+
+def test_few_files_are_a_warning_that_says_how_many_are_needed(home: Path) -> None:
+    limited = [
+        "/bin/sh",
+        "-c",
+        'ulimit -n 1024 && exec "$@"',
+        "sh",
+        str(program.FRONTDESK),
+        "doctor",
+        "--json",
+    ]
+    done = subprocess.run(limited, env=program.environment(home), cwd=home, capture_output=True, check=True)
+    (found,) = [each for each in json.loads(done.stdout) if each["check"] == "connections"]
+    assert found["verdict"] == "warning"
+    assert found["text"].startswith("256 connections at a time on each port, not the 1000 of server.")
+    assert "LimitNOFILE=) to 4000" in found["text"]
+
+
+def test_connections_that_were_cut_off_are_counted(home: Path) -> None:
+    with serving(home) as service:
+        with socket.create_connection(("127.0.0.1", int(port_of(service.url)))) as wire:
+            wire.sendall(b"hello\r\n\r\n")
+            assert wire.recv(1000)
+        assert examined(home)["connections"][1].endswith("cut off: 1 malformed")
 
 
 def test_port_that_another_program_has_is_a_warning(home: Path) -> None:

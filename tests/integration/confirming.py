@@ -18,7 +18,7 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.confirmations import Mode, Settings
 from frontdesk.stores.store import Store
 from frontdesk.web import bounds, ports, server
-from frontdesk.web.bounds import PortLimits
+from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.confirmations.guesses import WINDOW_SECONDS, Guesses
 
@@ -139,7 +139,7 @@ async def _client(app: Any, limits: PortLimits = bounds.USUAL) -> AsyncIterator[
     with ports.listening("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with (
-            server.serving_app(app, listening, limits=limits),
+            server.serving_app(app, listening, Listeners(limits=limits)),
             httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client,
         ):
             yield client

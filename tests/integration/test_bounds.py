@@ -13,7 +13,7 @@ import pytest
 from frontdesk.app import sockets
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import bounds, ports, protocol, server
-from frontdesk.web.bounds import PortConnections, PortLimits
+from frontdesk.web.bounds import Listeners, PortConnections, PortLimits
 from tests.integration.confirming import ANN, TOKENS, opened
 
 PATIENCE_SECONDS = 30.0
@@ -45,6 +45,13 @@ class Wire:
                 if line.startswith(b"content-length:")
             )
             return int(head.split()[1]), await self._reader.readexactly(length)
+
+    async def begin(self) -> bytes:
+        """The first that comes."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with suppress(ConnectionError):
+                return await self._reader.read(1)
+        return b""
 
     async def end(self) -> bytes:
         """What comes until the other side ends the connection."""
@@ -109,7 +116,7 @@ async def listening(folder: Path | None, limits: PortLimits = bounds.USUAL) -> A
             found = stack.enter_context(ports.listening("127.0.0.1", 0))
             where = {"host": "127.0.0.1", "port": found.getsockname()[1]}
             kind = protocol.BoundedProtocol
-        serving = server.serving_app(show_request, found, limits=limits, http=kind)
+        serving = server.serving_app(show_request, found, Listeners(limits=limits), http=kind)
         port = Port(where, await stack.enter_async_context(serving), [])
         yield port
         for each in port.opened:
@@ -286,6 +293,53 @@ async def test_address_has_its_part_of_the_places() -> None:
             await wire.send(GET + b"\r\n")
             assert (await wire.answer())[0] == 200
         assert port.connections.refused == {"too_many_of_one": 11}
+
+
+async def test_bodies_of_strangers_have_a_bound_together() -> None:
+    async with listening(None, PortLimits(body_bytes=1_000_000)) as port:
+        await (modest := await port.connect()).send(POST + b"Content-Length: 200000\r\n\r\n" + LONG)
+        greedy = [await port.connect() for _ in range(4)]
+        for each in greedy:
+            await each.send(POST + b"Content-Length: 400000\r\n\r\n" + b"x" * 300_000)
+        await modest.send(b"x" * (200_000 - len(LONG)))
+        assert (await modest.answer())[0] == 200
+        for each in greedy:
+            with suppress(ConnectionError):
+                await each.send(b"x" * 100_000)
+        answers = [await each.begin() for each in greedy]
+        assert set(answers) == {b"", b"H"}
+        assert port.connections.refused == {"too_much_of_bodies": answers.count(b"")}
+
+
+async def test_body_that_is_answered_counts_no_more() -> None:
+    async with listening(None, PortLimits(body_bytes=100_000)) as port:
+        wire = await port.connect()
+        for _ in range(10):
+            await wire.send(POST + b"Content-Length: 60000\r\n\r\n" + b"x" * 60_000)
+            assert (await wire.answer())[0] == 200
+        assert not port.connections.refused
+
+
+async def test_whoever_answers_is_told_that_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+    """Also when another request came meanwhile on the same connection."""
+    left = asyncio.Event()
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] != "http.disconnect":
+            await send({"type": "http.response.body", "body": LONG, "more_body": True})
+        await send({"type": "http.response.body", "body": LONG})
+        left.set()
+
+    with ports.listening("127.0.0.1", 0) as found:
+        async with server.serving_app(answer, found):
+            wire = Wire(*await asyncio.open_connection(*found.getsockname()))
+            await wire.send((GET + b"\r\n") * 2)
+            assert await wire.begin()
+            wire.close()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await left.wait()
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize("mode", [Mode.SOLO, Mode.TEAM])

@@ -102,11 +102,27 @@ async def test_solo_listens_for_other_machines_only_with_names(tmp_path: Path, h
             async with beside(gateway, exposed):
                 pass
     server = ConfirmationServer(host, 0, ":memory:", home=tmp_path, page_port=0)
-    with pytest.raises(errors.ExposedService):
+    with pytest.raises(errors.ExposedService, match="names of ConfirmationServer"):
         await server.start()
     check_host(Mode.SOLO, host, ["desk.example"])
     for mode in (Mode.TEAM, Mode.STRICT):
         check_host(mode, host, ())
+
+
+async def test_server_of_a_program_has_the_names_that_it_is_told(tmp_path: Path) -> None:
+    server = ConfirmationServer("0.0.0.0", 0, ":memory:", home=tmp_path, page_port=0, names=("desk.example",))
+    url = (await server.start()).replace("0.0.0.0", HOST)
+    assert server.addresses
+    assert server.addresses.page_url
+    page = server.addresses.page_url.replace("0.0.0.0", HOST)
+    async with httpx.AsyncClient(trust_env=False) as http:
+        for address in (f"{url}/health", f"{page}/openapi.json"):
+            answers = [await http.get(address, headers={"host": each}) for each in NAMED]
+            assert [answer.status_code for answer in answers] == [200, 200, 421]
+    await server.stop()
+
+
+NAMED = ("desk.example", HOST, "rebound.example")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.86.0.1", "::1", "localhost"])

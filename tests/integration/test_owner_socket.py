@@ -36,7 +36,7 @@ from frontdesk.contracts.channels import Channel, Incoming
 from frontdesk.model import deliveries
 from frontdesk.model.confirmations import Settings
 from frontdesk.model.running import Running
-from frontdesk.web import owner, server
+from frontdesk.web import bounds, owner, server
 from frontdesk.web.confirmations.serving import make_served, serving_alone
 from tests.flow.harness import Notebook, poll
 
@@ -110,6 +110,39 @@ async def test_other_users_are_cut_off_even_where_the_file_lets_them(
         assert b"200 OK" in await asyncio.to_thread(greet, path, os.geteuid())
         assert await asyncio.to_thread(greet, path, NOBODY) == b""
 
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_other_users_take_no_place_from_the_owner(
+    settings: config.Config, open_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = open_folder / "gateway.sock"
+    async with running(settings, path):
+        let_everybody_in(path)
+        with socket.socket(socket.AF_UNIX) as own:
+            own.connect(str(path))
+            command = [sys.executable, "-I", "-c", CROWDING, str(path), str(NOBODY)]
+            done = await asyncio.create_subprocess_exec(*command)
+            assert await done.wait() == 0
+            ports = await SocketClient(path).call("GET", "/ports")
+            own.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b"200 OK" in await asyncio.to_thread(own.recv, 1000)
+    refused = {port["name"]: port["refused"] for port in ports}
+    assert refused["owner's socket"] == {"of_another_user": bounds.OWNERS.connections + 100}
+    told = [each.getMessage() for each in caplog.records if "connections_refused" in each.getMessage()]
+    assert len(told) == 1
+
+
+CROWDING = f"""
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+for _ in range({bounds.OWNERS.connections + 100}):
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(sys.argv[1])
+        try:
+            line.recv(1)
+        except ConnectionResetError:
+            pass
+"""
 
 GREETING = """
 import os, socket, sys

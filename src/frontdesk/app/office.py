@@ -59,20 +59,23 @@ class Office:
         clock: Clock | None = None,
         channels: Channels = _no_channels,
         workplace: Workplace = lambda: (None, None),
+        ports: Callable[[], Sequence[msgspec.Struct]] = tuple,
     ) -> None:
-        """Without a gateway, ``channels`` gives those that one would have, ``workplace`` its checkpoints."""
+        """Without a gateway, ``channels`` gives those that one would have, ``workplace`` its checkpoints;
+        ``ports`` tells of each that a gateway listens on."""
         self._store = store
         self._conversations = conversations
         self._gateway = gateway
         self._channels = channels
         self._workplace = workplace
+        self._ports = ports
         self._clock = clock or SystemClock()
         self._people = Authorization(store, conversations.config, clock=self._clock)
         self._viewer = Viewer.everything()
         self._owner = owner_of_terminal()
 
     @classmethod
-    def of_gateway(cls, gateway: "Gateway") -> Self:
+    def of_gateway(cls, gateway: "Gateway", ports: Callable[[], Sequence[msgspec.Struct]] = tuple) -> Self:
         parts = gateway.parts
         return cls(
             parts.store,
@@ -80,6 +83,7 @@ class Office:
             gateway,
             clock=parts.clock,
             workplace=lambda: (parts.snapshots, parts.running.working_dir),
+            ports=ports,
         )
 
     async def status(self) -> Plain:
@@ -97,6 +101,7 @@ class Office:
             "version": version("frontdesk"),
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
             "refused": _plain_refusals(gateway.parts.refusals) if gateway else None,
+            "ports": msgspec.to_builtins(self._ports()),
             **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),
         }
 

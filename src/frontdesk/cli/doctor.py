@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import StrEnum
@@ -24,7 +25,8 @@ from frontdesk.cli.confirm import reaching
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
-from frontdesk.web import owner, ports
+from frontdesk.web import bounds, owner, ports
+from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations.serving import check_host
 
 LEAST_FREE_MIB = 500
@@ -241,6 +243,26 @@ def _port(loaded: Config) -> Finding:
         return warning(one_line(error))
 
 
+def _connections(loaded: Config) -> Finding:
+    """How many there may be at once, where it runs or would run, and how many were cut off."""
+    limits = PortLimits(connections=loaded.connections)
+    running = asyncio.run(_running_ports(loaded))
+    own = [limits.places(bounds.files_to_have(limits))]
+    most = min([port["most"] for port in running if port["name"] != ports.OWN] or own)
+    cut: Counter[str] = sum((Counter(port["refused"]) for port in running), Counter())
+    told = f"; cut off: {', '.join(f'{cut[why]} {why}' for why in sorted(cut)) or 'none'}" if running else ""
+    text = f"{most} connections at a time on each port"
+    if most >= limits.connections:
+        return Finding(text=f"{text}{told}")
+    more = f"raise the hard limit of open files (ulimit -Hn, LimitNOFILE=) to {limits.files}, and restart"
+    return warning(f"{text}, not the {limits.connections} of server.connections: {more}{told}")
+
+
+async def _running_ports(loaded: Config) -> list[dict[str, Any]]:
+    found = await reaching.find_own(loaded.home)
+    return await found[0].call("GET", "/ports") if found else []
+
+
 def _approvers(loaded: Config) -> Finding:
     """Who can decide, and where they are told."""
     if missing := list(_without_token(loaded)):
@@ -365,6 +387,7 @@ CHECKS: dict[str, Check] = {
     "secrets": _secrets,
     "checkpoints": _git,
     "address": _port,
+    "connections": _connections,
     "gateway": _gateway,
     "approvers": _approvers,
     "confirmations": _service,

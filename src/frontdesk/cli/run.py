@@ -19,7 +19,7 @@ from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
 from frontdesk.web import bounds, server
-from frontdesk.web.bounds import PortLimits
+from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
 
 LEVELS = click.Choice(("debug", "info", "warning", "error"))
@@ -45,9 +45,10 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     loaded = msgspec.structs.replace(config.load(config_file), **given)
     prepare(loaded.home, log_level, log_to_file=chat)
-    bounds.raise_files()
+    listeners = Listeners(limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies))
+    bounds.raise_files(listeners.limits)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_run(loaded, chat))
+        runner.run(_run(loaded, chat, listeners))
 
 
 def prepare(home: Path, log_level: str, *, log_to_file: bool) -> None:
@@ -62,7 +63,7 @@ def prepare(home: Path, log_level: str, *, log_to_file: bool) -> None:
     loglines.listen(log_level, home / LOG if log_to_file else None)
 
 
-async def _run(loaded: Config, chat: bool) -> None:
+async def _run(loaded: Config, chat: bool, listeners: Listeners) -> None:
     orders = None if chat else Orders()
     async with build.open_gateway(loaded) as gateway:
         keys, service = prepare_keys(loaded.home), gateway.parts.confirmations
@@ -72,11 +73,11 @@ async def _run(loaded: Config, chat: bool) -> None:
             host=loaded.host,
             port=loaded.port,
             names=loaded.names,
-            limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies),
+            listeners=listeners,
             confirmations=confirmations,
             socket=sockets.socket_of(loaded.home),
         )
-        beside = serving_beside(gateway, confirmations, loaded)
+        beside = serving_beside(gateway, confirmations, loaded, listeners)
         async with serving as address, beside as confirming:
             if orders and orders.are_heard:
                 return  # before any turn is begun

@@ -37,6 +37,7 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "turns", _counts(status["turns"], "nothing under way") + held_back
     yield "deliveries", _counts(status["deliveries"], "nothing waiting")
     yield "refused", _refused(status["refused"])
+    yield from (("port", _port(port)) for port in status["ports"])
 
 
 def _gateway(status: dict[str, Any]) -> str:
@@ -51,6 +52,11 @@ def _refused(refused: dict[str, Any] | None) -> str:
         return "-"
     since = output.local_time(refused["since"])
     return f"{_counts(refused['counts'], 'no message')} since {since}, when the gateway started"
+
+
+def _port(port: dict[str, Any]) -> str:
+    cut = _counts(port["refused"], "none")
+    return f"{port['name']}, {port['connections']} of {port['most']} connections; cut off: {cut}"
 
 
 def _counts(counts: dict[str, int], nothing: str) -> str:

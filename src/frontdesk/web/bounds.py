@@ -5,7 +5,8 @@ import itertools
 import math
 import resource
 from collections import Counter, defaultdict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ YOUNG_SECONDS = 0.25
 heard one after the other."""
 NETWORK_BITS = 64
 """Whoever has one address of IPv6 has all that share so many bits with it."""
+BODY_BYTES = 64 * 1024 * 1024
 TELLING_SECONDS = 60.0
 SILENT, LINGERING = "silent", "lingering"
 USUAL_REASONS = (SILENT, LINGERING)
@@ -44,8 +46,19 @@ class PortLimits(msgspec.Struct, frozen=True, kw_only=True):
     header_seconds: float = HEADER_SECONDS
     """From the connection, or the first byte of a later request, to the end of its header; and for the rest
     of a request that is answered already."""
+    body_bytes: int = BODY_BYTES
+    """Of all the bodies that are not answered yet, of those who have shown no valid credential."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks that speak for many: the bound on one address is not theirs."""
+
+    def places(self, files: int) -> int:
+        """How many connections there may be in a process that may have so many files open."""
+        return max(min(self.connections, files // self.portion_of_files), 1)
+
+    @property
+    def files(self) -> int:
+        """How many files a process needs for all its connections."""
+        return self.connections * self.portion_of_files
 
 
 USUAL = PortLimits()
@@ -86,15 +99,19 @@ class PortConnections:
     def __init__(self, name: str, limits: PortLimits, elapsed: Callable[[], float]) -> None:
         """``name`` is what the log calls the port; ``elapsed`` is a clock that nobody sets."""
         self.header_seconds = limits.header_seconds
-        self.most = min(limits.connections, most_files() // limits.portion_of_files)
+        self._body_bytes = limits.body_bytes
+        self.most = limits.places(most_files())
         self.refused: Counter[str] = Counter()
         """How many connections were cut off, by the reason."""
-        self._name = name
+        self.name = name
         self._elapsed = elapsed
         self._proxies: Networks = tuple(ipaddress.ip_network(each, strict=False) for each in limits.proxies)
         self._groups: dict[CountedConnection, str] = {}
         """The group of each connection."""
         self._unproven: Crowd = {}
+        self._held: Counter[CountedConnection] = Counter()
+        """How much of a body each of them makes us keep."""
+        self._held_bytes = 0
         self._crowds: defaultdict[str, Crowd] = defaultdict(dict)
         self._mosts: dict[str, int] = {}
         self._untold: Counter[str] = Counter()
@@ -119,8 +136,21 @@ class PortConnections:
             self.leave(connection)
             self._join(connection, f"credential {who}", self.most // PORTION_OF_CREDENTIAL)
 
+    def hold(self, connection: CountedConnection, size: int) -> None:
+        """It has sent so much more of a body. Where that is too much of all together, who sent most goes."""
+        if connection in self._unproven:
+            self._held[connection] += size
+            self._held_bytes += size
+            if self._held_bytes > self._body_bytes:
+                self._cut(max(self._held, key=self._held.__getitem__), "too_much_of_bodies")
+
+    def release(self, connection: CountedConnection) -> None:
+        """It is answered."""
+        self._held_bytes -= self._held.pop(connection, 0)
+
     def leave(self, connection: CountedConnection) -> None:
         self._unproven.pop(connection, None)
+        self.release(connection)
         if connection in self._groups:
             self._drop(connection)
 
@@ -146,7 +176,7 @@ class PortConnections:
             self._tell(now, address)
 
     def _tell(self, now: float, address: str | None = None) -> None:
-        log.warning("connections_refused", port=self._name, address=address, **self._untold)
+        log.warning("connections_refused", port=self.name, address=address, **self._untold)
         self._untold.clear()
         self._tells_at = now + TELLING_SECONDS
 
@@ -198,19 +228,59 @@ class PortConnections:
         connection.cut()
 
 
+class PortStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How it stands with a port, or with the owner's socket."""
+
+    name: str
+    connections: int
+    most: int
+    refused: dict[str, int]
+
+
+class Listeners(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one process listens on."""
+
+    limits: PortLimits = USUAL
+    opened: list[PortConnections] = []
+
+    @contextmanager
+    def open(self, name: str, elapsed: Callable[[], float]) -> Iterator[PortConnections]:
+        """The connections of one more, for as long as the block lasts."""
+        connections = PortConnections(name, self.limits, elapsed)
+        self.opened.append(connections)
+        try:
+            yield connections
+        finally:
+            self.opened.remove(connections)
+
+    def status(self) -> list[PortStatus]:
+        return [
+            PortStatus(name=each.name, connections=len(each), most=each.most, refused=dict(each.refused))
+            for each in self.opened
+        ]
+
+
 def most_files() -> int:
     """How many files this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return ENOUGH_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def raise_files() -> None:
-    """Let this process have as many files open as it needs, as far as the system lets it. Many systems give
-    fewer, unless asked."""
+def files_to_have(limits: PortLimits) -> int:
+    """How many it can have: as many as it needs, as far as the system lets it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(ENOUGH_FILES, limits.files)
+    return max(most_files(), wanted if hard == resource.RLIM_INFINITY else min(wanted, hard))
+
+
+def raise_files(limits: PortLimits) -> None:
+    """Let this process have them. Many systems give fewer, unless asked."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(ENOUGH_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    files = files_to_have(limits)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    if (most := limits.places(files)) < limits.connections:
+        log.warning("few_files", files=files, connections=most, wanted=limits.connections)
 
 
 def prove(scope: MutableMapping[str, Any], who: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from frontdesk.app.office import Office
 from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
+from frontdesk.web.bounds import Listeners, PortStatus
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 
 if TYPE_CHECKING:
@@ -37,10 +38,25 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken for it."""
 
 
+class Greeter(msgspec.Struct, frozen=True):
+    """Who greets on the socket."""
+
+    confirmations: "ServedConfirmations | None"
+    listeners: Listeners
+
+
 @GREETING.add("GET", "/", Greeting)
-async def greet(confirmations: "ServedConfirmations | None", _: "HttpCall") -> Greeting:
+async def greet(greeter: Greeter, _: "HttpCall") -> Greeting:
     """Say who answers here."""
-    return Greeting(program="frontdesk", confirmations=confirmations.url if confirmations else None)
+    confirming = greeter.confirmations
+    url = confirming.url if confirming else None
+    return Greeting(program="frontdesk", confirmations=url)
+
+
+@GREETING.add("GET", "/ports", list[PortStatus])
+async def show_ports(greeter: Greeter, _: "HttpCall") -> list[PortStatus]:
+    """How many connections each port has and may have, and how many were cut off, by the reason."""
+    return greeter.listeners.status()
 
 
 def add_question(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from frontdesk import errors
+from frontdesk.formats.http import url_of
 
 BACKLOG = 128
 """Connections that wait to be taken. They are all taken in one go, before any is counted."""
 PORTS = range(2**16)
+OWN = "owner's socket"
+"""The name of the one that is no port."""
 
 Socket = socket.socket
 
@@ -30,3 +33,11 @@ def listening(host: str, port: int, chosen: str = "in server.port") -> Iterator[
         # Connections have it from here. Without it the end of each answer waits for the other side, 40 ms.
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield opened
+
+
+def name_of(listening: Socket) -> str:
+    """What people call it."""
+    if listening.family is socket.AF_UNIX:
+        return OWN
+    host, port, *_ = listening.getsockname()
+    return url_of(host, port).removeprefix("http://")

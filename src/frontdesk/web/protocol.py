@@ -2,11 +2,12 @@
 
 import asyncio
 import math
+from collections import deque
 from http import HTTPStatus
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from frontdesk.web import bounds, problems
@@ -46,6 +47,20 @@ class PortState(ServerState):
         self.port = connections
 
 
+class AnswerTransport:
+    """Where answers are written. What comes when the connection has ended is dropped: nobody is to blame, and
+    whoever answers is told in a moment."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.close = transport.close
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A connection is in the head of a request, from the end of the one before on, or in its body."""
 
@@ -54,6 +69,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._port = self.server_state.port
+        self._under_way: deque[RequestResponseCycle] = deque()
+        """Requests that are not answered yet, the oldest first."""
         self._in_head = True
         self._has_begun = False
         self._is_idle = False
@@ -98,11 +115,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._answers: Any = AnswerTransport(transport)
+        if why := self.why_not(transport):
+            self._port.note(why, self.address)
+            self.cut()
+            return
         self._due = self.loop.time() + self._port.header_seconds
         self._port.enter(self)
 
+    def why_not(self, _: asyncio.Transport) -> str | None:
+        """Why nobody on the other side is heard; who is heard takes a place, and others may have to go."""
+        return None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._port.leave(self)
+        for each in self._under_way:
+            each.disconnected = True
+            each.message_event.set()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
@@ -153,6 +182,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED_REQUESTS:
             self._stop("too_many_requests")
         super().on_headers_complete()
+        self.cycle.transport = self._answers
+        self._under_way.append(self.cycle)
         self._in_head = self._has_begun = False
         self._heads += 1
         self._fed = self._body_bytes = self._late_bytes = 0
@@ -167,6 +198,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._late_bytes += len(body)
             if self._late_bytes > LATE_BYTES:
                 self._stop("body_too_late")
+        else:
+            self._port.hold(self, len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -177,7 +210,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._rest()
 
     def on_response_complete(self) -> None:
+        self._under_way.popleft()
         super().on_response_complete()
+        self._port.release(self)
         if self.cycle.response_complete:
             self._rest()
 

@@ -17,7 +17,7 @@ from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.web import bounds, endpoints, owner, ports, public
-from frontdesk.web.bounds import PortLimits
+from frontdesk.web.bounds import Listeners
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
@@ -45,11 +45,8 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
 class OwnerProtocol(BoundedProtocol):
     """HTTP for processes of our own user; others are cut off before they say anything."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if not sockets.is_own(transport.get_extra_info("socket")):
-            log.warning("owner_socket_refused")
-            transport.abort()
+    def why_not(self, transport: asyncio.Transport) -> str | None:
+        return None if sockets.is_own(transport.get_extra_info("socket")) else "of_another_user"
 
 
 @asynccontextmanager
@@ -60,7 +57,7 @@ async def serving(
     port: int = PORT,
     socket: Path | None = None,
     names: Collection[str] = (),
-    limits: PortLimits = bounds.USUAL,
+    listeners: Listeners | None = None,
     confirmations: "ServedConfirmations | None" = None,
     grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[ServerAddress]:
@@ -69,16 +66,17 @@ async def serving(
 
     Close the gateway inside the block: while it drains, answers still go out and /readyz says so.
     """
+    listeners = listeners or Listeners()
     async with AsyncExitStack() as opened:
         if socket is not None:
-            owned = serving_owner(socket, gateway, confirmations, grace_seconds)
+            owned = serving_owner(socket, gateway, confirmations, listeners, grace_seconds)
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
         served = [Served(public.OPERATIONS, gateway), *([confirmations.pages] if confirmations else [])]
         plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, plain)
-        await opened.enter_async_context(serving_app(app, listening, grace_seconds, limits=limits))
+        await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         taken: int = listening.getsockname()[1]
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)
         log.info("server_started", url=address.url, socket=socket)
@@ -91,19 +89,20 @@ async def serving_owner(
     path: Path,
     gateway: Gateway | None,
     confirmations: "ServedConfirmations | None",
+    listeners: Listeners,
     grace_seconds: int = GRACE_SECONDS,
 ) -> AsyncIterator[None]:
     """The one socket of this process for its owner: everything that this process can be asked."""
-    served = [Served(owner.GREETING, confirmations)]
+    served = [Served(owner.GREETING, owner.Greeter(confirmations, listeners))]
     if gateway:
         served.append(Served(owner.TERMINAL, Terminal(gateway)))
-        served.append(Served(owner.OFFICE, Office.of_gateway(gateway)))
+        served.append(Served(owner.OFFICE, Office.of_gateway(gateway, listeners.status)))
     if confirmations:
         served.append(confirmations.api)
     with sockets.listening(path) as listening:
         app = endpoints.make_app(served, None, owner.ABOUT)
-        port = serving_app(app, listening, grace_seconds, limits=bounds.OWNERS, http=OwnerProtocol)
-        async with port:
+        own = msgspec.structs.replace(listeners, limits=bounds.OWNERS)
+        async with serving_app(app, listening, own, grace_seconds, http=OwnerProtocol):
             yield
 
 
@@ -142,9 +141,9 @@ class SignallessServer(uvicorn.Server):
 async def serving_app(
     app: ASGIApp,
     listening: ports.Socket,
+    listeners: Listeners | None = None,
     grace_seconds: int = GRACE_SECONDS,
     *,
-    limits: PortLimits = bounds.USUAL,
     http: type[BoundedProtocol] = BoundedProtocol,
 ) -> AsyncIterator[bounds.PortConnections]:
     """An application, served on a socket until the end of the block."""
@@ -163,13 +162,13 @@ async def serving_app(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=grace_seconds,
     )
-    name = str(listening.getsockname())
-    connections = bounds.PortConnections(name, limits, asyncio.get_running_loop().time)
-    server = SignallessServer(config, connections)
-    task = asyncio.create_task(server.serve(sockets=[listening]), name="frontdesk-server")
-    try:
-        await server.taking.wait()
-        yield connections
-    finally:
-        server.should_exit = True
-        await task
+    listeners = listeners or Listeners()
+    with listeners.open(ports.name_of(listening), asyncio.get_running_loop().time) as connections:
+        server = SignallessServer(config, connections)
+        task = asyncio.create_task(server.serve(sockets=[listening]), name="frontdesk-server")
+        try:
+            await server.taking.wait()
+            yield connections
+        finally:
+            server.should_exit = True
+            await task

@@ -16,7 +16,7 @@ from frontdesk.cli.run import LOG_LEVEL, PORT
 from frontdesk.config import Config
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import bounds
-from frontdesk.web.bounds import PortLimits
+from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations.serving import serving_alone
 
 BOTH = (
@@ -67,13 +67,14 @@ def serve_command(
         raise click.UsageError(BOTH.format(port=page_port))
     store_url = config.sqlite_url(Path(db_path)) if db_path else loaded.store_url
     loglines.listen(log_level)
-    bounds.raise_files()
+    listeners = Listeners(limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies))
+    bounds.raise_files(listeners.limits)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loaded = msgspec.structs.replace(loaded, confirm=confirm, store_url=store_url)
-        runner.run(_serve(loaded, page_port))
+        runner.run(_serve(loaded, page_port, listeners))
 
 
-async def _serve(loaded: Config, page_port: int | None) -> None:
+async def _serve(loaded: Config, page_port: int | None, listeners: Listeners) -> None:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
@@ -89,7 +90,7 @@ async def _serve(loaded: Config, page_port: int | None) -> None:
             port=confirm.port,
             names=loaded.names,
             page_port=page_port,
-            limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies),
+            listeners=listeners,
         ) as addresses:
             if keys.made:
                 output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)

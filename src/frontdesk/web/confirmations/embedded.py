@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
@@ -42,7 +42,7 @@ class ConfirmationServer:
     server.stop()
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that can be chosen
         self,
         host: str = HOST,
         port: int = PORT,
@@ -53,15 +53,17 @@ class ConfirmationServer:
         mode: Mode = Mode.SOLO,
         people: TokenHolders | None = None,
         page_port: int | None = None,
+        names: Collection[str] = (),
     ) -> None:
         """``home`` is where the keys are, and the database unless ``db_path`` is told; not set, it is
-        frontdesk's. In the mode ``solo`` it listens on addresses of this machine alone. In an hour people are
-        asked 60 times for one requester, or ``rate_limit`` times if it is more."""
+        frontdesk's. ``names`` are the host names that it is reached by, besides its address: without any, it
+        listens on addresses of this machine alone in the mode ``solo``. In an hour people are asked 60 times
+        for one requester, or ``rate_limit`` times if it is more."""
         self._home = Path(home) if home is not None else config.load().home
         self._store = config.sqlite_url(Path(db_path if db_path is not None else self._home / "state.db"))
         prompts = max(rate_limit, DEFAULT_PROMPTS_PER_HOUR)
         self._settings = Settings(mode=mode, rate_limit=rate_limit, prompts_per_hour=prompts)
-        self._where: dict[str, Any] = {"host": host, "port": port, "page_port": page_port}
+        self._where: dict[str, Any] = {"host": host, "port": port, "names": names, "page_port": page_port}
         self._people = people or TokenHolders()
         self.keys = prepare_keys(self._home)
         """``keys.token()`` is the approver's token, ``keys.token_file`` where it is kept."""

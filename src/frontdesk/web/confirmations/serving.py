@@ -1,8 +1,9 @@
 """The confirmation service on its port: beside a gateway, which has the pages, or alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
 import msgspec
 
@@ -16,8 +17,8 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Mode
-from frontdesk.web import bounds, ports, server
-from frontdesk.web.bounds import PortLimits
+from frontdesk.web import ports, server
+from frontdesk.web.bounds import Listeners
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.middleware import is_loopback
 
@@ -50,7 +51,12 @@ def check_host(mode: Mode, host: str, names: Collection[str]) -> None:
 
 @asynccontextmanager
 async def serving_beside(
-    gateway: Gateway, served: ServedConfirmations, loaded: Config, *, retry_seconds: float = RETRY_SECONDS
+    gateway: Gateway,
+    served: ServedConfirmations,
+    loaded: Config,
+    listeners: Listeners | None = None,
+    *,
+    retry_seconds: float = RETRY_SECONDS,
 ) -> AsyncIterator[str | None]:
     """The address of the service's port, for as long as the block lasts; None when it has none.
 
@@ -60,37 +66,30 @@ async def serving_beside(
     confirm = loaded.confirm
     if confirm.enabled:
         check_host(served.mode, confirm.host, loaded.names)
-    port = serving_port(served, confirm.host, confirm.port, loaded.names, _limits(loaded))
+    port = partial(serving_port, served, confirm.host, confirm.port, loaded.names, listeners)
     async with calling(gateway.parts.store, confirm.people.callback_secret), AsyncExitStack() as opened:
         opened.callback(served.close)
         url = None
         try:
-            url = await opened.enter_async_context(port) if confirm.enabled else None
+            url = await opened.enter_async_context(port()) if confirm.enabled else None
         except errors.CannotListen as error:
             if any(
                 each.name == "confirm.port" and each.origin is not Origin.DEFAULT for each in loaded.values
             ):
                 raise
             log.warning("confirmations_not_served", why=str(error))
-            trying = _serve_later(served, loaded, retry_seconds)
+            trying = _serve_later(port, retry_seconds)
             await opened.enter_async_context(running(trying, "frontdesk-confirmations-port"))
         yield url
 
 
-async def _serve_later(served: ServedConfirmations, loaded: Config, retry_seconds: float) -> None:
+async def _serve_later(port: Callable[[], AbstractAsyncContextManager[str]], retry_seconds: float) -> None:
     """Serve on the port as soon as it is to be had, until cancelled."""
     while True:
         await asyncio.sleep(retry_seconds)
         with suppress(errors.CannotListen):
-            port = serving_port(
-                served, loaded.confirm.host, loaded.confirm.port, loaded.names, _limits(loaded)
-            )
-            async with port:
+            async with port():
                 await asyncio.Event().wait()
-
-
-def _limits(loaded: Config) -> PortLimits:
-    return PortLimits(connections=loaded.connections, proxies=loaded.proxies)
 
 
 @asynccontextmanager
@@ -99,11 +98,11 @@ async def serving_port(
     host: str,
     port: int,
     names: Collection[str] = (),
-    limits: PortLimits = bounds.USUAL,
+    listeners: Listeners | None = None,
 ) -> AsyncIterator[str]:
     """The service's address, for as long as the block lasts."""
     with ports.listening(host, port, "in confirm.port") as listening:
-        async with server.serving_app(served.make_app(host, names), listening, limits=limits):
+        async with server.serving_app(served.make_app(host, names), listening, listeners):
             url = url_of(host, listening.getsockname()[1])
             log.info("confirmations_served", url=url, mode=served.mode)
             served.url = url
@@ -126,11 +125,11 @@ async def serving_alone(
     port: int,
     names: Collection[str] = (),
     page_port: int | None = None,
-    limits: PortLimits = bounds.USUAL,
+    listeners: Listeners | None = None,
 ) -> AsyncIterator[Addresses]:
     """The service where no gateway runs: its pages are on a port of their own, if there is one for them."""
     check_host(service.settings.mode, host, names)
-    page_url = service.settings.page_url
+    page_url, listeners = service.settings.page_url, listeners or Listeners()
     async with AsyncExitStack() as opened:
         pages = None
         if page_port is not None:
@@ -140,11 +139,11 @@ async def serving_alone(
         served = make_served(service, keys, people, page_url)
         if pages is not None:
             app = served.make_page_app(host, names)
-            await opened.enter_async_context(server.serving_app(app, pages, limits=limits))
+            await opened.enter_async_context(server.serving_app(app, pages, listeners))
         try:
-            await opened.enter_async_context(server.serving_owner(keys.socket, None, served))
+            await opened.enter_async_context(server.serving_owner(keys.socket, None, served, listeners))
         except errors.CannotListen as error:  # another service has it; commands are then told where we are
             log.warning("owner_not_served", why=str(error))
         opened.callback(served.close)
-        url = await opened.enter_async_context(serving_port(served, host, port, names, limits))
+        url = await opened.enter_async_context(serving_port(served, host, port, names, listeners))
         yield Addresses(url=url, page_url=page_url)
