@@ -103,7 +103,24 @@ class Visitor:
         playwright.expect(link).to_have_count(1 if there else 0, timeout=PATIENCE_MILLISECONDS)
 
     def press(self, button: str) -> None:
-        self.page.get_by_role("button", name=button, exact=True).click()
+        """Move to the button, wait until it can be pressed, and press it."""
+        found = self.page.get_by_role("button", name=button, exact=True)
+        found.hover(force=True)
+        found.click()
+
+    def waits_until(self, button: str) -> None:
+        """Until it can be pressed."""
+        found = self.page.get_by_role("button", name=button, exact=True)
+        playwright.expect(found).to_be_enabled(timeout=PATIENCE_MILLISECONDS)
+
+    def can_press(self, button: str) -> bool:
+        return bool(self.page.get_by_role("button", name=button, exact=True).is_enabled())
+
+    def give_reason(self, reason: str) -> None:
+        field = self.page.get_by_label("Reason", exact=True)
+        if not field.is_visible():
+            self.page.get_by_text("Add a reason").click()
+        field.fill(reason)
 
     def button_count(self, name: str) -> int:
         return int(self.page.get_by_role("button", name=name, exact=True).count())
@@ -112,9 +129,22 @@ class Visitor:
         """Press Tab until the element of that name has the focus."""
         for _ in range(most):
             self.page.keyboard.press("Tab")
-            if self.page.evaluate("document.activeElement.innerText || document.activeElement.id") == name:
+            if self.focused() == name:
                 return
         raise AssertionError(f"{name} cannot be reached with the keyboard")
+
+    def focused(self) -> str:
+        """What has the focus: its words without key and sign, or its id."""
+        return str(
+            self.page.evaluate(
+                """() => {
+                    const { activeElement } = document;
+                    const copy = activeElement.cloneNode(true);
+                    copy.querySelectorAll("[aria-hidden]").forEach((each) => each.remove());
+                    return copy.textContent.trim() || activeElement.id;
+                }"""
+            )
+        )
 
     def overflow(self) -> int:
         """By how many pixels the page is wider than the window."""
@@ -134,7 +164,7 @@ class Visitor:
 
     def _see(self, request: Any) -> None:
         parts = urlsplit(request.url)
-        ours = request.url.startswith(self.url) and parts.path.startswith("/approvals")
+        ours = request.url.startswith(self.url) and parts.path.startswith(("/approvals", "/static/"))
         if not ours and parts.scheme != "data":
             self.troubles.append(f"request: {request.url}")
 
@@ -165,6 +195,6 @@ def visiting(browser: Any, url: str, **options: Any) -> Iterator[Visitor]:
     try:
         visitor = Visitor(context, url)
         yield visitor
-        assert visitor.troubles == []
+        assert visitor.troubles == [], visitor.troubles
     finally:
         context.close()

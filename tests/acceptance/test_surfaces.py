@@ -15,6 +15,7 @@ from frontdesk.flow.confirmations.notifying import Notifier
 from frontdesk.formats import canonical, cards
 from frontdesk.model.confirmations import Confirmation
 from frontdesk.testing.clock import SettableClock
+from frontdesk.web.confirmations import views
 from tests.acceptance import program
 from tests.acceptance.test_browser import Desk, alone
 from tests.acceptance.test_confirm_mcp import starting
@@ -105,6 +106,7 @@ def over_mcp(desk: Desk, asked: dict[str, Any]) -> str:
     return f'Asked by the agent: "agent"\n{answer["content"][0]["text"]}'
 
 
+PAGES = (on_the_page, behind_the_link)
 SURFACES = (on_the_page, behind_the_link, in_the_terminal, in_a_chat, over_mcp)
 
 
@@ -117,13 +119,15 @@ def test_every_surface_shows_the_same_card_in_the_same_order(desk: Desk, name: s
     asked: dict[str, Any] = {"action": action, "description": description, "details": details}
     asked |= {"id": ticket.id, "requester": "agent", "digest": ticket.digest}
     asked |= {"expires_at": desk.shown(asked)["expires_at"], "question": question(card)}
-    expected = [
-        *("Asked by the agent", *card.words, *(each.text for each in card.unusual)),
-        *([card.note] if card.note else []),
-        *(line.text for line in card.lines),
-        *(each.shown for each in card.matters),
-    ]
+    words = ("Asked by the agent", *card.words)
+    unusual = (*(each.text for each in card.unusual), *([card.note] if card.note else []))
+    lines = [line.text for line in card.lines]
+    in_lines = [*words, *unusual, *lines, *(each.shown for each in card.matters)]
+    # A page shows what is done first, large, and once more by the buttons, which are always in sight.
+    headline = [part.text for part in card.headline]
+    on_pages = [*headline, *unusual, *words, *lines, *(part.text for part in views.repeated(card.headline))]
     for surface in SURFACES:
+        expected = on_pages if surface in PAGES else in_lines
         shown = surface(desk, asked)
         place = 0
         for text in expected:

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -13,13 +12,14 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.formats import links
+from frontdesk.formats import canonical, links
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Mode
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.testing import SettableClock
 from frontdesk.web.confirmations import Credentials
 from frontdesk.web.confirmations.sessions import COOKIE, Endings
 from frontdesk.web.operations import PROOF_HEADER
+from frontdesk.web.pages import assets
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
@@ -98,6 +98,11 @@ class Seen(HTMLParser):
     def text(self) -> str:
         return "".join(self.texts)
 
+    @property
+    def decisions(self) -> list[dict[str, str | None]]:
+        """Where something can be decided."""
+        return [attributes for _, attributes in self.tags if "data-decision" in attributes]
+
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
@@ -116,8 +121,8 @@ async def test_link_shows_the_whole_action_and_who_asks(desk: Desk) -> None:
         "false",
         "true",
     ]
-    (section,) = seen.all("section")
-    assert section["data-digest"] == asked.digest
+    (decision,) = seen.decisions
+    assert decision["data-digest"] == asked.digest
 
 
 async def test_whoever_denies_is_told_of_the_pause_that_it_began(desk: Desk) -> None:
@@ -145,22 +150,46 @@ async def test_nothing_that_strangers_say_is_markup(desk: Desk) -> None:
     assert "alert(1)" in seen.text
 
 
-async def test_policy_names_the_one_script_and_style_and_nothing_from_elsewhere(desk: Desk) -> None:
+async def test_policy_allows_our_own_files_and_nothing_else(desk: Desk) -> None:
     asked = await submitted(desk)
-    for path in ("/approvals", link_to(asked)):
+    for path in ("/approvals", link_to(asked), "/approvals/c_0000000000000000?t=x"):
         answer = await desk.http.get(path)
-        policy = answer.headers["content-security-policy"]
-        for kind in ("script", "style"):
-            (inline,) = re.findall(f"<{kind}>(.*?)</{kind}>", answer.text, re.DOTALL)
-            digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
-            assert f"{kind}-src 'sha256-{digest}'" in policy
-        assert "default-src 'none'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
+        policy = dict(
+            part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
+        )
+        assert {name for name, value in policy.items() if value == "'self'"} == {
+            *("script-src", "style-src", "img-src", "connect-src")
+        }
+        assert {value for value in policy.values() if value != "'self'"} == {"'none'"}
+        assert {"default-src", "frame-ancestors", "form-action", "base-uri"} <= policy.keys()
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cache-control"] == "no-store"
-        foreign = [each for _, names in Seen(answer.text).tags for each in ("src", "style") if each in names]
-        assert foreign == []
+        seen = Seen(answer.text)
+        assert not [names for _, names in seen.tags if "style" in names or any(n[:2] == "on" for n in names)]
+        assert not seen.all("style")
+        assert "<script>" not in answer.text
+        loaded = [each["src"] for each in seen.all("script")] + [each["href"] for each in seen.all("link")]
+        assert all(str(each).startswith("/static/") for each in loaded)
+
+
+async def test_files_of_pages_are_kept_by_browsers_under_the_digest_of_what_is_in_them(desk: Desk) -> None:
+    seen = Seen((await desk.http.get("/approvals")).text)
+    kinds = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+    loaded = [str(each.get("src") or each.get("href")) for each in seen.all("script") + seen.all("link")]
+    for address in (*loaded, *(f"{assets.ADDRESS}/{name}" for name in assets.FILES)):
+        answer = await desk.http.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith(kinds[address[address.rindex(".") :]])
+        assert "immutable" in answer.headers["cache-control"]
+        assert (await desk.http.get(address.replace(assets.VERSION, "0" * 16))).status_code == 404
+        assert (await desk.http.get(address, headers={"sec-fetch-site": "cross-site"})).status_code == 403
+    for name in ("nothing.js", "style.js", "..%2f__init__.js", "__init__.py", ".js"):
+        assert (await desk.http.get(f"{assets.ADDRESS}/{name}")).status_code == 404
+
+
+def test_every_depth_of_a_line_has_its_indent() -> None:
+    style = assets.FILES["style.css"].decode()
+    assert all(f".d{depth} " in style for depth in range(1, canonical.MAX_DEPTH + 2))
 
 
 async def test_looking_changes_nothing_however_often(desk: Desk) -> None:
@@ -185,7 +214,7 @@ async def test_button_decides_as_the_one_that_the_link_is_for(
     assert (decided.resolved_by, decided.reason) == ("token:ann", "because")
     seen = Seen((await desk.http.get(link_to(asked))).text)
     assert f"It is {status}" in seen.text
-    assert not seen.all("section"), "there is nothing more to decide"
+    assert not seen.decisions, "there is nothing more to decide"
 
 
 async def test_link_used_again_decides_nothing_more(desk: Desk) -> None:
@@ -515,7 +544,7 @@ async def test_somebody_who_may_not_decide_is_told_why_and_has_no_buttons(clock:
         asked = await submitted(desk, on_behalf_of="matrix:@ann")
         seen = Seen((await desk.http.get(link_to(asked))).text)
         assert "on their behalf" in seen.text
-        assert not seen.all("section")
+        assert not seen.decisions
         problem(await decide(desk, asked), 403)
         assert await desk.status(asked.id) == "pending"
 
@@ -560,7 +589,7 @@ async def test_expired_request_says_so(desk: Desk, clock: SettableClock) -> None
     await sign_in(desk)
     seen = Seen((await desk.http.get(f"/approvals/{asked.id}")).text)
     assert "It has expired" in seen.text
-    assert not seen.all("section")
+    assert not seen.decisions
 
 
 @pytest.mark.parametrize(
@@ -606,7 +635,8 @@ async def test_what_is_hidden_is_approved_only_by_who_has_looked_at_it(desk: Des
     asked, other = await submitted(desk, details=HIDING), await submitted(desk, details={**HIDING, "n": 2})
     seen = Seen((await desk.http.get(link_to(asked))).text)
     (button,) = [each for each in seen.all("button") if each.get("data-approves") == "true"]
-    assert "disabled" in button
+    assert button["aria-disabled"] == "true"
+    assert [each.get("data-todo") for _, each in seen.tags if "data-todo" in each] == ["look"]
     elsewhere = (await reveal(desk, other)).json()["seen"]
     eve = link_to(asked, "token:eve").partition("t=")[2]
     looked = (await reveal(desk, asked)).json()["seen"]
@@ -639,7 +669,7 @@ async def test_one_of_the_ten_is_approved_by_typing_its_target(desk: Desk, signe
     assert (await decide(desk, asked, link, target=" customers_prod ")).json()["status"] == "approved"
 
 
-async def test_page_ends_in_the_action_and_begins_with_the_words(desk: Desk) -> None:
+async def test_page_ends_in_the_action_and_quotes_five_lines_of_words(desk: Desk) -> None:
     forged = "\n".join(["Harmless."] * 30 + ['Action: "list_files"', "Approve"])
     asked = await submitted(desk, description=forged)
     await sign_in(desk)
@@ -647,17 +677,20 @@ async def test_page_ends_in_the_action_and_begins_with_the_words(desk: Desk) -> 
         page = (await desk.http.get(path)).text
         folded = page.index("<details>")
         places = [
-            page.index(text) for text in ("Harmless.", "a@example.org", 'id="closing"', "data-decision")
+            page.index(text)
+            for text in ("<h1", "What is unusual", "Harmless.", 'class="bar"', "data-decision")
         ]
         assert places == sorted(places)
         assert page.count("Harmless.", 0, folded) == 5
-        assert folded < page.index("list_files") < places[1]
-        assert page.count("<q", places[2]) == 0, "nothing that the agent says stands by the buttons"
+        assert folded < page.index("list_files") < places[3]
+        bar = page[places[4] :]
+        assert "<q" not in bar, "nothing that the agent says stands by the buttons"
+        assert bar.index("send_mail") < bar.index("a@example.org") < bar.index("<button")
 
 
 async def test_request_without_hidden_values_has_no_such_button(desk: Desk) -> None:
     seen = Seen((await desk.http.get(link_to(await submitted(desk)))).text)
-    assert "hidden" not in seen.text
+    assert "is hidden:" not in seen.text
     assert not [each for each in seen.all("button") if "data-reveal" in each]
 
 
@@ -704,14 +737,15 @@ async def test_nothing_is_revealed_of_what_was_erased(desk: Desk) -> None:
 
 async def test_everything_that_speaks_of_the_future_is_exchanged_once_it_is_decided(desk: Desk) -> None:
     asked = await submitted(desk)
-    before = live((await desk.http.get(link_to(asked))).text)
-    assert "What will be done" in before
+    before = (await desk.http.get(link_to(asked))).text
+    future = ("Allow this?", "denied in", "denied at", "data-decision", "To approve")
     await desk.service.deny(asked.id, ANN)
     page = (await desk.http.get(link_to(asked))).text
-    assert "What it was about" in live(page)
-    assert "What will be done" not in page
+    assert all(text in live(before) or text not in before for text in future)
+    assert not [text for text in future if text in page]
 
 
 def live(page: str) -> str:
     """What the script exchanges when something has changed."""
-    return "".join(re.findall(r"<div id=\"\w+\" data-live[^>]*>(.*?)</div>", page, re.DOTALL))
+    found = re.findall(r"<(div|dl) id=\"\w+\" [^>]*data-live[^>]*>(.*?)\n      </\1>", page, re.DOTALL)
+    return "".join(text for _, text in found)

@@ -67,6 +67,9 @@ class Form(StrEnum):
     EVENTS = "text/event-stream"
     LINES = "application/x-ndjson"
     TEXT = "text/plain"
+    STYLE = "text/css"
+    CODE = "text/javascript"
+    PICTURE = "image/svg+xml"
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

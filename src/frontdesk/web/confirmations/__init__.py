@@ -15,6 +15,7 @@ from frontdesk.web.confirmations.sessions import Endings, PageSessions
 from frontdesk.web.confirmations.streams import QUIET_SECONDS, Streams
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
+from frontdesk.web.pages import assets
 
 __all__ = ["Credentials", "ServedConfirmations"]
 
@@ -50,7 +51,11 @@ class ServedConfirmations:
             api.OPERATIONS, answering, partial(credentials.admit, self.mode), note=service.note_refusal
         )
         self.pages = Served(
-            pages.OPERATIONS, shown, sessions.admit, sessions.admit_proven, service.note_refusal
+            [*assets.OPERATIONS, *pages.OPERATIONS],
+            shown,
+            sessions.admit,
+            sessions.admit_proven,
+            service.note_refusal,
         )
         self.url: str | None = None
         """The address of the service's port, while it has one."""

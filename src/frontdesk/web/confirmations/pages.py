@@ -1,13 +1,10 @@
 """The pages for approvers: they see the whole action and decide. Looking never changes anything."""
 
 import asyncio
-import base64
-import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
-from importlib import resources
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,30 +13,24 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.formats import canonical, cards
+from frontdesk.formats import cards
 from frontdesk.formats.folding import CardLine
+from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Status
-from frontdesk.web.confirmations import markup, screens
+from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.credentials import MAX_TOKEN_BYTES, Credentials
-from frontdesk.web.confirmations.records import Digest, Text
+from frontdesk.web.confirmations.records import Digest, LiftBody, Text
 from frontdesk.web.confirmations.sessions import PATH, SIGN_IN_FIRST, PageSessions
 from frontdesk.web.confirmations.streams import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
+from frontdesk.web.pages import rendering
 from frontdesk.web.problems import CHALLENGE, ProblemDocument
 
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
-
-_FILES = resources.files(__package__)
-CODE = _FILES.joinpath("page.js").read_text(encoding="utf-8")
-STYLE = _FILES.joinpath("page.css").read_text(encoding="utf-8") + "".join(
-    # However deep a line stands, half of the screen is left for it.
-    f".lines .d{depth} {{ margin-left: min({2 * depth}ch, 50%); }}\n"
-    for depth in range(canonical.MAX_DEPTH + 2)
-)
 
 LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
@@ -100,9 +91,12 @@ class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments as they are shown, with nothing hidden in them."""
     matters: tuple[cards.Matter, ...]
     """The action and its target."""
+    headline: tuple[HeadlinePart, ...]
+    repeated: tuple[HeadlinePart, ...]
+    """The same, as it stands above the buttons."""
     seen: str
     """The proof of it, which a yes takes."""
-    message: str = screens.REVEALED
+    message: str = views.REVEALED
 
 
 class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +122,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """What waits for a decision."""
         caller = self._signed_in(call)
         found = await self.service.list(MOST_SHOWN, Status.PENDING)
-        return html(screens.list_title(found), screens.waiting(found, caller, self.clock.now()))
+        pauses, now = await self.service.pauses(), self.clock.now()
+        return await _page("list.html", lambda: views.waiting(_with_cards(found), pauses, caller, now))
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -175,6 +170,14 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             log.exception("session_not_ended")
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, NOT_ENDED) from error
 
+    @OPERATIONS.add("POST", f"{PATH}/pauses/lift", PageDone, body=LiftBody, problems=(404,), **SCRIPT)
+    async def lift(self, call: HttpCall) -> PageDone:
+        """Have people asked for a requester again."""
+        requester = call.read(LiftBody).requester
+        if not await self.service.lift_pause(requester, self._signed_in(call)):
+            raise HTTPException(HTTPStatus.NOT_FOUND, "Nobody of that name is paused.")
+        return PageDone()
+
     @OPERATIONS.add("GET", f"{PATH}/{{id}}", query=Opened, **PAGE)
     async def show(self, call: HttpCall) -> Response:
         """A request, all of it but what is hidden."""
@@ -182,11 +185,12 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         try:
             caller, asked = await self._seen(call, link)
         except errors.LinkRefused:
-            return html(screens.SIGN_IN, screens.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
-        obstacle = await self._obstacle(caller, asked)
-        show = partial(screens.request, asked, caller, self.clock.now(), link=link, obstacle=obstacle)
-        body = await asyncio.to_thread(show)
-        return html(screens.title(asked), body)
+            return _show("sign-in.html", views.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
+        obstacle, now = await self._obstacle(caller, asked), self.clock.now()
+        return await _page(
+            "request.html",
+            lambda: views.request(asked, _card_of(asked), caller, now, link=link, obstacle=obstacle),
+        )
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -204,7 +208,11 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         show = partial(cards.make, seen_payload(revealed), asked.description, asked.requester, reveal=True)
         card = await asyncio.to_thread(show)
         return Uncovered(
-            lines=card.lines, matters=card.matters, seen=self.sessions.note_look(caller, revealed)
+            lines=card.lines,
+            matters=card.matters,
+            headline=card.headline,
+            repeated=views.repeated(card.headline),
+            seen=self.sessions.note_look(caller, revealed),
         )
 
     @OPERATIONS.add(
@@ -219,16 +227,16 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         pause = await self.service.pause_after(voted)
-        message = screens.outcome(voted) + (LIFT.format(pause=pause, who=pause.requester) if pause else "")
+        message = views.outcome(voted) + (LIFT.format(pause=pause, who=pause.requester) if pause else "")
         return PageOutcome(id=voted.id, status=voted.status, message=message, pause=pause)
 
     async def _check_care(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> None:
         """NotLookedAt, TargetMissing: nobody approves what they have not seen, or one of the ten without
         typing its target."""
-        card = await asyncio.to_thread(screens.card_of, asked)
+        card = await asyncio.to_thread(_card_of, asked)
         if card:
             looked = self.sessions.has_looked(verdict.seen, caller, asked)
-            card.check_looked(asked.id, looked, screens.LOOK_FIRST)
+            card.check_looked(asked.id, looked, views.LOOK_FIRST)
             card.check_typed(asked.id, verdict.target)
 
     async def _changes(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
@@ -264,8 +272,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """What is refused, as a page; whoever must sign in first can do so there."""
         told = msgspec.json.decode(problem.body, type=ProblemDocument)
         if told.status == HTTPStatus.UNAUTHORIZED:
-            return html(screens.SIGN_IN, screens.sign_in(), HTTPStatus.UNAUTHORIZED)
-        return html(told.title, screens.refusal(told.title, told.detail), HTTPStatus(told.status))
+            return _show("sign-in.html", views.sign_in(), HTTPStatus.UNAUTHORIZED)
+        return _show("refusal.html", views.refusal(told.title, told.detail), HTTPStatus(told.status))
 
     async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""
@@ -276,29 +284,21 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def html(title: str, body: markup.Markup, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    page = markup.page(title, body, script=CODE, style=STYLE)
-    return Response(page, int(status), HEADERS, media_type="text/html")
+def _show(template: str, values: views.Values, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    return rendering.render(__package__, template, values, status)
 
 
-def _source(text: str) -> str:
-    """How a content security policy names exactly this script or style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+async def _page(template: str, values: Callable[[], views.Values]) -> Response:
+    """A page for which much may have to be read: nobody else waits meanwhile."""
+    return await asyncio.to_thread(lambda: _show(template, values()))
 
 
-HEADERS = {
-    "content-security-policy": "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_source(CODE)}",
-            f"style-src {_source(STYLE)}",
-            "connect-src 'self'",
-            f"img-src {markup.ICON_SOURCE}",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    ),
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-}
+def _with_cards(found: Sequence[Confirmation]) -> Sequence[tuple[Confirmation, cards.Card | None]]:
+    return [(asked, _card_of(asked)) for asked in found]
+
+
+def _card_of(asked: Confirmation) -> cards.Card | None:
+    """What a page shows of a request; None when what it was about was erased, or never kept."""
+    if asked.payload is None:
+        return None
+    return cards.make(asked.payload, asked.description, asked.requester)

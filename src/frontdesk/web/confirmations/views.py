@@ -1,0 +1,273 @@
+"""What the pages for approvers show, as values for their templates."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from frontdesk.formats import actions, cards, links, quoting
+from frontdesk.formats.cards import Card, Oddity
+from frontdesk.formats.headlines import HeadlinePart, Role
+from frontdesk.model.confirmations import (
+    GRANT_SECONDS,
+    MAX_TEXT_CHARACTERS,
+    Caller,
+    Confirmation,
+    RequesterPause,
+    Status,
+)
+from frontdesk.web.confirmations.sessions import PATH
+from frontdesk.web.pages import rendering
+
+NAME_CHARACTERS = 60
+REPEATED_CHARACTERS = 110
+"""What is longer is repeated by what is marked in it."""
+LEFT_OUT = " … "
+SOON = timedelta(minutes=5)
+MOST_FLAGS = 4
+SIGN_IN = "Sign in to approvals"
+REVEALED = "Nothing is hidden any more. The log says that you looked."
+LOOK_FIRST = "Show what is hidden before you approve, with the button on the page."
+TOO_LONG = "⟦too long for a list⟧"
+OUTCOMES = {
+    Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
+    Status.DENIED: "Denied. It will not be carried out.",
+    Status.EXPIRED: "It was too late: nobody decided in time.",
+}
+STANDINGS = {
+    Status.APPROVED: "It is approved",
+    Status.DENIED: "It is denied",
+    Status.EXPIRED: "It has expired: nobody decided in time",
+}
+WITHDRAWN = "It was withdrawn: nobody waits for it any more"
+
+Values = dict[str, Any]
+
+
+class Visitor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who looks."""
+
+    name: str
+    is_signed_in: bool
+
+
+class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A request in the list."""
+
+    id: str
+    digest: str
+    title: str
+    headline: tuple[HeadlinePart, ...]
+    flags: tuple[Oddity, ...]
+    requester: str
+    on_behalf_of: str
+    votes: str
+    created_at: datetime
+    expires_at: datetime
+    is_soon: bool
+    is_high_risk: bool
+
+
+def sign_in(note: str | None = None) -> Values:
+    return {"title": SIGN_IN, "note": note, "home": PATH}
+
+
+def refusal(title: str, detail: str) -> Values:
+    return {"title": title, "detail": detail, "home": PATH}
+
+
+def waiting(
+    found: Sequence[tuple[Confirmation, Card | None]],
+    pauses: Sequence[RequesterPause],
+    caller: Caller,
+    now: datetime,
+) -> Values:
+    """Everything that waits: the worst first, and of it what ends soonest."""
+    rows = [_row(asked, card, now) for asked, card in sorted(found, key=lambda each: each[0].expires_at)]
+    groups = {
+        "High risk": [row for row in rows if row.is_high_risk],
+        "Others": [row for row in rows if not row.is_high_risk],
+    }
+    return {
+        **_frame(caller, now),
+        "title": f"({len(rows)}) Approvals" if rows else "Approvals",
+        "count": len(rows),
+        "groups": [(name, each) for name, each in groups.items() if each],
+        "pauses": [(pause, quoting.one_line(pause.requester)) for pause in pauses],
+        "state": " ".join(
+            (
+                *(f"{asked.id}:{len(asked.approvals)}" for asked, _ in found),
+                *(f"{pause.paused_at.timestamp()}:{pause.denials}" for pause in pauses),
+            )
+        ),
+    }
+
+
+def request(
+    asked: Confirmation,
+    card: Card | None,
+    caller: Caller,
+    now: datetime,
+    *,
+    link: str | None,
+    obstacle: str | None,
+) -> Values:
+    """One request, whole, and how to decide where the one who looks may."""
+    is_pending = asked.status is Status.PENDING
+    through = f"?{links.PARAMETER}={link}" if link else ""
+    is_command = card is not None and any(each.name == cards.COMMAND for each in card.matters)
+    values = {
+        **_frame(caller, now, is_signed_in=link is None),
+        "title": _title(asked, card),
+        "asked": asked,
+        "is_pending": is_pending,
+        "card": card,
+        "link": link,
+        "obstacle": obstacle,
+        "question": "Run this command?" if is_command else "Allow this?",
+        "ask": "Run" if is_command else "Allow",
+        "requester": quoting.one_line(asked.requester),
+        "on_behalf_of": quoting.one_line(asked.on_behalf_of or ""),
+        "session_key": quoting.one_line(asked.session_key or ""),
+        "votes": votes(asked) if asked.terms.quorum > 1 else "",
+        "most_characters": MAX_TEXT_CHARACTERS,
+        "events": f"{PATH}/{asked.id}/events{through}" if is_pending else None,
+        "state": f"{asked.status} {len(asked.approvals)} {obstacle}",
+    }
+    values |= _decided(asked, now) if not is_pending else {}
+    return values | (_about(asked, card, obstacle) if card else {"gone": _gone(asked)})
+
+
+def repeated(headline: Sequence[HeadlinePart]) -> tuple[HeadlinePart, ...]:
+    """The action once more, right above the buttons; of a long one what is marked."""
+    if sum(len(part.text) for part in headline) <= REPEATED_CHARACTERS:
+        return tuple(headline)
+    return tuple(_marked(headline)) or tuple(headline)
+
+
+def outcome(asked: Confirmation) -> str:
+    """What a decision has led to."""
+    if asked.status is Status.PENDING:
+        return f"Your yes counts: {votes(asked)} so far."
+    return OUTCOMES[asked.status]
+
+
+def votes(asked: Confirmation) -> str:
+    return f"{len(asked.approvals)} of {asked.terms.quorum}"
+
+
+def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
+    """What surrounds every page."""
+    place = rendering.PagePlace(name="Approvals", path=PATH, picture="check", is_here=True)
+    who = Visitor(name=caller.id, is_signed_in=is_signed_in)
+    return {"home": PATH, "places": [place], "who": who, "now": now}
+
+
+def _row(asked: Confirmation, card: Card | None, now: datetime) -> WaitingRow:
+    headline = card.headline if card else _too_long(asked)
+    return WaitingRow(
+        id=asked.id,
+        digest=asked.digest,
+        title=_shortened("".join(map(str, headline))),
+        headline=headline,
+        flags=tuple(_flags(card)) if card else (),
+        requester=_name(asked.requester),
+        on_behalf_of=quoting.one_line(asked.on_behalf_of or ""),
+        votes=votes(asked) if asked.terms.quorum > 1 else "",
+        created_at=asked.created_at,
+        expires_at=asked.expires_at,
+        is_soon=asked.expires_at - now < SOON,
+        is_high_risk=card is None or card.is_high_risk,
+    )
+
+
+def _too_long(asked: Confirmation) -> tuple[HeadlinePart, ...]:
+    name = HeadlinePart(text=actions.spelled(asked.action), role=Role.VERB)
+    return name, HeadlinePart(text=f" {TOO_LONG}", role=Role.OURS)
+
+
+def _flags(card: Card) -> Iterator[Oddity]:
+    """What is unusual, in a few words each."""
+    yield from card.unusual[:MOST_FLAGS]
+    if card.hidden:
+        count = len(card.hidden)
+        label = f"{count} hidden value{'s' if count > 1 else ''}"
+        yield Oddity(sign=cards.ODD, text=card.note, label=label)
+
+
+def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
+    """What the page of a request says of its action."""
+    may_decide = asked.status is Status.PENDING and obstacle is None
+    note = "Look before you decide; the log says that you did." if may_decide else ""
+    todo = [("look", "hidden", "show what is hidden")] if card.hidden else []
+    todo += [("end", "end", "go to the end of it")] if card.is_long else []
+    return {
+        "hidden_note": note if obstacle is None else "Those who may decide can see them.",
+        "can_reveal": obstacle is None,
+        "words_title": cards.AGENTS_WORDS,
+        "compared_title": cards.COMPARED,
+        "repeated": repeated(card.headline),
+        "is_long_headline": sum(len(part.text) for part in card.headline) > REPEATED_CHARACTERS,
+        # What the headline leaves out is there without a click.
+        "is_open": card.is_long or any(part.role is Role.OURS for part in card.headline),
+        "todo": todo,
+    }
+
+
+def _decided(asked: Confirmation, now: datetime) -> Values:
+    """What was decided, by whom and why."""
+    by = asked.resolved_by if asked.status is not Status.EXPIRED else None
+    named = f" ({quoting.one_line(asked.resolved_as)})" if asked.resolved_as else ""
+    return {
+        "standing": WITHDRAWN if asked.is_withdrawn else STANDINGS[asked.status],
+        "decider": f"{by}{named}" if by else "",
+        "reason": quoting.one_line(asked.reason or ""),
+        "use": _use(asked, now),
+    }
+
+
+def _use(asked: Confirmation, now: datetime) -> str:
+    """What became of it, or still can."""
+    if asked.redeemed_at is not None:
+        return "It was used."
+    if asked.grant_until is None:
+        return "It will not be carried out."
+    if now < asked.grant_until:
+        return f"It can be used once, within {GRANT_SECONDS} seconds of the decision."
+    return "It was not used in time."
+
+
+def _gone(asked: Confirmation) -> str:
+    at_once = "It was denied at once, so what it was about was not kept."
+    why = at_once if asked.was_denied_at_once else "What it was about was erased."
+    return f"{why} Its digest is below."
+
+
+def _title(asked: Confirmation, card: Card | None) -> str:
+    shown = _shortened("".join(map(str, card.headline))) if card else _name(asked.action)
+    return f"{shown}?" if asked.status is Status.PENDING else f"{asked.status}: {shown}"
+
+
+def _name(words: str) -> str:
+    """What the agent calls something, on one line of the list."""
+    return quoting.one_line(words)[:NAME_CHARACTERS]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= NAME_CHARACTERS else f"{text[:NAME_CHARACTERS]}…"
+
+
+def _marked(headline: Sequence[HeadlinePart]) -> Iterator[HeadlinePart]:
+    """What is marked, with what is left out between."""
+    gap: HeadlinePart | None = None
+    for part in headline:
+        if part.role not in (Role.VERB, Role.TARGET):
+            gap = part if part.text == " " and gap is None else HeadlinePart(text=LEFT_OUT)
+            continue
+        if gap is not None:
+            yield gap
+        yield part
+        gap = None
+    if gap is not None:
+        yield gap

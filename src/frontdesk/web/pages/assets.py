@@ -1,0 +1,55 @@
+"""The files that pages load. Their address has a digest of what is in them: a browser keeps each for good."""
+
+import hashlib
+from http import HTTPStatus
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.operations import Form, Table
+
+PATH = "/static"
+VERSION_DIGITS = 16
+KEPT = {
+    "cache-control": "public, max-age=31536000, immutable",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+OPERATIONS = Table()
+
+
+def _read(folder: Traversable) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in sorted(folder.iterdir(), key=lambda each: each.name)}
+
+
+FILES = _read(resources.files(__package__).joinpath("static"))
+VERSION = hashlib.sha256(repr(FILES).encode()).hexdigest()[:VERSION_DIGITS]
+"""One for all of them: they name each other."""
+ADDRESS = f"{PATH}/{VERSION}"
+
+
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/style.css", form=Form.STYLE)
+async def show_style(_: object, call: HttpCall) -> Response:
+    """How pages look."""
+    return _file(call, "style.css", Form.STYLE)
+
+
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/{{name}}.js", form=Form.CODE)
+async def show_code(_: object, call: HttpCall) -> Response:
+    """What pages do in the browser."""
+    return _file(call, f"{call.params['name']}.js", Form.CODE)
+
+
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/icon.svg", form=Form.PICTURE)
+async def show_icon(_: object, call: HttpCall) -> Response:
+    """The picture in the browser's tab."""
+    return _file(call, "icon.svg", Form.PICTURE)
+
+
+def _file(call: HttpCall, name: str, form: Form) -> Response:
+    if call.params["version"] != VERSION or name not in FILES:
+        raise HTTPException(HTTPStatus.NOT_FOUND, "There is nothing of that name.")
+    return Response(FILES[name], headers=KEPT, media_type=form)

@@ -1,0 +1,119 @@
+// The page as it would be now. What has changed of it takes the place of what is shown.
+
+import { disarm, paint, require } from "./arming.js";
+import { main, tick } from "./page.js";
+
+const RETRY_MILLISECONDS = 5000;
+
+let looking = null;
+let again = false;
+let isCurrent = true;
+let around = (replace) => replace();
+
+require(() => isCurrent);
+
+// What is kept while parts of the page are replaced.
+export function keeping(keep) {
+  around = keep;
+}
+
+export async function refresh() {
+  again = true;
+  looking ??= (async () => {
+    while (again) {
+      again = false;
+      await look();
+    }
+  })().finally(() => (looking = null));
+  await looking;
+}
+
+async function look() {
+  let answer, text;
+  try {
+    answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
+    text = await answer.text();
+  } catch {
+    return sign(false);
+  }
+  if (answer.ok) {
+    sign(true);
+    show(new DOMParser().parseFromString(text, "text/html"));
+  } else if (answer.status < 500) location.reload();
+  else sign(false);
+}
+
+function show(page) {
+  const { state, events } = page.querySelector("main").dataset;
+  document.title = page.title;
+  if (main.dataset.state === state) return;
+  main.dataset.state = state;
+  disarm();
+  const focused = document.activeElement;
+  around(() => {
+    document.querySelectorAll("[data-live]").forEach((part) => {
+      part.replaceChildren(...page.getElementById(part.id).childNodes);
+    });
+  });
+  if (!focused.isConnected) focusAgain(focused);
+  tick();
+  paint();
+  if (!events) leave();
+}
+
+function focusAgain(gone) {
+  const links = [...document.querySelectorAll("[data-live] a")];
+  const same = links.find((link) => link.href === gone.href) ?? document.getElementById(gone.id);
+  (same ?? document.querySelector("main a"))?.focus({ preventScroll: true });
+}
+
+// Told that something happened, the page looks. Only a list does so where nobody sees it: a browser opens few
+// connections to one server.
+
+let stream = null;
+let later = 0;
+
+function follow() {
+  if (stream || !main.dataset.events) return;
+  stream = new EventSource(main.dataset.events);
+  stream.onopen = refresh;
+  stream.onmessage = refresh;
+  stream.onerror = lost;
+}
+
+async function lost() {
+  sign(false);
+  if (stream?.readyState !== EventSource.CLOSED) return;
+  unfollow();
+  await look();
+  later = setTimeout(follow, RETRY_MILLISECONDS);
+}
+
+function unfollow() {
+  clearTimeout(later);
+  stream?.close();
+  stream = null;
+}
+
+function leave() {
+  delete main.dataset.events;
+  unfollow();
+}
+
+// Whether what is shown is what there is. While it may not be, nothing can be pressed.
+function sign(yes) {
+  isCurrent = yes;
+  paint();
+  const shown = document.getElementById("connection");
+  if (!shown) return;
+  const clock = new Date().toLocaleTimeString();
+  shown.className = yes ? "ok" : "wait";
+  const told = yes ? "● Live" : `◔ Reconnecting; this is ${clock}`;
+  if (yes || !shown.textContent.startsWith("◔")) shown.textContent = told;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) follow();
+  else if (main.dataset.background === undefined) unfollow();
+});
+follow();

@@ -1,0 +1,153 @@
+// What every page does: it talks to the server, says how that went, and lets times run.
+
+import { disarm, paint, setBusy } from "./arming.js";
+
+const NO_ANSWER = "No answer came. Look at the request again before you decide.";
+const KEEPS_NOTHING = "This browser keeps nothing for the page, so that nobody can decide here. Allow it to.";
+const PROOF = "frontdesk-proof";
+
+document.documentElement.className = "scripted";
+
+export const main = document.querySelector("main");
+// The server's clock decides; this one may be wrong.
+const ahead = new Date(main.dataset.now || Date.now()) - Date.now();
+
+// The proof is given out when somebody signs in, and kept where this origin alone can read it: other ports of
+// the host get the cookie, with which one only looks. A link is the proof of what it names.
+
+function proof() {
+  try {
+    return localStorage.getItem(PROOF);
+  } catch {
+    return null; // where a browser keeps nothing, signing in says so
+  }
+}
+
+function keep(given) {
+  try {
+    localStorage.setItem(PROOF, given);
+  } catch {
+    throw new Error(KEEPS_NOTHING);
+  }
+}
+
+function forget(given) {
+  if (given && proof() === given) localStorage.removeItem(PROOF);
+  prove();
+}
+
+// Whoever has the session without its proof sees the way to sign in instead of buttons.
+function prove() {
+  const unproven = Boolean(main.dataset.session) && !proof();
+  const [again, form] = [document.getElementById("sign-in-again"), document.getElementById("unproven")];
+  document.documentElement.classList.toggle("unproven", unproven);
+  if (!unproven) form?.remove();
+  else if (!form) again?.after(again.content.cloneNode(true));
+}
+
+addEventListener("storage", prove);
+addEventListener("pageshow", prove);
+prove();
+
+export async function send(path, said, shown = proof()) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      credentials: "same-origin",
+      redirect: "error",
+      headers: {
+        "content-type": "application/json",
+        "x-frontdesk-page": "1",
+        ...(shown && { "x-frontdesk-proof": shown }),
+      },
+      body: JSON.stringify(said),
+    });
+  } catch {
+    throw new Error(NO_ANSWER);
+  }
+  if (answer.status === 401) forget(shown);
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
+  return told;
+}
+
+export function say(kind, text) {
+  const outcome = document.getElementById("outcome");
+  outcome.className = kind ? `note ${kind}` : "soft";
+  outcome.textContent = text;
+}
+
+export async function attempt(act) {
+  setBusy(true);
+  say("", "One moment …");
+  try {
+    await act();
+  } catch (error) {
+    say("bad", error.message);
+  }
+  setBusy(false);
+}
+
+export function element(name, text, className = "") {
+  const made = document.createElement(name);
+  made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "sign-in") return;
+  event.preventDefault();
+  const token = document.getElementById("token");
+  attempt(async () => {
+    const told = await send(event.target.dataset.session, { token: token.value }, null);
+    token.value = "";
+    keep(told.proof);
+    location.assign(location.pathname);
+  });
+});
+
+document.getElementById("sign-out")?.addEventListener("click", (event) => {
+  const { session } = event.currentTarget.dataset;
+  attempt(async () => {
+    const shown = proof();
+    await send(session, {});
+    forget(shown);
+    location.assign(location.pathname);
+  });
+});
+
+// Times run, in the time zone of whoever looks.
+
+export function tick() {
+  document.querySelectorAll("time").forEach((time) => {
+    const moment = new Date(time.dateTime);
+    const seconds = Math.trunc((moment - Date.now() - ahead) / 1000);
+    const told = forms[time.dataset.form](seconds, moment);
+    if (time.textContent !== told) time.textContent = told;
+    time.title ||= moment.toLocaleString();
+  });
+}
+
+const forms = {
+  ago: (seconds) => (seconds < 0 ? `${span(seconds)} ago` : "now"),
+  left: (seconds) => (seconds > 0 ? span(seconds) : "no time"),
+  clock: (_, moment) => {
+    const today = moment.toDateString() === new Date(Date.now() + ahead).toDateString();
+    const clock = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    return today ? clock : `${moment.toLocaleDateString()} ${clock}`;
+  },
+};
+
+function span(seconds) {
+  const all = Math.abs(seconds);
+  const [hours, minutes] = [Math.floor(all / 3600), Math.floor((all % 3600) / 60)];
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min ${all % 60} s` : `${all} s`;
+}
+
+document.querySelectorAll("time").forEach((time) => time.removeAttribute("title"));
+setInterval(tick, 1000);
+tick();
+paint();
