@@ -26,21 +26,28 @@ _FIRST = frozenset("-@+=")
 _SEVERAL = re.compile(r"[\s,;:|&<>()\"'`=]+")
 """What programs take for the end of one path and the beginning of another."""
 _CLIMBING = re.compile(rf"(?:\A|[/\\]|{_SEVERAL.pattern})\.\.(?:\Z|[/\\]|{_SEVERAL.pattern})")
-_EXPANDED = re.compile(r"[$*?{}\[\]`]|(?:\A|[\s:=/])~")
-"""What a shell or another program replaces by something else."""
+_EXPANDED = re.compile(
+    r"[$*?{}\[\]`]|(?:\A|[\s:=/])~|~[0-9]|/proc/+[^/]+/+(?:root|cwd|fd|task)\b|/dev/+fd\b", re.IGNORECASE
+)
+"""What a shell, a system or another program replaces by something else."""
+_ENDS = re.compile(r"(?<=[^./\\ ])[. ]+(?=[/\\]|\Z)")
+"""Of names: some systems leave them out."""
+NAMES = re.compile(r"(?:.*[_.-])?(?:path|file|filename|folder|dir|directory|cwd|src|dst|dest|destination)s?")
+"""How arguments are called that are paths."""
 
 
 def is_path(text: str) -> bool:
     return bool(_BETWEEN.search(text))
 
 
-def certainly_like(text: str, pattern: str) -> bool:
-    """Whether a text fits, whoever reads it; ValueError when it does for some and may not for others."""
+def certainly_like(text: str, pattern: str, argument: str = "") -> bool:
+    """Whether the text of an argument fits, whoever reads it; ValueError when it does for some and may not
+    for others."""
     if not fnmatch.fnmatchcase(text, pattern):
         return False
     if not pattern.strip("*"):
         return True
-    if is_path(pattern):
+    if is_path(pattern) or NAMES.fullmatch(argument.lower()):
         odd = not _is_plain(text, pattern)
     else:
         odd = not _is_seen(text) or _climbs(text) or ("@" in pattern and bool(_SEVERAL.search(text)))
@@ -81,19 +88,26 @@ def exactly(text: str) -> str:
 
 def _is_plain(text: str, pattern: str) -> bool:
     """Whether a text that fits is one path, in its normal form, and nothing but that to any program."""
-    if len(text) > MAX_CHARACTERS or not _is_seen(text) or not unicodedata.is_normalized("NFC", text):
+    if len(text) > MAX_CHARACTERS or not _is_seen(text) or not unicodedata.is_normalized("NFKC", text):
         return False
     if scheme := _SCHEME.match(pattern):
         return text.startswith(scheme[0]) and _is_plain_address(text[scheme.end() :], pattern[scheme.end() :])
     if "\\" in pattern:
-        text = _DRIVE.sub("", text, count=1).replace("\\", "/")
-    return _is_normal(text)
+        text, pattern = (_DRIVE.sub("", each, count=1).replace("\\", "/") for each in (text, pattern))
+    # The folder itself is nothing that is in it.
+    bare = text.rstrip("/")
+    return _is_normal(text) and any(
+        fnmatch.fnmatchcase(bare, each) for each in (pattern, pattern.rstrip("/"))
+    )
 
 
 def _is_plain_address(text: str, pattern: str) -> bool:
-    """The host fits what stands for it in the pattern: no star there reaches into the path."""
+    """The host fits what stands for it in the pattern: no star there reaches into the path, and one at its
+    end not into another domain."""
     host, slash, rest = text.partition("/")
     wanted, *more = pattern.split("/", 1)
+    if wanted.endswith("*") and not _is_host(host, wanted.rstrip("*")):
+        return False
     fits = fnmatch.fnmatchcase(rest, more[0]) if more else not slash or wanted.endswith("*")
     path, _, query = rest.partition("?")
     return (
@@ -105,6 +119,11 @@ def _is_plain_address(text: str, pattern: str) -> bool:
     )
 
 
+def _is_host(host: str, beginning: str) -> bool:
+    """Whether all of a host but for its port is in what a pattern begins with, where that has a domain."""
+    return "." not in beginning or bool(re.fullmatch(r"(?::[0-9]*)?", host.removeprefix(beginning)))
+
+
 def _is_normal(path: str) -> bool:
     """One that begins like an option, or like what stands for the content of a file, is not."""
     names = path.removeprefix("/").removesuffix("/").split("/")
@@ -112,7 +131,7 @@ def _is_normal(path: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    if not name.strip(".") or name.endswith("="):
+    if name.endswith((".", "=")) or not name:
         return False
     return all(each.isalnum() or each in _SIGNS or _is_accent(each) for each in name)
 
@@ -154,7 +173,12 @@ def _in_ascii(text: str) -> str:
 def _readings(text: str) -> Iterator[str]:
     """Every path that a program may find in a text, in its normal form."""
     for each in _decoded(text):
-        for form in {each, each.replace("\\", "/")}:
+        for form in {
+            each,
+            each.replace("\\", "/"),
+            _ENDS.sub("", each),
+            _ENDS.sub("", each.replace("\\", "/")),
+        }:
             for part in {form, *_SEVERAL.split(form)}:
                 yield part
                 yield _normal(part)

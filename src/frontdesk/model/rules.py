@@ -147,6 +147,8 @@ def _certainly_holds(condition: Condition, details: Mapping[str, Any]) -> bool:
     readings = list(_readings(condition.argument, details))
     if any(reading.dotted for reading in readings):
         raise TypeError("a key with dots in it can be meant")
+    if any(reading.alike for reading in readings):
+        raise TypeError("another key reads like it")
     return any(_compares(condition, reading.value, certainly=True) for reading in readings)
 
 
@@ -177,8 +179,9 @@ def _compares(condition: Condition, value: object, *, certainly: bool) -> bool:
                 return paths.possibly_like(value, paths.exactly(condition.value))
             return _same(value, condition.value)
         case Comparison.LIKE:
-            is_like = paths.certainly_like if certainly else paths.possibly_like
-            return is_like(_text(value), _text(condition.value))
+            if certainly:
+                return paths.certainly_like(_text(value), _text(condition.value), condition.argument)
+            return paths.possibly_like(_text(value), _text(condition.value))
         case Comparison.ABOVE:
             return _number(value) > _number(condition.value)
         case Comparison.BELOW:
@@ -238,23 +241,37 @@ class _Reading(NamedTuple):
     """Something that an argument's name may mean."""
 
     value: Any
-    dotted: bool
+    dotted: bool = False
     """A key on the way has a dot in it."""
+    alike: bool = False
+    """A key on the way is written in another way."""
 
 
-def _readings(name: str, holder: object, dotted: bool = False) -> Iterator[_Reading]:
+_AT_FIRST = _Reading(None)
+
+
+def _readings(name: str, holder: object, way: _Reading = _AT_FIRST) -> Iterator[_Reading]:
     """All that a name leads to: a dot in it is a step, or a part of a key. No more than there are values."""
     if holder is None:
         return
     if not isinstance(holder, Mapping):
-        yield _Reading(_Nothing(f"{_kind(holder)} holds no {name!r}"), dotted)
+        yield way._replace(value=_Nothing(f"{_kind(holder)} holds no {name!r}"))
         return
-    if name in holder:
-        yield _Reading(holder[name], dotted or "." in name)
+    yield from _called(name, holder, way)
     for dot in (place for place, sign in enumerate(name) if sign == "."):
-        key, rest = name[:dot], name[dot + 1 :]
-        if key in holder:
-            yield from _readings(rest, holder[key], dotted or "." in key)
+        for step in _called(name[:dot], holder, way):
+            yield from _readings(name[dot + 1 :], step.value, step)
+
+
+def _called(name: str, holder: Mapping[str, Any], way: _Reading) -> Iterator[_Reading]:
+    """What goes by a name, and by whatever reads like it."""
+    dotted = way.dotted or "." in name
+    if name in holder:
+        yield _Reading(holder[name], dotted, way.alike)
+    shape = spellings.skeleton(name)
+    for key, value in holder.items():
+        if key != name and spellings.skeleton(key) == shape:
+            yield _Reading(value, dotted, alike=True)
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):

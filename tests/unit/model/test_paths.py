@@ -1,8 +1,13 @@
 """Rules about paths: one that allows fits plain ones, one that denies is not got around by an odd one."""
 
 import fnmatch
+import ntpath
+import posixpath
 import random
-from collections.abc import Callable
+import re
+import unicodedata
+import urllib.parse
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -32,8 +37,10 @@ ENDS = ("passwd", "a.txt", "report.pdf", "x")
 STARS = ("*", "?*", "**", "*.txt", "[a-z]*", "*/*")
 
 
-def rule(effect: Effect, pattern: str | None, test: Comparison = Comparison.LIKE) -> Rule:
-    where = () if pattern is None else (Condition(argument="path", test=test, value=pattern),)
+def rule(
+    effect: Effect, pattern: str | None, test: Comparison = Comparison.LIKE, argument: str = "path"
+) -> Rule:
+    where = () if pattern is None else (Condition(argument=argument, test=test, value=pattern),)
     return Rule(
         id=f"{effect}:{pattern}",
         effect=effect,
@@ -47,11 +54,12 @@ def decide(path: str, *known: Rule) -> Effect:
     asked = Submission(
         action="remove", description="Please", payload=b"{}", digest="d" * 64, requester="token:a"
     )
-    return rules.decide(known, asked, {"path": path}, Mode.SOLO, NOW).effect
+    details = {"path": path, "subject": path, "log_file": path}
+    return rules.decide(known, asked, details, Mode.SOLO, NOW).effect
 
 
-def allowed(path: str, pattern: str) -> bool:
-    return decide(path, rule(Effect.ALLOW, pattern)) is Effect.ALLOW
+def allowed(path: str, pattern: str, argument: str = "path") -> bool:
+    return decide(path, rule(Effect.ALLOW, pattern, argument=argument)) is Effect.ALLOW
 
 
 PLAIN = [
@@ -70,11 +78,33 @@ PLAIN = [
     ("https://*.example.org/*", "https://api.example.org/v1"),
     ("https://example.org*", "https://example.org"),
     ("report*", "report-may"),
-    ("Weekly*", "Weekly report, 5% up; and/or more..."),
+    ("*.txt", "notes.txt"),
+    ("*.txt", "/srv/notes.txt"),
+    ("/srv/*/", "/srv/a/"),
     ("*@example.org", "ann@example.org"),
     ("*", "/any/../thing\n"),
 ]
+TEXTS = [
+    ("Weekly*", "Weekly report, 5% up; and/or more..."),
+    ("*.txt", "a;b.txt"),
+]
 ODD = [
+    ("/tmp/*", "/tmp/"),
+    ("/srv/*/*", "/srv/a/"),
+    ("/*", "/"),
+    ("C:\\Users\\*", "C:\\Users\\"),
+    ("C:\\Users\\*", "C:\\Users\\a."),
+    ("/tmp/*", "/tmp/a./b"),
+    ("/tmp/*", "/tmp/\u2488"),
+    ("/tmp/*", "/tmp/\uff45tc"),
+    ("*.txt", "a;rm -rf ~;.txt"),
+    ("*.txt", "--output=x.txt"),
+    ("*.txt", "~/.ssh/x.txt"),
+    ("*.txt", "/etc/passwd .txt"),
+    ("*.txt", "$HOME/x.txt"),
+    ("https://example.org*", "https://example.org.evil.example"),
+    ("https://example.org*", "https://example.organic/x"),
+    ("https://example.org:*", "https://example.org:80.evil.example/"),
     ("/tmp/*", "/tmp/../etc/passwd"),
     ("/tmp/*", "/tmp/a/../../etc/passwd"),
     ("/tmp/*", "/tmp/.."),
@@ -141,6 +171,12 @@ def test_plain_path_is_allowed(pattern: str, path: str) -> None:
     assert allowed(path, pattern)
 
 
+@pytest.mark.parametrize(("pattern", "text"), TEXTS)
+def test_text_that_is_no_path_may_have_any_signs_people_write(pattern: str, text: str) -> None:
+    assert allowed(text, pattern, "subject")
+    assert not allowed(text, pattern, "log_file")
+
+
 @pytest.mark.parametrize(("pattern", "path"), ODD)
 def test_odd_path_is_asked(pattern: str, path: str) -> None:
     assert fnmatch.fnmatchcase(path, pattern), "it is about paths that the pattern fits"
@@ -163,6 +199,9 @@ DISGUISED = [
     ("/etc/*", "\uff0fetc\uff0fpasswd"),
     ("/etc/*", "\u2215etc\u2215passwd"),
     ("/etc/*", "/e\u200btc/passwd"),
+    ("C:\\Windows\\*", "C:\\Windows.\\x"),
+    ("C:\\Windows\\*", "C:\\Windows .\\x"),
+    ("/etc/passwd", "/etc/passwd. "),
 ]
 DOUBTFUL = [
     ("/etc/*", "../../etc/passwd"),
@@ -172,6 +211,10 @@ DOUBTFUL = [
     ("/etc/*", "/ETC/passwd"),
     ("/etc/*", "/\u0435tc/passwd"),
     ("/etc/*", "/srv/link/../x"),
+    ("/etc/*", "/proc/self/root/x"),
+    ("/etc/*", "/proc/1/cwd/x"),
+    ("/etc/*", "/dev/fd/3"),
+    ("C:\\Program Files\\*", "C:\\PROGRA~1\\x"),
     ("/etc/*", "/srv/a\x00b"),
     ("/etc/*", "/" + "a" * 5000),
     ("prod*", "Prod-1"),
@@ -289,3 +332,106 @@ def test_odd_paths_are_never_allowed_by_any_pattern(tell: counts.Tell) -> None:
     assert fitting > tried / 3, "most of them the pattern would fit"
     tell("patterns of paths that allow", patterns)
     tell("odd paths for them: none was allowed", tried)
+
+
+PIECES = (
+    *("a", "b.txt", "..", ".", "", "...", ".. ", " ..", "..;", "~", "~root", "$HOME", "%2e%2e", "%252e%252e"),
+    *("\u2025", "\uff0e\uff0e", ".\u200b.", "..\0", "a\n", "a ", "a.", "-rf", "{a,b}", "*", "C:", "etc", "A"),
+    *("\u2024\u2024", "a:b", "a,b", "a|b", "a=", "@x", "\u0430", "e\u0301", "\u2488", "NUL", "\u202e", "a\t"),
+)
+JOINTS = (
+    "/",
+    "/",
+    "/",
+    "/",
+    "//",
+    "\\",
+    "\\",
+    "%2f",
+    "%5c",
+    "%252F",
+    "\u2215",
+    "\uff0f",
+    "\u2044",
+    ":",
+    "\n",
+    " ",
+)
+ENDS_OF_PATHS = re.compile(r"[\s\0,;:|&<>()\"'`]+|=(?=[/~\\])")
+
+
+def some_path(chance: random.Random, beginning: str) -> str:
+    path = beginning
+    for _ in range(chance.randint(1, 5)):
+        path += chance.choice(PIECES) + chance.choice(JOINTS)
+    return path if chance.random() < 0.3 else path.rstrip("/") + chance.choice(("", "x", "..", "/etc/passwd"))
+
+
+def readings(path: str) -> Iterator[str]:
+    """Where programs may take a path to lead: decoded or not, in characters of ASCII, with either separator,
+    cut at what ends a path for them, each of several."""
+    forms = {path, urllib.parse.unquote(path), urllib.parse.unquote(urllib.parse.unquote(path))}
+    forms |= {unicodedata.normalize("NFKC", each) for each in forms}
+    forms |= {each.replace("\u200b", "").replace("\u202e", "") for each in forms}
+    forms |= {each.replace("\u2215", "/").replace("\u2044", "/") for each in forms}
+    for form in forms:
+        for part in {form, *ENDS_OF_PATHS.split(form)}:
+            yield posixpath.normpath(part)
+            yield ntpath.normpath(part).replace("\\", "/")
+
+
+def is_inside(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/") and not re.search(r"(?:\A|/)(?:\.\.|~)(?:/|\Z)|[$*{]", path)
+
+
+@pytest.mark.prove
+def test_what_a_rule_allows_is_in_its_folder_for_every_program(tell: counts.Tell) -> None:
+    chance = random.Random(10)
+    patterns, tried, fitting, passed = counts.count(2_000, 12_000), 0, 0, 0
+    for _ in range(patterns):
+        folder = "/" + "/".join(chance.choice(NAMES[:10]) for _ in range(chance.randint(1, 3)))
+        pattern = f"{folder}/{chance.choice(STARS[:3])}"
+        for _ in range(4):
+            path = some_path(chance, f"{folder}{chance.choice(JOINTS)}")
+            tried += 1
+            fitting += fnmatch.fnmatchcase(path, pattern)
+            if allowed(path, pattern):
+                passed += 1
+                assert all(is_inside(each, folder) for each in readings(path)), (pattern, path)
+    assert fitting > tried / 4, "many of them the pattern would fit"
+    assert 0 < passed < fitting / 2
+    tell("patterns of paths that allow", patterns)
+    tell("odd paths for them: none was allowed that leads outside", tried)
+
+
+def some_signs(chance: random.Random, path: str, change: Callable[[str], str]) -> str:
+    return "".join(
+        change(each) if each.isascii() and each.isalpha() and chance.random() < 0.3 else each for each in path
+    )
+
+
+DISGUISES: tuple[Callable[[random.Random, str], str], ...] = (
+    lambda chance, path: path.replace("/", chance.choice(("//", "/./", "/x/../", "\\")), 1),
+    lambda chance, path: path.replace("/", chance.choice(("%2f", "%2F", "\u2215", "\uff0f", "/\u200b")), 1),
+    lambda chance, path: some_signs(chance, path, lambda each: f"%{ord(each):02x}"),
+    lambda chance, path: some_signs(chance, path, lambda each: chr(ord(each) + 0xFEE0)),
+    lambda chance, path: (
+        chance.choice(("/tmp/x ", "/a:", "--file=", "file://", "x,", "/tmp/x\n", '"')) + path
+    ),
+    lambda chance, path: path + chance.choice((".", " ", "/", "/.", "\n", ":", ";ls")),
+    lambda chance, path: path.upper() if chance.random() < 0.5 else path.title(),
+    lambda chance, path: path.replace("a", "\u0430").replace("e", "\u0435"),
+)
+
+
+@pytest.mark.prove
+def test_no_disguise_of_a_path_gets_around_a_rule_that_denies_it(tell: counts.Tell) -> None:
+    chance = random.Random(11)
+    wanted = counts.count(2_000, 12_000)
+    denying, allowing = rule(Effect.DENY, "/etc/cert/*"), rule(Effect.ALLOW, None)
+    for _ in range(wanted):
+        path = "/etc/cert/" + chance.choice(ENDS)
+        for disguise in chance.sample(DISGUISES, chance.randint(1, 2)):
+            path = disguise(chance, path)
+        assert decide(path, denying, allowing) is not Effect.ALLOW, path
+    tell("disguises of a path that is denied: none was allowed", wanted)

@@ -190,6 +190,20 @@ def test_other_keys_with_dots_are_no_matter_of_a_rule(details: dict[str, Any]) -
     assert decide(known, details=details) is Effect.ALLOW
 
 
+@pytest.mark.parametrize(
+    "key", ["Path", "p\u0430th", "pa_th", "PATH", "path\u200b", "\uff50\uff41\uff54\uff48"], ids=ascii
+)
+def test_key_that_reads_like_another_gets_around_no_rule(key: str) -> None:
+    where = (Condition(argument="path", test=Comparison.LIKE, value="/etc/*"),)
+    denying, allowing = rule(Effect.DENY, conditions=where), rule(Effect.ALLOW, action="send_mail")
+    assert decide([denying, allowing], details={key: "/etc/passwd"}) is Effect.DENY
+    assert decide([denying, allowing], details={key: "/srv/a", "path": "/srv/b"}) is Effect.ALLOW
+    inside = (Condition(argument="path", test=Comparison.LIKE, value="/srv/*"),)
+    within = rule(Effect.ALLOW, action="send_mail", conditions=inside)
+    assert decide([within], details={"path": "/srv/a"}) is Effect.ALLOW
+    assert decide([within], details={"path": "/srv/a", key: "/etc"}) is Effect.ASK
+
+
 def test_null_is_no_other_plain_value() -> None:
     known = [
         rule(Effect.DENY, conditions=(Condition(argument="to"),)),
