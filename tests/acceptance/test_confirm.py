@@ -4,12 +4,14 @@ import contextlib
 import hashlib
 import json
 import os
+import pty
 import re
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,7 +25,7 @@ from frontdesk import errors
 from frontdesk.confirm import SyncClient, Ticket
 from frontdesk.model.confirmations import HIGH_RISK_ACTIONS, MOST_DENIALS
 from tests import loopback
-from tests.acceptance import forks, program, services
+from tests.acceptance import forks, program, services, terminals
 from tests.acceptance.services import Service
 from tests.counts import count
 
@@ -155,6 +157,29 @@ class TestDecide:
         again = json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)
         assert (again["resolved_by"], again["resolved_as"]) == ("token:approver", "Ann")
 
+    def test_list_says_what_each_is_about_and_what_happens_without_an_answer(self, service: Service) -> None:
+        client = SyncClient(service.url)
+        details = {"database": "customers_prod", "env": {"API_KEY": SECRET}}
+        first = client.request("wipe_database", "Make room", details, requester='me" c_0 is approved')
+        second = client.request("asked 1 s ago by me", "Say it", {"argv": ["git", "push", "--force"]})
+        listed = service.run("confirm", "list").stdout
+        later, earlier = listed.strip().split("\n\n")
+        assert [line.split("  ")[0] for line in earlier.splitlines()] == [first.id, "", "", ""]
+        assert re.match(rf"{first.id}  is refused in [45] min unless somebody decides\n", earlier)
+        assert "\n  ▲ one of the ten  ! 1 hidden\n" in earlier
+        assert "\n  What will be done: wipe_database database: customers_prod" in earlier
+        assert re.search(r'\n  asked \d+ s ago by "me\\" c_0 is approved"$', earlier)
+        assert later.startswith(f"{second.id}  is refused")
+        assert "git push --force" in later
+        assert SECRET not in listed
+        service.run("confirm", "deny", second.id)
+        (line, *_) = service.run("confirm", "list", "--status", "denied").stdout.splitlines()
+        assert re.fullmatch(rf"{second.id}  was denied \d+ s ago by token:approver", line)
+        with program.start(service.home, "confirm", "list", terminal=True, COLUMNS="24") as process:
+            narrow = program.finish(process)[1].splitlines()
+        assert all(len(line) <= 24 for line in narrow)
+        assert [line for line in narrow if not line.startswith(" ")] == [f"{first.id}  is"]
+
     def test_hidden_values_are_counted_and_revealed_with_a_row_in_the_log(self, service: Service) -> None:
         client = SyncClient(service.url)
         details = {"password": SECRET, "env": {"TOKEN": f"{SECRET}\u202e"}}
@@ -282,6 +307,53 @@ class TestDecide:
         late = service.run("confirm", "approve", ticket.id, "--yes")
         assert late.returncode == 1
         assert "is denied" in late.stderr
+
+    def test_answer_of_before_the_question_is_none(self, service: Service) -> None:
+        ticket = SyncClient(service.url).request("reboot", "Reboot it")
+        with terminals.seated(service.home, "confirm", "approve", ticket.id) as seat:
+            seat.type("y\n")
+            seat.read_until("Approve exactly this? [y/N]: ")
+            seat.type("n\n")
+            code, rest = seat.finish()
+        assert (code, f"{ticket.id} is not decided." in rest) == (1, True)
+
+    @pytest.mark.parametrize("details", [{}, {"password": SECRET}, {"database": "prod"}])
+    def test_ctrl_c_at_any_question_decides_nothing(self, service: Service, details: dict[str, str]) -> None:
+        action = "wipe_database" if "database" in details else "reboot"
+        ticket = SyncClient(service.url).request(action, "Please", details)
+        with terminals.seated(service.home, "confirm", "approve", ticket.id) as seat:
+            seat.read_until(": " if "database" in details else "[y/N]: ")
+            while seat.process.poll() is None:  # one that comes just before the wait is not heard
+                seat.type(terminals.CTRL_C)
+                seat.read(time.monotonic() + 0.2)
+            assert seat.process.returncode == 130
+        assert json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)["status"] == "pending"
+
+    def test_question_is_asked_where_its_answer_comes_from(self, service: Service) -> None:
+        """Else somebody who keeps the output in a file would say yes to what they do not see."""
+        ticket = SyncClient(service.url).request("reboot", "Reboot it", {"host": "db1"})
+        command = [str(program.FRONTDESK), "confirm", "approve", ticket.id, "--json"]
+        screen, seat = pty.openpty()
+
+        def begin(errors: int) -> subprocess.Popen[bytes]:
+            pipe, env = subprocess.PIPE, program.environment(service.home)
+            return subprocess.Popen(
+                command, stdin=seat, stdout=pipe, stderr=errors, cwd=service.home, env=env
+            )
+
+        try:
+            with begin(subprocess.PIPE) as process:
+                _, refused = process.communicate(timeout=program.PATIENCE_SECONDS)
+                assert (process.returncode, b"--yes" in refused) == (2, True)
+            with begin(seat) as process:
+                asked = terminals.Seat(process, screen)
+                assert 'Its host: "db1"' in asked.read_until("Approve exactly this? [y/N]: ")
+                asked.type("y\n")
+                assert process.stdout
+                assert json.loads(process.stdout.read())["status"] == "approved"
+        finally:
+            os.close(screen)
+            os.close(seat)
 
     def test_deciding_takes_an_approvers_token(self, service: Service, tmp_path: Path) -> None:
         ticket = SyncClient(service.url).request("reboot", "Reboot it")

@@ -1,20 +1,24 @@
 """What commands write: never a control character that would reach the terminal."""
 
 import math
+import os
 import re
 import shutil
 import sys
+import termios
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import click
 import msgspec
 
 from frontdesk.formats import wrapping
 
+USUAL_COLUMNS = 80
 JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -62,9 +66,14 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def fitted(text: str) -> str:
+def fitted(text: str, file: TextIO | None = None) -> str:
     """Lines of a request in the columns of the terminal, where there is one: none begins where ours do."""
-    return wrapping.hang(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
+    shown_on = file or sys.stdout
+    if not shown_on.isatty():
+        return text
+    columns, rows = os.get_terminal_size(shown_on.fileno())
+    usual = (columns or USUAL_COLUMNS, rows)
+    return wrapping.hang(text, shutil.get_terminal_size(usual).columns)
 
 
 def show_json_line(data: Any) -> None:
@@ -74,13 +83,40 @@ def show_json_line(data: Any) -> None:
 def agree(question: str, otherwise: str) -> None:
     """Somebody at the terminal says yes. Where nobody can be asked, UsageError says what to do instead."""
     require_terminal(otherwise)
-    click.confirm(question, abort=True)
+    if not ask_yes(question):
+        raise click.Abort()
 
 
 def require_terminal(otherwise: str) -> None:
-    """UsageError, with what to do instead, where nobody can be asked."""
-    if not sys.stdin.isatty():
+    """UsageError, with what to do instead, where nobody can be asked: questions are on the standard error
+    output, which is to be read where they are answered."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(otherwise)
+
+
+def ask_yes(question: str) -> bool:
+    with _asking():
+        return click.confirm(printable(question), err=True)
+    return False
+
+
+def ask_text(question: str) -> str:
+    with _asking():
+        return str(click.prompt(printable(question), default="", show_default=False, err=True))
+    return ""
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Whatever was typed before the question is no answer to it, nor is the end of the input; Ctrl-C ends the
+    command."""
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    try:
+        yield
+    except click.Abort as ended:
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt() from None
+        click.echo(err=True)
 
 
 class Report(NamedTuple):

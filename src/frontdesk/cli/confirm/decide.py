@@ -1,8 +1,10 @@
 """``frontdesk confirm list``, ``show``, ``approve``, ``deny`` and ``erase``: for people who decide."""
 
 import shlex
+import sys
+import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import msgspec
@@ -22,12 +24,16 @@ COLUMN = 13
 LIST_LIMIT = 50
 ALL = "all"
 STATUSES = [ALL, *map(str, Status)]
+MOST_NAMED = 60
+SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
 PAUSED = "{pause} To have people asked again: frontdesk confirm lift {who}"
 NOTHING_WAITS = "Nothing waits for a decision. All requests: frontdesk confirm list --status all"
 REVEAL = "See it with: frontdesk confirm show {id} --reveal{url}"
 ALL_WORDS = "frontdesk confirm show {id}{url}"
+WITHOUT = "; without a decision it is refused then"
+UNDECIDED = "{id} is not decided."
 LOOK = "Show what is hidden? The log says that you looked."
 LOOK_FIRST = "Say --reveal to see it."
 TAKES_A_YES = (
@@ -51,22 +57,49 @@ Plain = dict[str, Any]
 @limit_option(LIST_LIMIT)
 @reaching.answering
 def list_command(service: ServiceDesk, status: str, limit: int) -> Report:
-    """List requests, newest first: those that wait for a decision, unless told otherwise."""
+    """List requests, newest first: those that wait for a decision, unless told otherwise.
+
+    Of each: what happens without an answer, what is unusual, what will be done, who asks and since when.
+    """
     chosen = "" if status == ALL else f"&status={status}"
     found = service.say("GET", f"/confirm?limit={limit}{chosen}")["confirmations"]
     nothing = {str(Status.PENDING): NOTHING_WAITS, ALL: "There are no requests yet."}
-    return output.listed(found, _row, nothing.get(status, f"No request is {status}."))
+    if not found:
+        return Report(found, nothing.get(status, f"No request is {status}."))
+    now = time.time()
+    return Report(found, output.fitted("\n\n".join(_entry(each, now) for each in found)))
 
 
-def _row(asked: Plain) -> Plain:
-    return {
-        "ID": asked["id"],
-        "STATUS": asked["status"],
-        "ASKED": _time(asked["created_at"]),
-        "UNTIL": _time(asked["expires_at"]),
-        "WHO": quoting.quote_within(asked["requester"], 30),
-        "ACTION": quoting.quote_within(asked["action"], 40),
-    }
+def _entry(asked: Plain, now: float) -> str:
+    """A request in a list; what is the agent's stands below our line, indented."""
+    card, who = _card(asked), quoting.quote_within(asked["requester"], MOST_NAMED)
+    done = "".join(map(str, card.headline)) if card else quoting.quote_within(asked["action"], MOST_NAMED)
+    flags = [f"{each.sign} {each.label}" for each in card.unusual] if card else []
+    flags += [f"{cards.ODD} {len(card.hidden)} hidden"] if card and card.hidden else []
+    lines = (
+        f"{asked['id']}  {_standing(asked, now)}",
+        "  ".join(flags),
+        f"{cards.DONE} {done}",
+        f"asked {_span(now - asked['created_at'])} ago by {who}",
+    )
+    return "\n  ".join(line for line in lines if line)
+
+
+def _standing(asked: Plain, now: float) -> str:
+    """What became of it, or what does if nobody decides."""
+    if asked["status"] == Status.PENDING:
+        more = _missing(asked) if asked["quorum"] > 1 else ""
+        return f"is refused in {_span(asked['expires_at'] - now)} unless somebody decides{more}"
+    by = quoting.one_line(str(asked["resolved_by"]), MOST_NAMED)
+    return f"was {asked['status']} {_span(now - asked['resolved_at'])} ago by {by}"
+
+
+def _span(seconds: float) -> str:
+    whole = max(int(seconds), 0)
+    for size, unit in SPANS:
+        if whole >= 2 * size or size == 1:
+            return f"{whole // size} {unit}"
+    raise AssertionError(SPANS)
 
 
 def _time(seconds: float | None) -> str:
@@ -91,7 +124,7 @@ def show_command(service: ServiceDesk, confirmation_id: str, reveal: bool) -> Re
     if reveal:
         told = _say(service, "POST", confirmation_id, "/reveal")
         asked |= {"details": told["payload"]["details"]}
-    return Report(asked, _told(asked, service.url, reveal=reveal, all_words=True))
+    return Report(asked, _told(asked, service.url, sys.stdout, reveal=reveal, all_words=True))
 
 
 def _say(service: ServiceDesk, method: str, confirmation_id: str, verb: str = "", said: Any = None) -> Plain:
@@ -101,13 +134,13 @@ def _say(service: ServiceDesk, method: str, confirmation_id: str, verb: str = ""
     return told
 
 
-def _told(asked: Plain, url: str | None, **chosen: bool) -> str:
-    """What is known of a request, and its card; the action and its target last."""
+def _told(asked: Plain, url: str | None, file: TextIO, **chosen: bool) -> str:
+    """What is known of a request, and its card, for where it is shown; the action and its target last."""
     card = _card(asked, **chosen)
     given = f" --url {url}" if url else ""
     where, how = (text.format(id=asked["id"], url=given) for text in (ALL_WORDS, REVEAL))
     about = card.text(where=where, how=how) if card else LEFT_OUT if asked.get("details_omitted") else ERASED
-    return output.fitted("\n\n".join((output.in_lines(_facts(asked), COLUMN), about)))
+    return output.fitted("\n\n".join((output.in_lines(_facts(asked), COLUMN), about)), file)
 
 
 def _facts(asked: Plain) -> dict[str, str]:
@@ -117,7 +150,7 @@ def _facts(asked: Plain) -> dict[str, str]:
         "requester": quoting.quote(asked["requester"]),
         "session": asked["session_key"] and quoting.quote(asked["session_key"]),
         "asked": _time(asked["created_at"]),
-        "until": _time(asked["expires_at"]),
+        "until": _time(asked["expires_at"]) + (WITHOUT if asked["status"] == Status.PENDING else ""),
         "approved by": ", ".join(asked["approvals"]) + _missing(asked) if asked["approvals"] else None,
         "decided by": asked["resolved_by"],
         "decided": _time(asked["resolved_at"]) if asked["resolved_at"] else None,
@@ -177,30 +210,30 @@ def approve_command(
     if card and asked["status"] == Status.PENDING:
         if asks:
             output.require_terminal(TAKES_A_YES)
-            output.show(f"{_told(asked, service.url)}\n")
+            output.tell(f"{_told(asked, service.url, sys.stderr)}\n")
         _look(service, asked, card, reveal=reveal, asks=asks)
         _type(asked, card, target, asks=asks)
-        if asks:
-            click.confirm("Approve exactly this?", abort=True)
+        if asks and not output.ask_yes("Approve exactly this?"):
+            return Report(asked, UNDECIDED.format(id=asked["id"]), good=False)
     said["digest"] = said["digest"] or asked["digest"]
     return _decide(service, confirmation_id, "/approve", said)
 
 
 def _look(service: ServiceDesk, asked: Plain, card: Card, *, reveal: bool, asks: bool) -> None:
     """Show what is hidden to whoever wants to see it. NotLookedAt when nobody does."""
-    looks = bool(card.hidden) and (reveal or (asks and click.confirm(LOOK)))
+    looks = bool(card.hidden) and (reveal or (asks and output.ask_yes(LOOK)))
     if looks:
         told = _say(service, "POST", asked["id"], "/reveal")
         whole = _card(asked | {"details": told["payload"]["details"]}, reveal=True)
         if whole:
-            output.tell(output.fitted(f"\n{whole.arguments()}\n\n{whole.closing()}\n"))
+            output.tell(output.fitted(f"\n{whole.arguments()}\n\n{whole.closing()}\n", sys.stderr))
     card.check_looked(asked["id"], looks, LOOK_FIRST)
 
 
 def _type(asked: Plain, card: Card, target: str | None, *, asks: bool) -> None:
     """Have the target typed where it has to be. TargetMissing."""
     if card.typed and target is None and asks:
-        target = click.prompt(f"To approve, type {card.typed.what}", default="", show_default=False)
+        target = output.ask_text(f"To approve, type {card.typed.what}")
     card.check_typed(asked["id"], target)
 
 
