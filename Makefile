@@ -27,7 +27,7 @@ export UV_SYSTEM_CERTS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format browser clocks cover bench prove lock clean
+.PHONY: help run test check format browser clocks cover bench prove screenshots lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -71,6 +71,9 @@ bench: $(DEV) ## measure; ARGS=--quick takes a minute
 
 prove: $(DEV) $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
 	FRONTDESK_PROVE=1 $(BIN)/python -m pytest -rfE --timeout=$(PROVE_SECONDS) $(ARGS)
+
+screenshots: $(DEV) ## make the pictures of the pages that the docs show; takes a browser
+	$(BIN)/python -m tests.screenshots $(ARGS)
 
 lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from frontdesk.formats import links
 from frontdesk.web.confirmations.sessions import COOKIE
-from tests import browsing, loopback
+from tests import browsing, loopback, samples
 from tests.acceptance import program, test_approval
 from tests.acceptance.services import serving, token_of
 from tests.acceptance.test_run import Receiver, post, receiver
@@ -404,6 +404,172 @@ def test_every_page_fits_its_window_and_can_be_read(
         for path in paths:
             visitor.go(path)
             assert (visitor.overflow(), visitor.faint()) == (0, []), path
+
+
+def test_click_meant_for_another_window_decides_nothing(signed_in: Visitor, desk: Desk) -> None:
+    asked = desk.ask("for_another_window")
+    page = signed_in.page
+    signed_in.go(f"/approvals/{asked['id']}")
+    assert not signed_in.can_press("Deny"), "the page has just been shown"
+    signed_in.waits_until("Approve")
+    box = page.get_by_role("button", name="Approve", exact=True).bounding_box()
+    place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # The window above is gone with the first of two clicks: the pointer is suddenly here, and clicks.
+    page.mouse.click(*place)
+    signed_in.sees("Not yet")
+    for event in (
+        "window.dispatchEvent(new Event('focus'))",
+        "document.dispatchEvent(new Event('visibilitychange'))",
+    ):
+        signed_in.waits_until("Approve")
+        page.evaluate(event)
+        page.mouse.click(*place)
+        assert not signed_in.can_press("Approve")
+    # Begun before the second was over, and ended after it.
+    page.mouse.down()
+    signed_in.waits_until("Approve")
+    page.mouse.up()
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    page.keyboard.press("a")
+    page.keyboard.down("Enter")
+    signed_in.waits_until("Approve")
+    page.keyboard.down("Enter")  # held down, it repeats
+    page.keyboard.up("Enter")
+    page.evaluate("document.hasFocus = () => false")
+    page.mouse.click(*place)
+    assert desk.logged(asked) == ["submitted"]
+    page.evaluate("delete document.hasFocus")
+    signed_in.press("Approve")
+    signed_in.sees("It is approved")
+
+
+WATCH = """(changing) => {
+    const clicked = (window.clicked = []);
+    new MutationObserver((_, observer) => {
+        observer.disconnect();
+        document.querySelectorAll("[data-approves], #deny-picked").forEach((button) => {
+            clicked.push(button.getAttribute("aria-disabled"));
+            button.click();
+        });
+    }).observe(document.querySelector(changing), { childList: true });
+}"""
+"""Click as soon as something has changed."""
+
+
+def test_click_on_what_has_just_changed_decides_nothing(signed_in: Visitor, desk: Desk) -> None:
+    desk.add_rule(effect="ask", action="changes_below", quorum=2)
+    asked = desk.ask("changes_below")
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.waits_until("Approve")
+    signed_in.page.evaluate(WATCH, "#decision")
+    desk.decide(asked, "approve")
+    signed_in.sees("1 of 2")
+    assert set(signed_in.page.evaluate("window.clicked")) == {"true"}
+    assert desk.logged(asked) == ["submitted", "voted"]
+    signed_in.press("Deny")
+    signed_in.sees("It is denied")
+
+
+def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: Visitor, desk: Desk) -> None:
+    names = ("together_one", "together_two", "together_left")
+    one, two, left = (desk.ask(name, details={"path": f"/srv/{name}"}) for name in names)
+    page = signed_in.page
+    signed_in.sees_link("together_left")
+    for each in (one, two):
+        box = page.locator(f"#pick-{each['id']}")
+        box.hover(force=True)
+        browsing.playwright.expect(box).to_be_enabled()
+        box.check()
+    assert signed_in.can_press("Deny 2 selected")
+    page.evaluate(WATCH, "#waiting")
+    late = desk.ask("together_late")
+    signed_in.sees_link("together_late")
+    assert set(page.evaluate("window.clicked")) == {"true"}, "the list has just changed"
+    assert {desk.status(each) for each in (one, two, left, late)} == {"pending"}
+    signed_in.press("Deny 2 selected")
+    signed_in.sees("2 denied.")
+    signed_in.sees_link("together_one", there=False)
+    assert [desk.status(each) for each in (one, two, left, late)] == [
+        "denied",
+        "denied",
+        "pending",
+        "pending",
+    ]
+    # Wherever a row is clicked, it opens; keys do, too.
+    row = page.locator("li", has=page.get_by_role("link", name="together_left"))
+    size = row.bounding_box()
+    row.click(position={"x": size["width"] - 20, "y": size["height"] - 10})
+    signed_in.sees("/srv/together_left")
+    signed_in.go()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    signed_in.sees("Allow this?")
+
+
+def test_end_of_what_is_long_is_seen_before_it_is_approved(signed_in: Visitor, desk: Desk) -> None:
+    script = "\n".join(f"echo {number}" for number in range(200))
+    page = signed_in.page
+    for way in ("link", "wheel"):
+        asked = desk.ask("is_long", details={"script": f"{script}\necho {way}"})
+        signed_in.go(f"/approvals/{asked['id']}")
+        signed_in.waits_until("Deny")
+        assert not signed_in.can_press("Approve")
+        if way == "link":
+            page.get_by_role("link", name="To the end", exact=True).click()
+        else:
+            page.mouse.move(300, 300)
+            page.mouse.wheel(0, 2000)
+            page.wait_for_timeout(300)
+            assert not signed_in.can_press("Approve"), "it is not the end yet"
+            page.mouse.wheel(0, 100_000)
+        signed_in.press("Approve")
+        signed_in.sees("It is approved")
+        assert page.locator("#end").is_visible()
+
+
+def test_times_are_those_of_whoever_looks(browser: Any, desk: Desk) -> None:
+    asked = desk.ask("in_tokyo")
+    with browsing.visiting(browser, desk.page_url, timezone_id="Asia/Tokyo", locale="de-DE") as visitor:
+        visitor.go(desk.link(asked))
+        ends = datetime.fromtimestamp(asked["expires_at"], UTC) + timedelta(hours=9)
+        visitor.sees(f"denied at {ends:%H:%M}")
+        visitor.sees("denied in 4 min")
+
+
+@pytest.mark.parametrize("size", samples.SIZES)
+def test_verb_target_and_both_buttons_are_seen_without_scrolling(browser: Any, desk: Desk, size: str) -> None:
+    options = {"viewport": samples.SIZES[size]} | samples.KINDS[size]
+    with browsing.visiting(browser, desk.page_url, **options) as visitor:
+        for name, fields in samples.REQUESTS.items():
+            asked = desk.ask(**fields | {"timeout_seconds": 3600})
+            visitor.go(desk.link(asked))
+            visitor.sees("Live")
+            height = samples.SIZES[size]["height"]
+            bar = visitor.page.locator(".bar").bounding_box()
+            marks = [each.bounding_box() for each in visitor.page.locator("h1 mark").all()]
+            assert marks, name
+            assert all(each["y"] >= 0 and each["y"] + each["height"] <= bar["y"] for each in marks), name
+            for button in ("Approve", "Deny"):
+                seen = visitor.page.get_by_role("button", name=button, exact=True).bounding_box()
+                assert seen["y"] + seen["height"] <= height, (name, button)
+            sizes = [
+                (each["width"], each["height"])
+                for each in (button.bounding_box() for button in visitor.page.locator(".choice button").all())
+            ]
+            assert sizes[0] == pytest.approx(sizes[1]), "neither weighs more"
+            assert (visitor.overflow(), visitor.faint()) == (0, []), name
+
+
+def test_agent_that_was_denied_too_often_is_let_ask_again(browser: Any, tmp_path: Path) -> None:
+    with alone(tmp_path) as desk, browsing.visiting(browser, desk.page_url) as visitor:
+        visitor.sign_in(desk.token)
+        for number in range(5):
+            desk.decide(desk.ask("again_and_again", details={"n": number}), "deny")
+        visitor.sees("was denied 5 times in a row")
+        visitor.press("Let it ask again")
+        visitor.sees("It can ask again.")
+        desk.ask("asked_once_more")
+        visitor.sees_link("asked_once_more")
 
 
 def test_page_without_javascript_says_what_is_missing_and_decides_nothing(browser: Any, desk: Desk) -> None:

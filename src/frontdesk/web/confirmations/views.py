@@ -165,7 +165,7 @@ def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Value
 
 
 def _row(asked: Confirmation, card: Card | None, now: datetime) -> WaitingRow:
-    headline = card.headline if card else _too_long(asked)
+    headline = repeated(card.headline) if card else _too_long(asked)
     return WaitingRow(
         id=asked.id,
         digest=asked.digest,
