@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help run test check format browser clocks cover bench prove screenshots lock clean
 
 help: ## show the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
 
 run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in this terminal
 	$(BIN)/frontdesk run --chat $(ARGS)
