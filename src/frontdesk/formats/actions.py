@@ -16,6 +16,7 @@ MOST_MARKS = 2
 CACHED_SIGNS = 4096
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NAME = re.compile(rf'{_PLAIN_NAME.pattern}|"(?:[^"\\]|\\.)*"|{re.escape(masking.MARK)}')
 _PLAIN_LINE = re.compile(r"(?:[!#-\[\]-~]++[ ]?)*+(?<! )")
 _SPACES = r"(?P<spaces>[ ]{2,}|\A[ ]|[ ]\Z)"
 _ASCII_PIECES = re.compile(rf'{_SPACES}|(?P<sign>["\\\x00-\x1f\x7f])')
@@ -76,6 +77,12 @@ def _entry(head: str, value: Any, name: Name) -> Iterator[str]:
     else:
         yield head
         yield from (INDENT + line for line in lines)
+
+
+def name_in(entry: str) -> str:
+    """The name that an entry begins with, as it is shown."""
+    found = _NAME.match(entry)
+    return found[0] if found else entry
 
 
 def masked_name(key: str) -> str:

@@ -113,6 +113,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return self.matters[0].shown
 
     @property
+    def argument_names(self) -> tuple[str, ...]:
+        """As they are shown, in their order."""
+        entries = (line.removeprefix(actions.INDENT) for line in self.details[1:])
+        return tuple(actions.name_in(line) for line in entries if not line.startswith(" "))
+
+    @property
     def lines(self) -> tuple[CardLine, ...]:
         """The arguments, with lines that repeat folded."""
         return tuple(folding.fold(self.details))

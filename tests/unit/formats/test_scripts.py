@@ -1,34 +1,14 @@
 """Writings in what people decide on: what passes for something else is seen, and what people write stays."""
 
-import functools
-import json
 import random
 import re
 import unicodedata
-from importlib import resources
 
 import pytest
 
 from frontdesk.formats import actions, scripts
 from tests import counts
-
-
-@functools.cache
-def confusables() -> dict[str, str]:
-    """Each character that Unicode says looks like something in ASCII, and what that is."""
-    table = json.loads(resources.files("confusable_homoglyphs").joinpath("confusables.json").read_bytes())
-    near: dict[str, set[str]] = {}
-    for one, others in table.items():
-        for each in others:
-            near.setdefault(one.strip("\u200e"), set()).add(each["c"].strip("\u200e"))
-    found = {}
-    for one, others in near.items():
-        wider = others.union(*(near.get(each, set()) for each in others))
-        alike = sorted((each for each in wider if each.isascii()), key=lambda each: (len(each), each))
-        if alike and len(one) == 1 and not one.isascii():
-            found[one] = alike[0]
-    return found
-
+from tests.disguises import confusables, instead
 
 LETTERS = [each for each in confusables() if each.isalnum()]
 SIGNS = [each for each in confusables() if not each.isalnum()]
@@ -208,15 +188,12 @@ WORDS = (
 @pytest.mark.prove
 def test_texts_that_differ_in_look_alikes_alone_are_told_apart(tell: counts.Tell) -> None:
     chance = random.Random(39)
-    instead: dict[str, list[str]] = {}
-    for sign, alike in confusables().items():
-        instead.setdefault(alike, []).append(sign)
     wanted, tried = counts.count(2_000, 20_000), 0
     while tried < wanted:
         text = " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, 4)))
         share = chance.choice((0.05, 0.3, 1))
         other = "".join(
-            chance.choice(instead[sign]) if sign in instead and chance.random() < share else sign
+            chance.choice(instead()[sign]) if sign in instead() and chance.random() < share else sign
             for sign in text
         )
         if other != text:

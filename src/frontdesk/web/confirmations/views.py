@@ -205,6 +205,7 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
     return {
         "hidden_note": note if obstacle is None else "Those who may decide can see them.",
         "can_reveal": obstacle is None,
+        "arguments": _shortened(", ".join(card.argument_names)),
         "words_title": cards.AGENTS_WORDS,
         "compared_title": cards.COMPARED,
         "repeated": repeated(card.headline),
