@@ -21,7 +21,7 @@ from frontdesk.testing import postgres
 
 AGENT = Caller(id="token:agent", kind=CallerKind.AGENT)
 ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
-UNLIMITED = Settings(rate_limit=10**9)
+UNLIMITED = Settings(rate_limit=10**9, prompts_per_hour=10**9)
 PAYLOAD = b'{"action":"send","details":{"text":"%s"}}' % (b"x" * 300)
 HASH = "0" * 64
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,6 +1,5 @@
 """Talking to the agent from the owner's terminal: what is said and heard, as plain data."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from frontdesk import errors
 from frontdesk.app.office import Plain, picked
 from frontdesk.contracts.channels import Incoming
 from frontdesk.flow.confirmations import deciding
-from frontdesk.flow.confirmations.notifying import card_of
 from frontdesk.model import deliveries, events, messages, turns
 from frontdesk.model.confirmations import Caller, Status
 from frontdesk.model.platforms import TERMINAL
@@ -102,7 +100,7 @@ class Terminal:
             )
         else:
             asked = await confirmations.find(confirmation_id)
-        card = await asyncio.to_thread(card_of, asked, reveal=reveal)
+        card = await confirmations.card(asked, reveal=reveal)
         told = picked(asked, "id", "status", "digest", "expires_at")
         needs = {"needs_reason": asked.terms.needs_reason}
         return told | needs | {"card": msgspec.to_builtins(card) if card else None}
@@ -122,7 +120,7 @@ class Terminal:
         confirmations = self._parts.confirmations
         asked = await confirmations.find(confirmation_id)
         if approves and asked.status is Status.PENDING:
-            card = await asyncio.to_thread(card_of, asked)
+            card = await confirmations.card(asked)
             if card:
                 card.check_looked(asked.id, looked, LOOK_FIRST)
                 card.check_typed(asked.id, target)

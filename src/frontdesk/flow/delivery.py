@@ -151,7 +151,7 @@ class Sender:
             return  # nothing is left to decide
         if asked.status is not confirmations.Status.PENDING:
             return
-        if told := parts.notifier.after(delivery, asked):
+        if told := parts.notifier.after(delivery, await parts.confirmations.with_precedent(asked)):
             await parts.store.deliveries.add(told)
         else:
             log.warning("nobody_told", confirmation=asked_for, look="frontdesk confirm list")

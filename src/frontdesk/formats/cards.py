@@ -18,7 +18,6 @@ from frontdesk import errors
 from frontdesk.formats import (
     actions,
     canonical,
-    comparisons,
     folding,
     headlines,
     masking,
@@ -48,9 +47,10 @@ AGENTS_WORDS = "The agent's own words (nobody checked them):"
 QUOTED = "> "
 MORE_WORDS = "[{lines} more of these words: {where}]"
 UNUSUAL = "What is unusual:"
-COMPARED = "Other than what was approved last of this kind:"
+ON_BEHALF = "On behalf of: {person}"
 DONE = "What will be done:"
 ACTION, COMMAND = "Action", "Command"
+ARGV = "argv"
 DIGEST = "Digest"
 DANGER, ODD, DIFFERS = "▲", "!", "±"
 
@@ -73,7 +73,7 @@ class HiddenPlace(msgspec.Struct, frozen=True, kw_only=True):
     characters: int
 
     def __str__(self) -> str:
-        return f"{self.place} ({_count(self.characters, 'character')})"
+        return f"{self.place} ({counted(self.characters, 'character')})"
 
 
 class Matter(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +83,19 @@ class Matter(msgspec.Struct, frozen=True, kw_only=True):
     shown: str
 
 
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a request besides its bytes."""
+
+    unusual: tuple[Oddity, ...] = ()
+    comparison: tuple[ComparedLine, ...] = ()
+    person: str | None = None
+
+
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     requester: str
     """As the agent calls itself, in quotes."""
+    person: str | None
+    """Whose message led to it: what they are called, in quotes, and who that is."""
     words: tuple[str, ...]
     """The first lines of what the agent says."""
     more_words: tuple[str, ...]
@@ -137,7 +147,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         count = len(self.hidden)
         named = ", ".join(map(str, self.hidden[:MOST_PLACES]))
         more = f" and {count - MOST_PLACES} more" if count > MOST_PLACES else ""
-        return f"{_count(count, 'value')} {'is' if count == 1 else 'are'} hidden: {named}{more}."
+        return f"{counted(count, 'value')} {'is' if count == 1 else 'are'} hidden: {named}{more}."
 
     def check_looked(self, confirmation_id: str, looked: bool, how: str) -> None:
         """NotLookedAt as long as something is hidden that whoever approves has not looked at."""
@@ -151,24 +161,28 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     def said(self, where: str | None = None) -> str:
         """Who asks, and what they say of it; the rest of that is where it is said to be."""
-        words = [self.words_said(where)] if self.words else []
-        return "\n".join((ASKED_BY.format(requester=self.requester), *words))
+        parts = [ASKED_BY.format(requester=self.requester)]
+        if self.person:
+            parts.append(ON_BEHALF.format(person=self.person))
+        if self.words:
+            parts.append(self.words_said(where))
+        return "\n".join(parts)
 
     def words_said(self, where: str | None = None) -> str:
         """The agent's words, as lines that pass for none of ours."""
         lines = [AGENTS_WORDS, *((QUOTED + line).rstrip() for line in self.words)]
         if self.more_words:
-            count = _count(len(self.more_words), "line")
+            count = counted(len(self.more_words), "line")
             lines.append(MORE_WORDS.format(lines=count, where=where or "not shown here"))
         return "\n".join(lines)
 
     def oddities(self, how: str = "") -> str:
         """What is unusual, with how to see what is hidden; empty when nothing is."""
-        told = [f"{each.sign} {each.text}" for each in self.unusual]
+        told = [f"{each.sign} {each.text}" for each in self.unusual if each.sign != DIFFERS]
         if self.note:
             told.append(" ".join(part for part in (ODD, self.note, how) if part))
-        if self.comparison:
-            told += (f"{DIFFERS} {COMPARED}", *(actions.INDENT + str(line) for line in self.comparison))
+        told += (f"{each.sign} {each.text}" for each in self.unusual if each.sign == DIFFERS)
+        told += (actions.INDENT + str(line) for line in self.comparison)
         return "\n".join((UNUSUAL, *told)) if told else ""
 
     def arguments(self) -> str:
@@ -193,12 +207,11 @@ def make(
     reveal: bool = False,
     wide: bool = False,
     all_words: bool = False,
-    unusual: Sequence[Oddity] = (),
-    before: bytes | None = None,
+    known: Known | None = None,
 ) -> Card:
     """The card of a request for the action in these bytes: with what is hidden, or wide where others read
-    along. ``unusual`` is what somebody else knows of it, ``before`` what was approved last of this kind.
-    Raises InexactJson for bytes that are no action in canonical form."""
+    along. Raises InexactJson for bytes that are no action in canonical form."""
+    known = known or Known()
     action, details = canonical.read_action(payload)
     covered = details if reveal else masking.covered(details, wide=wide)
     lines = actions.lines_of({"details": covered}, reveal=reveal)
@@ -208,15 +221,16 @@ def make(
     few = len(words) if all_words else MOST_WORD_LINES
     return Card(
         requester=quoting.quote_within(requester, NAME_CHARACTERS),
+        person=known.person,
         words=words[:few],
         more_words=words[few:],
-        unusual=(*_unusual(action, details, lines), *unusual),
+        unusual=tuple(sorted((*_unusual(action, details, lines), *known.unusual), key=_badness)),
         hidden=() if reveal else tuple(_places(covered)),
         details=tuple(lines),
         matters=matters,
         typed=typed,
         headline=headlines.make(action, details, covered),
-        comparison=_compared(before, payload, wide=wide) if before not in (None, payload) else (),
+        comparison=known.comparison,
         is_high_risk=typed is not None,
     )
 
@@ -231,14 +245,9 @@ def _words(description: str) -> tuple[str, ...]:
     return tuple(map(scripts.in_order, lines))
 
 
-def _compared(before: bytes | None, payload: bytes, *, wide: bool) -> tuple[ComparedLine, ...]:
-    """What differs between two actions as they are shown, with everything hidden in both."""
-
-    def shown(action: str, details: Mapping[str, Any]) -> list[str]:
-        lines = actions.lines_of({"details": masking.covered(details, wide=wide)})
-        return [f"{ACTION}: {actions.spelled(action)}", *map(str, folding.fold(lines))]
-
-    return comparisons.compare(*(shown(*canonical.read_action(each or b"")) for each in (before, payload)))
+def _badness(oddity: Oddity) -> int:
+    """The worst first."""
+    return (DANGER, ODD, DIFFERS).index(oddity.sign)
 
 
 def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> Iterator[Oddity]:
@@ -251,7 +260,7 @@ def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> I
     shown = [actions.spelled(action), *lines]
     escapes = sum(len(_ESCAPE.findall(line)) for line in shown)
     if escapes:
-        signs = _count(escapes, "character")
+        signs = counted(escapes, "character")
         text = f"{signs} that nobody can see or that may pass for another, written like \\u{{202e}}."
         yield Oddity(sign=DANGER, text=text, label="look-alike or unseen")
     for told in scripts.told(shown):
@@ -263,7 +272,7 @@ def _length(lines: Sequence[str]) -> Iterator[Oddity]:
     characters = sum(map(len, lines))
     if len(lines) < LONG_LINES and characters < LONG_CHARACTERS:
         return
-    long = _count(len(lines), "line") if len(lines) >= LONG_LINES else _count(characters, "character")
+    long = counted(len(lines), "line") if len(lines) >= LONG_LINES else counted(characters, "character")
     repeated = sum(one == other for one, other in pairwise(lines))
     folded = f", {repeated:,} of which repeat the one before" if repeated >= folding.FEWEST_FOLDED else ""
     yield Oddity(sign=ODD, text=f"It is long: {long}{folded}.", label=long)
@@ -273,9 +282,8 @@ def _matters(
     action: str, covered: Mapping[str, Any], typed: Typed | None, payload: bytes
 ) -> Iterator[Matter]:
     """What the action is done to; for a command, its line."""
-    argv = covered.get("argv")
-    if isinstance(argv, list) and argv and all(isinstance(each, str | masking.Partly) for each in argv):
-        yield Matter(name=COMMAND, shown=_short(_command(argv)))
+    if command := command_in(covered):
+        yield Matter(name=COMMAND, shown=_short(command))
     named = targets.matters(action, covered)
     for name in named[:MOST_MATTERS]:
         shown = " ".join(line.strip() for line in actions.lines_of(covered[name]))
@@ -284,8 +292,15 @@ def _matters(
         yield Matter(name=DIGEST, shown=canonical.digest(payload))
 
 
-def _command(argv: Sequence[str | masking.Partly]) -> str:
-    """One line that a shell would read as these arguments, as it is shown."""
+def command_in(covered: Mapping[str, Any]) -> str | None:
+    """One line that a shell would read as the arguments of a command, as it is shown; None without any."""
+    argv = covered.get(ARGV)
+    if (
+        not isinstance(argv, list)
+        or not argv
+        or not all(isinstance(each, str | masking.Partly) for each in argv)
+    ):
+        return None
     parts: list[str | masking.Hidden] = []
     for each in argv:
         words = each.parts if isinstance(each, masking.Partly) else (shlex.quote(each),)
@@ -321,5 +336,5 @@ def _places(value: Any, path: str = "") -> Iterator[HiddenPlace]:
                 yield from _places(each, f"{path}[{number}]")
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

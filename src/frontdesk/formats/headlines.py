@@ -87,7 +87,7 @@ class _Piece(NamedTuple):
 
 def make(action: str, details: Mapping[str, Any], covered: Mapping[str, Any]) -> tuple[HeadlinePart, ...]:
     """The line for an action whose details are shown as they are covered."""
-    code = _code_in(details)
+    code = code_in(details)
     pieces = [*_action(action, details, code)]
     if code is not None:
         pieces += _command(details[code], covered[code])
@@ -113,7 +113,7 @@ def _action(action: str, details: Mapping[str, Any], code: str | None) -> Iterat
         yield _Piece(": ")
 
 
-def _code_in(details: Mapping[str, Any]) -> str | None:
+def code_in(details: Mapping[str, Any]) -> str | None:
     """The one argument that is a command; None where there is none, or more than one."""
     found = [name for name, value in details.items() if spellings.skeleton(name) in _CODE and _is_code(value)]
     return found[0] if len(found) == 1 else None

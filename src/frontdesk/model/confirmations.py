@@ -192,8 +192,24 @@ class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
     session_key: str | None = None
     on_behalf_of: str | None = None
     """The person whose message led to it."""
+    on_behalf_name: str | None = None
+    """What that person is called where they wrote it."""
     turn_id: str | None = None
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    kind_digest: str | None = None
+    """Known again by this: what is done, and by which program."""
+    target_digest: str | None = None
+    """The same with what it is done to; None where that cannot be told."""
+
+
+class Precedent(msgspec.Struct, frozen=True, kw_only=True):
+    """What people approved before of the same kind."""
+
+    is_first_for_requester: bool
+    is_first_for_target: bool
+    """For whomever it was asked."""
+    payload: bytes | None = None
+    """What was approved last for the same credential, unless it is long or was erased."""
 
 
 class Submission(AskedAction, frozen=True, kw_only=True):
@@ -232,6 +248,8 @@ class Confirmation(AskedAction, frozen=True, kw_only=True):
     """The confirmation whose grant lapsed before it was used, and which is asked again."""
     approvals: tuple[str, ...] = ()
     """Who said yes so far."""
+    precedent: Precedent | None = None
+    """Where somebody has looked for it."""
 
     @property
     def is_withdrawn(self) -> bool:

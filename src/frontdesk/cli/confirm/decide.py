@@ -17,7 +17,7 @@ from frontdesk.cli.confirm.reaching import ServiceDesk
 from frontdesk.cli.output import Report
 from frontdesk.confirm import steps
 from frontdesk.formats import canonical, cards, quoting
-from frontdesk.formats.cards import Card
+from frontdesk.formats.cards import Card, Known
 from frontdesk.model.confirmations import RequesterPause, Status
 
 COLUMN = 13
@@ -175,7 +175,8 @@ def _card(asked: Plain, *, reveal: bool = False, all_words: bool = False) -> Car
     if canonical.digest(payload) != asked["digest"]:
         raise errors.DigestMismatch(confirmation_id=asked["id"])
     said = asked["description"], asked["requester"]
-    return cards.make(payload, *said, reveal=reveal, all_words=all_words)
+    known = msgspec.convert(asked.get("known") or {}, Known)
+    return cards.make(payload, *said, reveal=reveal, all_words=all_words, known=known)
 
 
 @click.command(

@@ -94,6 +94,7 @@ class Gate:
             Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT),
             turn_id=turn.id,
             on_behalf_of=people.name_of(turn.source, await aliases_of(self._store, turn.source)),
+            on_behalf_name=turn.source.user_name,
             also=partial(self._notifier.in_chat, turn),
         )
         return submitted.confirmation
@@ -106,7 +107,8 @@ class Gate:
         # that is faster than the mark is found by the first look below.
         await self._store.turns.mark(claim, turns.TurnState.WAITING, self._clock.now())
         wide = self._notifier.is_wide(claim.turn.source)
-        show(events.Asked(id=asked.id, text=self._notifier.text(asked, wide=wide)))
+        known = await self._service.with_precedent(asked)
+        show(events.Asked(id=asked.id, text=self._notifier.text(known, wide=wide)))
         with lend():
             while asked.status is Status.PENDING:
                 asked = await self._service.wait(asked.id, WAIT_SECONDS)

@@ -18,7 +18,8 @@ from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.lapsing import Lapses
 from frontdesk.flow.confirmations.precautions import Precautions, check_approver
-from frontdesk.formats import canonical
+from frontdesk.formats import canonical, precedents
+from frontdesk.formats.cards import Card, Known
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, rules
 from frontdesk.model.confirmations import (
@@ -27,8 +28,10 @@ from frontdesk.model.confirmations import (
     Caller,
     CallerKind,
     Confirmation,
+    Precedent,
     Settings,
     Status,
+    Submission,
     Submitted,
     Vote,
 )
@@ -87,6 +90,7 @@ class ConfirmationService(Precautions):
         idempotency_key: str | None = None,
         turn_id: str | None = None,
         on_behalf_of: str | None = None,
+        on_behalf_name: str | None = None,
         also: Tell = no_one,
     ) -> Submitted:
         """Ask people to allow an action. It waits, unless a rule decides; nothing waits for people here.
@@ -104,6 +108,7 @@ class ConfirmationService(Precautions):
             idempotency_key=idempotency_key,
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
+            on_behalf_name=on_behalf_name,
         )
         now, details = self._clock.now(), data.get("details") or {}
         submitted = await self._kept.submit(
@@ -112,7 +117,7 @@ class ConfirmationService(Precautions):
             self.settings,
             now,
             new_id=_new_id,
-            tell=partial(self._told_or_warned, also=also),
+            tell=partial(self._told_or_warned, also=also, precedent=await self._precedent(submission, also)),
         )
         asked = submitted.confirmation
         log.info(
@@ -131,8 +136,16 @@ class ConfirmationService(Precautions):
         details = canonical.read_strict(asked.payload or b"")["details"]
         return rules.decide(known, asked, details, self.settings.mode, now)
 
-    def _told_or_warned(self, asked: Confirmation, also: Tell = no_one) -> Sequence[Delivery]:
+    async def _precedent(self, submission: Submission, also: Tell) -> Precedent | None:
+        """What was approved before of its kind, where somebody is told of it."""
+        told = self._tell is not no_one or also is not no_one
+        return await self._kept.precedent(submission) if told else None
+
+    def _told_or_warned(
+        self, asked: Confirmation, also: Tell = no_one, precedent: Precedent | None = None
+    ) -> Sequence[Delivery]:
         """Nobody reachable is said loudly, at once."""
+        asked = replace(asked, precedent=precedent) if precedent else asked
         deliveries = (*self._tell(asked), *also(asked))
         if not deliveries:
             where = self.settings.page_url or "frontdesk confirm list"
@@ -144,6 +157,23 @@ class ConfirmationService(Precautions):
         if found is None:
             raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
         return found
+
+    async def with_precedent(self, asked: Confirmation) -> Confirmation:
+        """The same with what was approved before of its kind."""
+        return replace(asked, precedent=await self._kept.precedent(asked))
+
+    async def known(self, asked: Confirmation) -> Known:
+        """What is known of a request besides its bytes."""
+        return await asyncio.to_thread(precedents.known_of, await self.with_precedent(asked))
+
+    async def card(
+        self, asked: Confirmation, *, reveal: bool = False, wide: bool = False, all_words: bool = False
+    ) -> Card | None:
+        """What people see of a request before they decide; None when what it was about was erased, or never
+        kept."""
+        known = await self.with_precedent(asked)
+        show = partial(precedents.card_of, known, reveal=reveal, wide=wide, all_words=all_words)
+        return await asyncio.to_thread(show)
 
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation as soon as it is decided, else as it is when the time is over."""

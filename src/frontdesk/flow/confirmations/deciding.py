@@ -38,7 +38,7 @@ async def after_target(parts: Parts, source: SessionSource, asked: Confirmation,
     NotLookedAt when this chat does not show all of the action; TargetMissing."""
     if asked.status is not Status.PENDING:
         return said
-    wide = parts.notifier.is_wide(source)
+    asked, wide = await parts.confirmations.with_precedent(asked), parts.notifier.is_wide(source)
     card = await asyncio.to_thread(card_of, asked, wide=wide)
     if card is None:
         return said

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from frontdesk.contracts.channels import Capabilities, Channel
 from frontdesk.contracts.clock import Clock
-from frontdesk.formats import cards, quoting
+from frontdesk.formats import cards, precedents, quoting
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.deliveries import Delivery
@@ -96,13 +96,14 @@ def _ended(asked: Confirmation, most: int) -> str:
 
 def card_of(asked: Confirmation, *, wide: bool = False, reveal: bool = False) -> cards.Card | None:
     """What a chat shows of it, widely masked where others read along; None when it was erased."""
-    if asked.payload is None:
-        return None
-    return cards.make(asked.payload, asked.description, asked.requester, wide=wide, reveal=reveal)
+    card = precedents.card_of(asked, wide=wide, reveal=reveal)
+    return card and replace(card, comparison=())
 
 
 def _asked_by(asked: Confirmation, most: int) -> str:
-    return cards.ASKED_BY.format(requester=quoting.quote_within(asked.requester, most))
+    asked_by = cards.ASKED_BY.format(requester=quoting.quote_within(asked.requester, most))
+    person = precedents.person_of(asked, most)
+    return f"{asked_by}\n{cards.ON_BEHALF.format(person=person)}" if person else asked_by
 
 
 def _question(asked: Confirmation, card: cards.Card) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from frontdesk import errors
-from frontdesk.formats import canonical, quoting
+from frontdesk.formats import canonical, kinds, quoting
 from frontdesk.model.confirmations import (
     DEFAULT_REQUESTER,
     MAX_ACTION_CHARACTERS,
@@ -43,6 +43,7 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
     if not isinstance(details, Mapping):
         raise errors.InvalidInput(what="details", why="use an object")
     payload = canonical.payload(action, details)
+    kind, target = kinds.of(action, details)
     return Submission(
         action=action,
         description=needed(data, "description", MAX_TEXT_CHARACTERS),
@@ -52,6 +53,8 @@ def read_submission(data: Mapping[str, Any], caller: Caller, settings: Settings)
         session_key=cleaned("session_key", data.get("session_key"), MAX_TEXT_CHARACTERS),
         timeout_seconds=clamp_timeout(data.get("timeout_seconds")),
         callback_url=_callback(data, settings),
+        kind_digest=kind,
+        target_digest=target,
     )
 
 

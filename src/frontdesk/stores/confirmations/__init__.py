@@ -11,13 +11,20 @@ from frontdesk.contracts.confirmations import Backlog, Owed
 from frontdesk.contracts.store import Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.audit import Row as AuditRow
-from frontdesk.model.confirmations import GRANT_SECONDS, MOST_LISTED_BYTES, Confirmation, Status
+from frontdesk.model.confirmations import (
+    GRANT_SECONDS,
+    MOST_LISTED_BYTES,
+    Confirmation,
+    Precedent,
+    Status,
+    Submission,
+)
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
 from frontdesk.stores.confirmations.precautions import PrecautionIntentions
-from frontdesk.stores.confirmations.requests import at, holding_rules, listed, write_down
+from frontdesk.stores.confirmations.requests import at, holding_rules, listed, precedent_of, write_down
 from frontdesk.stores.confirmations.standings import StandingIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
@@ -39,6 +46,11 @@ class Confirmations(
     @glances
     def find(self, confirmation_id: str) -> Work[Confirmation | None]:
         return CONFIRMATIONS.one("confirmation", confirmation_id=confirmation_id)
+
+    @glances
+    def precedent(self, asked: Submission | Confirmation) -> Work[Precedent | None]:
+        """What people approved before of the same kind; None when that is not known."""
+        return precedent_of(asked)
 
     @glances
     def status(self, confirmation_id: str) -> Work[Status | None]:

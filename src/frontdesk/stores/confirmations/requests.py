@@ -22,13 +22,16 @@ from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import (
+    MOST_LISTED_BYTES,
     AskedAction,
     Confirmation,
+    Precedent,
     Status,
     Submission,
     Terms,
     credential_of,
 )
+from frontdesk.model.deliveries import Delivery
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
@@ -41,6 +44,8 @@ CLOCK_SLACK = timedelta(seconds=confirmations.CLOCK_SLACK_SECONDS)
 ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
 NO_DETAILS = b"{}"
+LATEST = 2**62
+"""Later than everything."""
 DESCRIPTION = PAYLOAD.names.index("description")
 
 log = get_logger(__name__)
@@ -143,13 +148,43 @@ def insert(asked: Confirmation) -> Work[None]:
         yield "insert_payload", {"confirmation_id": asked.id, **PAYLOAD.values(asdict(asked))}
 
 
-def tell_of(told: Iterable[Confirmation], tell: Tell) -> Work[None]:
-    """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names."""
-    told = tuple(told)
+def precedent_of(asked: Submission | Confirmation) -> Work[Precedent | None]:
+    """What people approved of this kind before they decided about it; None when its kind is not known."""
+    if asked.kind_digest is None:
+        return None
+    values = {
+        "kind_digest": asked.kind_digest,
+        "target_digest": asked.target_digest,
+        "credential": credential_of(asked.requester),
+        "confirmation_id": asked.id if isinstance(asked, Confirmation) else "",
+        "before": _decided_at(asked),
+        "most_bytes": MOST_LISTED_BYTES,
+    }
+    ((last, payload, target),) = yield "precedent", values
+    return Precedent(
+        is_first_for_requester=last is None,
+        is_first_for_target=asked.target_digest is not None and target is None,
+        payload=payload,
+    )
+
+
+def _decided_at(asked: Submission | Confirmation) -> int:
+    resolved_at = asked.resolved_at if isinstance(asked, Confirmation) else None
+    return LATEST if resolved_at is None else to_micros(resolved_at)
+
+
+def tell_of(told: Iterable[Confirmation], tell: Tell, *, looks: bool = True) -> Work[None]:
+    """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names.
+    ``looks``: for what was approved before, which people are told with what waits."""
+    found: list[Delivery] = []
     for each in told:
         if each.status is not Status.PENDING:
             yield from _owe(each)
-    found = [delivery for each in told for delivery in tell(each)]
+            found += tell(each)
+        elif looks:
+            found += tell(replace(each, precedent=(yield from precedent_of(each))))
+        else:
+            found += tell(each)
     yield from deliveries.add(sorted(found, key=lambda delivery: delivery.lane))
 
 

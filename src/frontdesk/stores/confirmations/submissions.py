@@ -45,7 +45,8 @@ class SubmissionIntentions(Noun):
         conversation, and of the same turn, that waits already; a rule that allows; the same details denied
         under another name; a pause of the credential (RequesterPaused); the action's rate, however it is
         written (RateLimited); the credential's budget of prompts (PromptsUsedUp); how many wait
-        (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew.
+        (TooManyPending); else it waits. ``tell`` is asked only for one that waits anew,
+        without a precedent: who submits has looked for it before, and held up nobody.
 
         Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
         joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
@@ -65,7 +66,7 @@ class SubmissionIntentions(Noun):
         yield from check_load(submission, settings, now)
         yield from requests.insert(fresh)
         yield from _keep_key(submission, fresh.id, now)
-        yield from requests.tell_of([fresh], tell)
+        yield from requests.tell_of([fresh], tell, looks=False)
         submitted = _entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule)
         yield from requests.write_down(submitted, told=True)
         return Submitted(confirmation=fresh)

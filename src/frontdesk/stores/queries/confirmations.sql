@@ -44,6 +44,20 @@ WHERE c.turn_id = :turn_id AND c.digest = :digest ORDER BY c.number DESC LIMIT 1
 SELECT {asked} {joined}
 WHERE c.renewal_of = :confirmation_id;
 
+-- name: precedent
+-- What people approved before some time of the same kind: for a credential the last, unless it is long, and
+-- whether there was any for a target.
+SELECT found.id, CASE WHEN LENGTH(p.payload) <= :most_bytes THEN p.payload END AS payload, (
+    SELECT c.id FROM confirmations c
+    WHERE c.target_digest = :target_digest AND c.status = 'approved' AND c.asked = 1
+        AND c.id <> :confirmation_id AND c.resolved_at < :before LIMIT 1
+) AS target FROM (SELECT 1 AS one) AS always LEFT JOIN (
+    SELECT c.id FROM confirmations c
+    WHERE c.kind_digest = :kind_digest AND c.credential = :credential AND c.status = 'approved' AND c.asked = 1
+        AND c.id <> :confirmation_id AND c.resolved_at < :before
+    ORDER BY c.number DESC LIMIT 1
+) AS found ON TRUE LEFT JOIN confirmation_payloads p ON p.confirmation_id = found.id;
+
 -- name: confirmation_status
 -- What became of one so far.
 SELECT status FROM confirmations WHERE id = :confirmation_id;
@@ -131,11 +145,11 @@ SELECT COUNT(*) FROM confirmations c WHERE {waits};
 INSERT INTO confirmations (
     id, action, digest, requester, session_key, on_behalf_of, turn_id, status, asked, terms, timeout_seconds,
     created_at, expires_at, escalates_at, resolved_at, resolved_by, renewal_of, approvals,
-    reads_as, credential, subject
+    reads_as, credential, subject, kind_digest, target_digest, on_behalf_name
 ) VALUES (
     :id, :action, :digest, :requester, :session_key, :on_behalf_of, :turn_id, :status, :asked, :terms,
     :timeout_seconds, :created_at, :expires_at, :escalates_at, :resolved_at, :resolved_by, :renewal_of,
-    :approvals, :reads_as, :credential, :subject
+    :approvals, :reads_as, :credential, :subject, :kind_digest, :target_digest, :on_behalf_name
 );
 
 -- name: insert_payload

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from frontdesk import errors
 from frontdesk.flow.confirmations.confirming import ConfirmationService
+from frontdesk.formats.cards import Known
 from frontdesk.model import rules
 from frontdesk.model.audit import Standings
 from frontdesk.model.confirmations import MUTED, CallerKind, Confirmation, Status, Submitted
@@ -126,7 +127,7 @@ def _listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, .
     return tuple(told)
 
 
-def _shown(asked: Confirmation) -> records.ShownConfirmation:
+def _shown(asked: Confirmation, known: Known | None = None) -> records.ShownConfirmation:
     # The arguments as they are in the bytes that people vote on.
     parts = msgspec.json.decode(asked.payload, type=dict[str, msgspec.Raw]) if asked.payload else {}
     return records.ShownConfirmation.of(
@@ -136,6 +137,7 @@ def _shown(asked: Confirmation) -> records.ShownConfirmation:
         created_at_iso=_iso(asked.created_at),
         resolved_at_iso=_iso(asked.resolved_at) if asked.resolved_at else None,
         quorum=asked.terms.quorum,
+        known=known,
     )
 
 
@@ -150,10 +152,11 @@ async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     """Show a request, at once or when it is decided."""
     asked = await api.seen(call)
     seconds = streams.waiting_seconds(call.headers.prefer)
-    if seconds is None:
-        return give(_shown(asked))
-    asked = await api.streams.wait(asked.id, seconds)
-    return give(_shown(asked), headers={PREFERENCE_APPLIED: f"wait={seconds}"})
+    if seconds is not None:
+        asked = await api.streams.wait(asked.id, seconds)
+    known = await api.service.known(asked) if call.caller.kind is CallerKind.APPROVER else None
+    waited = {} if seconds is None else {PREFERENCE_APPLIED: f"wait={seconds}"}
+    return give(_shown(asked, known), headers=waited)
 
 
 @OPERATIONS.add("POST", "/confirm/{id}/approve", records.Voted, body=records.ApproveBody, problems=(409, 412))

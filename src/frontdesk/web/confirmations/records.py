@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS
+from frontdesk.formats.cards import Known
 from frontdesk.model import audit, confirmations, rules
 from frontdesk.model.confirmations import (
     MAX_ACTION_CHARACTERS,
@@ -205,6 +206,10 @@ class ShownConfirmation(Decided, frozen=True, kw_only=True):
     resolved_at_iso: Iso | None
     redeemed_at: Seconds | None
     renewal_of: str | None
+    known: Annotated[
+        Known | None,
+        Meta(description="For approvers who ask for this one: whose it is, and what was approved before."),
+    ] = None
 
 
 class Revealed(OfRequest, frozen=True, kw_only=True):
