@@ -13,7 +13,7 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.formats import cards
+from frontdesk.formats import cards, precedents
 from frontdesk.formats.folding import CardLine
 from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
@@ -121,7 +121,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
         caller = self._signed_in(call)
-        found = await self.service.list(MOST_SHOWN, Status.PENDING)
+        listed = await self.service.list(MOST_SHOWN, Status.PENDING)
+        found = [await self.service.with_precedent(asked) for asked in listed]
         pauses, now = await self.service.pauses(), self.clock.now()
         return await _page("list.html", lambda: views.waiting(_with_cards(found), pauses, caller, now))
 
@@ -187,9 +188,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         except errors.LinkRefused:
             return _show("sign-in.html", views.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
         obstacle, now = await self._obstacle(caller, asked), self.clock.now()
+        card = await self.service.card(asked)
         return await _page(
-            "request.html",
-            lambda: views.request(asked, _card_of(asked), caller, now, link=link, obstacle=obstacle),
+            "request.html", lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle)
         )
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
@@ -233,7 +234,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def _check_care(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> None:
         """NotLookedAt, TargetMissing: nobody approves what they have not seen, or one of the ten without
         typing its target."""
-        card = await asyncio.to_thread(_card_of, asked)
+        card = await self.service.card(asked)
         if card:
             looked = self.sessions.has_looked(verdict.seen, caller, asked)
             card.check_looked(asked.id, looked, views.LOOK_FIRST)
@@ -294,11 +295,4 @@ async def _page(template: str, values: Callable[[], views.Values]) -> Response:
 
 
 def _with_cards(found: Sequence[Confirmation]) -> Sequence[tuple[Confirmation, cards.Card | None]]:
-    return [(asked, _card_of(asked)) for asked in found]
-
-
-def _card_of(asked: Confirmation) -> cards.Card | None:
-    """What a page shows of a request; None when what it was about was erased, or never kept."""
-    if asked.payload is None:
-        return None
-    return cards.make(asked.payload, asked.description, asked.requester)
+    return [(asked, precedents.card_of(asked)) for asked in found]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.formats import actions, cards, links, quoting
+from frontdesk.formats import actions, cards, links, precedents, quoting
 from frontdesk.formats.cards import Card, Oddity
 from frontdesk.formats.headlines import HeadlinePart, Role
 from frontdesk.model.confirmations import (
@@ -128,7 +128,7 @@ def request(
         "question": "Run this command?" if is_command else "Allow this?",
         "ask": "Run" if is_command else "Allow",
         "requester": quoting.one_line(asked.requester),
-        "on_behalf_of": quoting.one_line(asked.on_behalf_of or ""),
+        "on_behalf_of": precedents.person_of(asked),
         "session_key": quoting.one_line(asked.session_key or ""),
         "votes": votes(asked) if asked.terms.quorum > 1 else "",
         "most_characters": MAX_TEXT_CHARACTERS,
@@ -173,7 +173,7 @@ def _row(asked: Confirmation, card: Card | None, now: datetime) -> WaitingRow:
         headline=headline,
         flags=tuple(_flags(card)) if card else (),
         requester=_name(asked.requester),
-        on_behalf_of=quoting.one_line(asked.on_behalf_of or ""),
+        on_behalf_of=precedents.person_of(asked) or "",
         votes=votes(asked) if asked.terms.quorum > 1 else "",
         created_at=asked.created_at,
         expires_at=asked.expires_at,
@@ -207,7 +207,8 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
         "can_reveal": obstacle is None,
         "arguments": _shortened(", ".join(card.argument_names)),
         "words_title": cards.AGENTS_WORDS,
-        "compared_title": cards.COMPARED,
+        "unusual": [each for each in card.unusual if each.sign != cards.DIFFERS],
+        "different": [each for each in card.unusual if each.sign == cards.DIFFERS],
         "repeated": repeated(card.headline),
         "is_long_headline": sum(len(part.text) for part in card.headline) > REPEATED_CHARACTERS,
         # What the headline leaves out is there without a click.
