@@ -10,12 +10,12 @@ MOST_CODE_CHARACTERS = 16 * 1024
 """Of a longer text nobody looks which program it starts."""
 
 
-class Kind(NamedTuple):
+class ActionKind(NamedTuple):
     kind: str
     target: str | None
 
 
-def of(action: str, details: Mapping[str, Any]) -> Kind:
+def of(action: str, details: Mapping[str, Any]) -> ActionKind:
     """An action's name, however it is written, and where it is a command its program; with what it is done
     to, as far as that can be told."""
     simple = _telling(details)
@@ -23,7 +23,7 @@ def of(action: str, details: Mapping[str, Any]) -> Kind:
     if simple is not None:
         done_to += (word.text for word in commands.verb_and_target(simple)[1])
     kind = _digest(spellings.skeleton(action), simple.program if simple else "")
-    return Kind(kind, _digest(kind, done_to) if done_to else None)
+    return ActionKind(kind, _digest(kind, done_to) if done_to else None)
 
 
 def _telling(details: Mapping[str, Any]) -> commands.Simple | None:
