@@ -17,9 +17,9 @@ from frontdesk.flow import rounds
 from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.lapsing import Lapses
-from frontdesk.flow.confirmations.precautions import Precautions, check_approver
-from frontdesk.formats import canonical, precedents
-from frontdesk.formats.cards import Card, Known
+from frontdesk.flow.confirmations.precautions import check_approver
+from frontdesk.flow.confirmations.showing import Showing
+from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, rules
 from frontdesk.model.confirmations import (
@@ -66,7 +66,7 @@ def no_one(_: Confirmation) -> Sequence[Delivery]:
     return ()
 
 
-class ConfirmationService(Precautions):
+class ConfirmationService(Showing):
     def __init__(
         self,
         store: Store,
@@ -157,23 +157,6 @@ class ConfirmationService(Precautions):
         if found is None:
             raise errors.UnknownConfirmation(confirmation_id=confirmation_id)
         return found
-
-    async def with_precedent(self, asked: Confirmation) -> Confirmation:
-        """The same with what was approved before of its kind."""
-        return replace(asked, precedent=await self._kept.precedent(asked))
-
-    async def known(self, asked: Confirmation) -> Known:
-        """What is known of a request besides its bytes."""
-        return await asyncio.to_thread(precedents.known_of, await self.with_precedent(asked))
-
-    async def card(
-        self, asked: Confirmation, *, reveal: bool = False, wide: bool = False, all_words: bool = False
-    ) -> Card | None:
-        """What people see of a request before they decide; None when what it was about was erased, or never
-        kept."""
-        known = await self.with_precedent(asked)
-        show = partial(precedents.card_of, known, reveal=reveal, wide=wide, all_words=all_words)
-        return await asyncio.to_thread(show)
 
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation as soon as it is decided, else as it is when the time is over."""

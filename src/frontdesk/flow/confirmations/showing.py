@@ -1,0 +1,30 @@
+"""What people see of a request before they decide, with what the store knows of it."""
+
+import asyncio
+from functools import partial
+
+from msgspec.structs import replace
+
+from frontdesk.flow.confirmations.precautions import Precautions
+from frontdesk.formats import precedents
+from frontdesk.formats.cards import Card, Known
+from frontdesk.model.confirmations import Confirmation
+
+
+class Showing(Precautions):
+    async def with_precedent(self, asked: Confirmation) -> Confirmation:
+        """The same with what was approved before of its kind."""
+        return replace(asked, precedent=await self._kept.precedent(asked))
+
+    async def known(self, asked: Confirmation) -> Known:
+        """What is known of a request besides its bytes."""
+        return await asyncio.to_thread(precedents.known_of, await self.with_precedent(asked))
+
+    async def card(
+        self, asked: Confirmation, *, reveal: bool = False, wide: bool = False, all_words: bool = False
+    ) -> Card | None:
+        """What people see of a request before they decide; None when what it was about was erased, or never
+        kept."""
+        known = await self.with_precedent(asked)
+        show = partial(precedents.card_of, known, reveal=reveal, wide=wide, all_words=all_words)
+        return await asyncio.to_thread(show)
