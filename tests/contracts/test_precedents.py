@@ -14,10 +14,10 @@ from frontdesk.model.confirmations import (
     Caller,
     CallerKind,
     Confirmation,
-    Precedent,
     Settings,
     Submission,
 )
+from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock

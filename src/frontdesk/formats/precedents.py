@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from frontdesk.formats import actions, canonical, cards, comparisons, folding, masking, quoting
 from frontdesk.formats.cards import Card, Known, Oddity, counted
 from frontdesk.formats.comparisons import ComparedLine
-from frontdesk.model.confirmations import Confirmation, Precedent
+from frontdesk.model.confirmations import Confirmation
+from frontdesk.model.precedents import Precedent
 
 PERSON_CHARACTERS = 60
 PLACE_CHARACTERS = 60

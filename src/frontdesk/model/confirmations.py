@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.model import spellings
 from frontdesk.model.people import Person
+from frontdesk.model.precedents import Precedent
 
 HIGH_RISK_ACTIONS = frozenset(
     {
@@ -200,16 +201,6 @@ class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
     """Known again by this: what is done, and by which program."""
     target_digest: str | None = None
     """The same with what it is done to; None where that cannot be told."""
-
-
-class Precedent(msgspec.Struct, frozen=True, kw_only=True):
-    """What people approved before of the same kind."""
-
-    is_first_for_requester: bool
-    is_first_for_target: bool
-    """For whomever it was asked."""
-    payload: bytes | None = None
-    """What was approved last for the same credential, unless it is long or was erased."""
 
 
 class Submission(AskedAction, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ import pytest
 
 from frontdesk.formats import canonical, comparisons, precedents
 from frontdesk.formats.cards import Known
-from frontdesk.model.confirmations import Confirmation, Precedent
+from frontdesk.model.confirmations import Confirmation
+from frontdesk.model.precedents import Precedent
 
 SECRET, OTHER = "aB3dE5gH7jK9aB3d", "zY8xW6vU4tS2zY8x"
 NOW = datetime(2028, 3, 1, 12, tzinfo=UTC)

@@ -28,7 +28,6 @@ from frontdesk.model.confirmations import (
     Caller,
     CallerKind,
     Confirmation,
-    Precedent,
     Settings,
     Status,
     Submission,
@@ -38,6 +37,7 @@ from frontdesk.model.confirmations import (
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.people import Person
+from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Rule
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores.store import Store

@@ -15,10 +15,10 @@ from frontdesk.model.confirmations import (
     GRANT_SECONDS,
     MOST_LISTED_BYTES,
     Confirmation,
-    Precedent,
     Status,
     Submission,
 )
+from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, to_micros

@@ -25,13 +25,13 @@ from frontdesk.model.confirmations import (
     MOST_LISTED_BYTES,
     AskedAction,
     Confirmation,
-    Precedent,
     Status,
     Submission,
     Terms,
     credential_of,
 )
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
