@@ -42,9 +42,11 @@ def agents_port() -> Iterator[tuple[str, list[str]]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", got
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", got
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_other_port_of_the_host_gets_the_cookie_and_decides_nothing(browser: Any, desk: Desk) -> None:
