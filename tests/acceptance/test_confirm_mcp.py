@@ -246,3 +246,21 @@ async def test_official_client_asks_and_redeems(
         assert redeemed.structured_content
         assert redeemed.structured_content["details"] == WIPE["details"]
         print(f"mcp {version('mcp')}, mode {mode}: revision {client.protocol_version}")
+
+
+def test_nobody_is_asked_through_the_program_of_the_agent(
+    tmp_path: Path, url: str, approver: Approver
+) -> None:
+    """It could answer by itself."""
+    offered: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+    with starting(tmp_path, url) as agent:
+        agent.ask("initialize", protocolVersion="2025-11-25", capabilities=offered, clientInfo={"name": "t"})
+        call = {"name": "request_confirmation", "arguments": WIPE | {"wait_seconds": 60}}
+        agent.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call})
+        approved = {"action": "accept", "content": {"approved": True}}
+        for number in range(20):
+            agent.send({"jsonrpc": "2.0", "id": number, "result": approved})
+        assert [asked["status"] for asked in approver.pending()] in ([], ["pending"])
+        approver.decide("deny")
+        answer = agent.hear()
+        assert (answer["id"], answer["result"]["structuredContent"]["status"]) == (7, "denied")

@@ -282,6 +282,34 @@ def test_question_is_answered_at_the_prompt_and_what_was_begun_comes_back(home: 
         leave(screen)
 
 
+def above_the_question(screen: Screen) -> str:
+    """The lines from the action on, those that go on put together."""
+    lines = screen.lines[:-1]
+    begin = max(number for number, line in enumerate(lines) if line.startswith("Action:"))
+    return "".join(line.strip().removeprefix("…") for line in lines[begin:])
+
+
+def test_action_and_target_stand_above_the_question_on_a_narrow_terminal(home: Path) -> None:
+    long = "a_database_with_a_name_that_is_wider_than_this"
+    details = json.dumps({"database": long, "env": {"API_KEY": "aB3dE5gH7jK9"}, "note": "x" * 200})
+    with chatting(home, "narrow") as screen:
+        screen.resize(40, 12)
+        screen.wait_for_prompt()
+        screen.paste(f"!approve wipe_database {details} Please")
+        screen.type(ENTER)
+        screen.wait(lambda seen: seen.last == "Allow it? show or no:")
+        assert above_the_question(screen) == f'Action: "wipe_database"Its database: "{long}"'
+        screen.type(f"show{ENTER}")
+        screen.wait(lambda seen: seen.last == ALLOW)
+        assert above_the_question(screen) == f'Action: "wipe_database"Its database: "{long}"'
+        screen.type(f"yes{ENTER}")
+        screen.wait_for("To approve, type the value of")
+        screen.type(CTRL_C)
+        screen.wait_for("Stopped.")
+        screen.wait_for_prompt()
+        leave(screen)
+
+
 def test_yes_of_before_the_question_decides_nothing(home: Path) -> None:
     with chatting(home, "early") as screen:
         screen.wait_for_prompt()
