@@ -3,6 +3,7 @@ without the proof. All that was thought of is in ``thief.py``; nothing of it cha
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -23,9 +24,9 @@ from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Mode
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.stores.store import Store
 from frontdesk.web import ports, public, server
-from frontdesk.web.confirmations import ServedConfirmations, api, pages
+from frontdesk.web.confirmations import ServedConfirmations
 from frontdesk.web.confirmations.sessions import COOKIE
-from frontdesk.web.operations import LOOKING, PROOF_HEADER, Table
+from frontdesk.web.operations import LOOKING, PROOF_HEADER, Operation
 from tests import counts
 from tests.contracts.asking import pages as log_pages
 from tests.flow.harness import open_house
@@ -70,8 +71,8 @@ class Scene(msgspec.Struct, kw_only=True):
         self.tried += await thief.run(self.loot, tries, self.judge)
 
 
-def paths_of(tables: Iterable[Table], wanted: str) -> tuple[tuple[str, str], ...]:
-    return tuple((row.method, row.path.replace("{id}", wanted)) for table in tables for row in table)
+def paths_of(rows: Iterable[Operation], wanted: str) -> tuple[tuple[str, str], ...]:
+    return tuple((row.method, re.sub(r"{\w+}", wanted, row.path)) for row in rows)
 
 
 async def sign_in(http: httpx.AsyncClient, name: str, **headers: str) -> tuple[str, str]:
@@ -128,11 +129,13 @@ async def staged(url: str, mode: Mode, ended: Path) -> AsyncIterator[Scene]:
         stack.callback(served.close)
         page_url = f"http://127.0.0.1:{where['page'][1]}"
         http = await stack.enter_async_context(httpx.AsyncClient(base_url=page_url, trust_env=False))
-        loot, proof = await robbed(service, http, where)
+        loot, proof = await robbed(service, served, http, where)
         yield Scene(service=service, store=house.gateway.parts.store, http=http, loot=loot, proof=proof)
 
 
-async def robbed(service: ConfirmationService, http: httpx.AsyncClient, where: Any) -> tuple[Loot, str]:
+async def robbed(
+    service: ConfirmationService, served: ServedConfirmations, http: httpx.AsyncClient, where: Any
+) -> tuple[Loot, str]:
     """Requests, a rule and a pause; and everything that the thief got hold of."""
     hidden = await submit(service, ROB, to="b@example.org", password=SECRET)
     for number in range(5):
@@ -146,10 +149,10 @@ async def robbed(service: ConfirmationService, http: httpx.AsyncClient, where: A
     proofs = [(await sign_in(http, name))[1] for name in ("eve", "ann")]
     looked = [(await act(http, f"{each.id}/reveal", session)).json()["seen"] for each in (wanted, hidden)]
     given = [link_to(named), link_to(decided), link_to(wanted, -timedelta(days=1)), link_to(wanted)[:-2]]
-    visitors, told = [pages.OPERATIONS], [public.OPERATIONS, pages.OPERATIONS]
-    rows = {"public": paths_of(told, wanted.id), "page": paths_of(visitors, wanted.id)}
-    rows["public"] += (("POST", "/v1/chat/completions"), ("GET", "/v1/models"))
-    rows["service"] = paths_of([api.OPERATIONS], wanted.id)
+    rows = {"page": paths_of(served.pages.operations, wanted.id)}
+    channels = (("POST", "/v1/chat/completions"), ("GET", "/v1/models"))
+    rows["public"] = (*paths_of(public.OPERATIONS, wanted.id), *rows["page"], *channels)
+    rows["service"] = paths_of(served.api.operations, wanted.id)
     loot = Loot(
         ports=where,
         rows=rows,

@@ -96,6 +96,7 @@ class Loot(msgspec.Struct, kw_only=True):
         for each in (self.wanted, self.others[0][0]):
             yield f"/approvals/{each}/reveal", json.dumps(more).encode()
         yield "/approvals/session/end", b"{}"
+        yield "/approvals/pauses/lift", json.dumps({"requester": "token:rob"}).encode()
 
 
 class Try(msgspec.Struct, frozen=True, kw_only=True):
