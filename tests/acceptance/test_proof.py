@@ -50,7 +50,7 @@ def agents_port() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_other_port_of_the_host_gets_the_cookie_and_decides_nothing(browser: Any, desk: Desk) -> None:
-    asked = desk.ask("wanted_by_the_agent", details={"password": SECRET})
+    asked, hiding = desk.ask("wanted_by_the_agent"), desk.ask("hiding", details={"password": SECRET})
     with browsing.visiting(browser, desk.page_url) as visitor, agents_port() as (url, got):
         visitor.sign_in(desk.token)
         page = visitor.context.new_page()
@@ -75,9 +75,10 @@ def test_other_port_of_the_host_gets_the_cookie_and_decides_nothing(browser: Any
                 said = {"approves": True, "digest": asked["digest"]}
                 sent = {"x-frontdesk-proof": proof}
                 assert thief.post(f"{path}/decision", json=said, headers=sent).status_code == 401
-            assert thief.post(f"{path}/reveal", json={}).status_code == 401
+            assert thief.post(f"/approvals/{hiding['id']}/reveal", json={}).status_code == 401
             assert thief.post("/approvals/session/end", json={}).status_code == 401
-        assert (desk.status(asked), desk.logged(asked)) == ("pending", ["submitted", "refused", "refused"])
+        assert [desk.status(each) for each in (asked, hiding)] == ["pending", "pending"]
+        assert desk.logged(asked) == desk.logged(hiding) == ["submitted", "refused"]
         visitor.go(f"/approvals/{asked['id']}")
         visitor.press("Deny")
         visitor.sees("It is denied")
