@@ -15,6 +15,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.cli import asking
+from frontdesk.cli.chat.questions import ARMED_AFTER_SECONDS
 from tests import counts
 from tests.acceptance import forks
 from tests.acceptance.program import (
@@ -317,6 +318,7 @@ def test_action_that_the_agent_asks_for_is_decided_at_the_prompt(
         asked = seat.read_until(ALLOW)
         assert f"Remove the file for {said}?" in asked
         assert asked.splitlines()[-2:] == ['Action: "remove"', ALLOW]
+        time.sleep(ARMED_AFTER_SECONDS)
         seat.type(f"{said}\n")
         seat.read_until("\n")
         shown = seat.read_until(PROMPT).splitlines()
@@ -390,7 +392,7 @@ def test_ctrl_d_at_the_question_leaves_and_decides_nothing(home: Path) -> None:
     assert confirmation in run(home, "confirm", "list").stdout
     with seated(home, "chat", "--chat", "left alone", **AGENT) as seat:
         assert asked_for(seat.read_until(ALLOW)) == confirmation
-        seat.type("yes\n")
+        agree(seat)
         seat.read_until("approved: truncate")
         seat.read_until(PROMPT)
         seat.type("still here?\n")
@@ -461,7 +463,7 @@ def test_command_that_waits_does_not_keep_the_question_from_being_answered(home:
         seat.read_until(ALLOW)
         seat.type("/title A fine title\n")
         assert "is queued and comes next" in seat.read_until(ALLOW)
-        seat.type("yes\n")
+        agree(seat)
         seat.read_until("approved: rotate")
         assert "A fine title" in seat.read_until(PROMPT)
         leave(seat)
@@ -491,10 +493,11 @@ def test_what_is_hidden_is_looked_at_and_a_target_typed_before_a_yes_counts(home
         assert shown.splitlines()[-3:-1] == asked.splitlines()[-3:-1]
         assert "revealed" in run(home, "audit", "tail").stdout
         for wrong, told in (("customers", "That is not the value of"), ("yes", "is not"), ("", "Nothing is")):
-            seat.type("yes\n")
+            agree(seat)
             seat.read_until(TYPE)
             seat.type(f"{wrong}\n")
             assert told in seat.read_until(ALLOW)
+        time.sleep(ARMED_AFTER_SECONDS)
         seat.type("yes\ncustomers_prod\n")
         seat.read_until("was written before this question, and decides nothing.")
         seat.read_until(TYPE)
@@ -504,6 +507,28 @@ def test_what_is_hidden_is_looked_at_and_a_target_typed_before_a_yes_counts(home
         leave(seat)
     found = json.loads(run(home, "confirm", "show", asked_for(asked), "--json").stdout)
     assert (found["status"], found["resolved_by"]) == ("approved", "local")
+
+
+def test_yes_that_nobody_can_have_thought_about_decides_nothing(home: Path) -> None:
+    """It was meant for something else: what the agent said before, or the question before this one."""
+    with seated(home, "chat", "--chat", "fast", **AGENT) as seat:
+        seat.read_until(PROMPT)
+        told = ""
+        for number in range(5):  # a machine that stands still for a second makes any answer slow
+            seat.type(f"!approve hasten{number} Hurry?\n")
+            seat.read_until(ALLOW)
+            seat.type("yes\n")
+            told = seat.read_until("\n") + seat.read_until("\n")
+            if "too fast" not in told:
+                seat.read_until(PROMPT)
+                continue
+            assert "hasten" not in told
+            seat.type("no\n")
+            seat.read_until("denied: hasten")
+            break
+        assert "That was too fast: nothing is decided." in told
+        seat.read_until(PROMPT)
+        leave(seat)
 
 
 def test_reason_that_a_rule_wants_is_asked_for_at_the_prompt(home: Path) -> None:
@@ -560,6 +585,12 @@ def asked_for(shown: str) -> str:
     found = re.search(r"(c_[0-9a-f]+) waits|/deny (c_[0-9a-f]+)", shown)
     assert found, shown
     return found[1] or found[2]
+
+
+def agree(seat: Seat) -> None:
+    """Say yes, when it is long enough that the question stands there."""
+    time.sleep(ARMED_AFTER_SECONDS)
+    seat.type("yes\n")
 
 
 def deny(home: Path, asked: str, chat: str) -> None:

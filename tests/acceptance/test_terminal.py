@@ -4,12 +4,14 @@ import json
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from frontdesk.cli.chat.questions import ARMED_AFTER_SECONDS
 from tests.acceptance.program import run
 from tests.acceptance.screens import (
     ALT_ENTER,
@@ -271,8 +273,9 @@ def test_question_is_answered_at_the_prompt_and_what_was_begun_comes_back(home: 
         screen.wait(lambda seen: seen.last == ALLOW)
         screen.type(f"s{ENTER}")
         screen.wait(lambda seen: any("queued" in line or "waits" in line for line in seen.lines))
-        assert not any("approved" in line for line in screen.lines)
+        assert not any("approved: shred" in line for line in screen.lines)
         screen.wait(lambda seen: seen.last == ALLOW)
+        time.sleep(ARMED_AFTER_SECONDS)
         screen.type(f"yes{ENTER}")
         screen.wait_for("approved: shred")
         screen.wait_for_line("echo: s")
@@ -302,6 +305,7 @@ def test_action_and_target_stand_above_the_question_on_a_narrow_terminal(home: P
         screen.type(f"show{ENTER}")
         screen.wait(lambda seen: seen.last == ALLOW)
         assert above_the_question(screen) == f'Action: "wipe_database"Its database: "{long}"'
+        time.sleep(ARMED_AFTER_SECONDS)
         screen.type(f"yes{ENTER}")
         screen.wait_for("To approve, type the value of")
         screen.type(CTRL_C)

@@ -188,9 +188,16 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> str:
         return "\n".join((DONE, *map(str, self.lines)))
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is unusual or hidden, each in two or three words."""
+        hidden = [f"{ODD} {len(self.hidden):,} hidden"] if self.hidden else []
+        return (*(f"{each.sign} {each.label}" for each in self.unusual), *hidden)
+
     def closing(self) -> str:
-        """The action and its target."""
-        return "\n".join(f"{each.name}: {each.shown}" for each in self.matters)
+        """The action and its target; where it is long, what is unusual once more, which is out of sight."""
+        flags = ["  ".join(self.flags)] if self.is_long and self.flags else []
+        return "\n".join((*flags, *(f"{each.name}: {each.shown}" for each in self.matters)))
 
     def text(self, *, where: str | None = None, how: str = "", columns: int | None = None) -> str:
         """All of it in lines, in their order; with columns, none is wider."""

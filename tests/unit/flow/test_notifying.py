@@ -254,6 +254,9 @@ class Post:
     async def add(self, told: list[Delivery]) -> None:
         self.added += told
 
+    async def with_precedent(self, asked: Confirmation) -> Confirmation:
+        return asked
+
     async def find(self, confirmation_id: str) -> Confirmation:
         if confirmation_id not in self._known:
             raise errors.UnknownConfirmation(confirmation_id=confirmation_id)

@@ -260,3 +260,19 @@ def test_indent_is_what_lines_are_deep() -> None:
         (3, '- "c"'),
     ]
     assert tuple(actions.INDENT * line.depth + line.text for line in shown.lines) == shown.details
+
+
+def test_what_is_unusual_stands_above_the_question_when_it_is_out_of_sight() -> None:
+    details = {
+        "database": "prod",
+        "token": "aB3dE5gH7jK9",
+        "sql": "\n".join(f"SELECT {n};" for n in range(100)),
+    }
+    card = cards.make(canonical.payload("wipe_database", details), "Please", "agent")
+    flags, *rest = card.closing().splitlines()
+    assert flags.startswith("▲ one of the ten  ")
+    assert flags.endswith("  ! 1 hidden")
+    assert rest == [f"{each.name}: {each.shown}" for each in card.matters]
+    assert card.text().endswith(card.closing())
+    short = cards.make(canonical.payload("wipe_database", {"database": "prod"}), "Please", "agent")
+    assert short.closing().startswith("Action: ")

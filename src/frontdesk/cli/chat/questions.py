@@ -1,5 +1,6 @@
 """A question: what somebody at the terminal is asked about a request, one step after the other."""
 
+import asyncio
 import enum
 from typing import Self
 
@@ -22,6 +23,9 @@ ALL_WORDS = "frontdesk confirm show {id}"
 LOOK_FIRST = "Something is hidden: type show to see it before you say yes, or no."
 ANOTHER = "That is not {what}. Nothing is decided."
 UNDECIDED = "Nothing is decided."
+ARMED_AFTER_SECONDS = 1.0
+"""Before that nobody has read it: the yes was meant for something else."""
+TOO_FAST = "That was too fast: nothing is decided. Read what is asked, and say it again."
 
 YES, NO, SHOW = ("yes", "y"), ("no", "n"), "show"
 
@@ -45,6 +49,7 @@ class Question:
         self._step = QuestionStep.ANSWER
         self._approves = False
         self._target: str | None = None
+        self._shown_at = asyncio.get_running_loop().time()
 
     @classmethod
     async def open(cls, terminal: Terminal, chat: str, confirmation_id: str) -> Self | None:
@@ -86,6 +91,8 @@ class Question:
             return LOOK_FIRST
         if word not in (*YES, *NO):
             return None
+        if word in YES and asyncio.get_running_loop().time() - self._shown_at < ARMED_AFTER_SECONDS:
+            return TOO_FAST
         self._approves = word in YES
         if self._approves and self._card.typed:
             self._step = QuestionStep.TARGET
@@ -97,6 +104,7 @@ class Question:
         told = await self._terminal.question(self.id, self._chat, reveal=self._hides)
         if told["card"] is not None:
             self._card, self._looked = msgspec.convert(told["card"], Card), True
+            self._shown_at = asyncio.get_running_loop().time()
         return self.text
 
     async def _take_target(self, said: str) -> str:

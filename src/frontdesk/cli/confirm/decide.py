@@ -74,11 +74,9 @@ def _entry(asked: Plain, now: float) -> str:
     """A request in a list; what is the agent's stands below our line, indented."""
     card, who = _card(asked), quoting.quote_within(asked["requester"], MOST_NAMED)
     done = "".join(map(str, card.headline)) if card else quoting.quote_within(asked["action"], MOST_NAMED)
-    flags = [f"{each.sign} {each.label}" for each in card.unusual] if card else []
-    flags += [f"{cards.ODD} {len(card.hidden)} hidden"] if card and card.hidden else []
     lines = (
         f"{asked['id']}  {_standing(asked, now)}",
-        "  ".join(flags),
+        "  ".join(card.flags) if card else "",
         f"{cards.DONE} {done}",
         f"asked {_span(now - asked['created_at'])} ago by {who}",
     )
