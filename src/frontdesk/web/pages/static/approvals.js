@@ -81,7 +81,9 @@ function reveal(button) {
     document.querySelectorAll("[data-headline]").forEach((each) => {
       each.replaceChildren(...told[each.dataset.headline].map(part));
     });
-    document.getElementById("details").open = true;
+    const details = document.getElementById("details");
+    details.open = true;
+    details.scrollIntoView();
     document.getElementById("hidden").remove();
     seen = told.seen;
     disarm();

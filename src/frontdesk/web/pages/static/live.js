@@ -98,6 +98,7 @@ function unfollow() {
 function leave() {
   delete main.dataset.events;
   unfollow();
+  document.getElementById("connection")?.replaceChildren();
 }
 
 // Whether what is shown is what there is. While it may not be, nothing can be pressed.
