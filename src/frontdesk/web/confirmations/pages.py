@@ -1,7 +1,7 @@
 """The pages for approvers: they see the whole action and decide. Looking never changes anything."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.formats import cards, precedents
+from frontdesk.formats import cards
 from frontdesk.formats.folding import CardLine
 from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
@@ -124,7 +124,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         listed = await self.service.list(MOST_SHOWN, Status.PENDING)
         found = [await self.service.with_precedent(asked) for asked in listed]
         pauses, now = await self.service.pauses(), self.clock.now()
-        return await _page("list.html", lambda: views.waiting(_with_cards(found), pauses, caller, now))
+        return await _page("list.html", lambda: views.waiting(found, pauses, caller, now))
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -292,7 +292,3 @@ def _show(template: str, values: views.Values, status: HTTPStatus = HTTPStatus.O
 async def _page(template: str, values: Callable[[], views.Values]) -> Response:
     """A page for which much may have to be read: nobody else waits meanwhile."""
     return await asyncio.to_thread(lambda: _show(template, values()))
-
-
-def _with_cards(found: Sequence[Confirmation]) -> Sequence[tuple[Confirmation, cards.Card | None]]:
-    return [(asked, precedents.card_of(asked)) for asked in found]

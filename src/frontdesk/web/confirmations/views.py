@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ REPEATED_CHARACTERS = 110
 LEFT_OUT = " … "
 SOON = timedelta(minutes=5)
 MOST_FLAGS = 4
+MOST_KEPT = 128
 SIGN_IN = "Sign in to approvals"
 REVEALED = "Nothing is hidden any more. The log says that you looked."
 LOOK_FIRST = "Show what is hidden before you approve, with the button on the page."
@@ -52,21 +54,27 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     is_signed_in: bool
 
 
+class Gist(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list tells of an action."""
+
+    title: str
+    headline: tuple[HeadlinePart, ...]
+    flags: tuple[Oddity, ...]
+    is_high_risk: bool
+
+
 class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     """A request in the list."""
 
     id: str
     digest: str
-    title: str
-    headline: tuple[HeadlinePart, ...]
-    flags: tuple[Oddity, ...]
+    gist: Gist
     requester: str
     on_behalf_of: str
     votes: str
     created_at: datetime
     expires_at: datetime
     is_soon: bool
-    is_high_risk: bool
 
 
 def sign_in(note: str | None = None) -> Values:
@@ -78,16 +86,16 @@ def refusal(title: str, detail: str) -> Values:
 
 
 def waiting(
-    found: Sequence[tuple[Confirmation, Card | None]],
+    found: Sequence[Confirmation],
     pauses: Sequence[RequesterPause],
     caller: Caller,
     now: datetime,
 ) -> Values:
     """Everything that waits: the worst first, and of it what ends soonest."""
-    rows = [_row(asked, card, now) for asked, card in sorted(found, key=lambda each: each[0].expires_at)]
+    rows = [_row(asked, now) for asked in sorted(found, key=lambda each: each.expires_at)]
     groups = {
-        "High risk": [row for row in rows if row.is_high_risk],
-        "Others": [row for row in rows if not row.is_high_risk],
+        "High risk": [row for row in rows if row.gist.is_high_risk],
+        "Others": [row for row in rows if not row.gist.is_high_risk],
     }
     return {
         **_frame(caller, now),
@@ -97,7 +105,7 @@ def waiting(
         "pauses": [(pause, quoting.one_line(pause.requester)) for pause in pauses],
         "state": " ".join(
             (
-                *(f"{asked.id}:{len(asked.approvals)}" for asked, _ in found),
+                *(f"{asked.id}:{len(asked.approvals)}" for asked in found),
                 *(f"{pause.paused_at.timestamp()}:{pause.denials}" for pause in pauses),
             )
         ),
@@ -164,20 +172,30 @@ def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Value
     return {"home": PATH, "places": [place], "who": who, "now": now}
 
 
-def _row(asked: Confirmation, card: Card | None, now: datetime) -> WaitingRow:
-    headline = repeated(card.headline) if card else _too_long(asked)
+def _row(asked: Confirmation, now: datetime) -> WaitingRow:
     return WaitingRow(
         id=asked.id,
         digest=asked.digest,
-        title=_shortened("".join(map(str, headline))),
-        headline=headline,
-        flags=tuple(_flags(card)) if card else (),
+        gist=_gist(asked),
         requester=_name(asked.requester),
         on_behalf_of=precedents.person_of(asked) or "",
         votes=votes(asked) if asked.terms.quorum > 1 else "",
         created_at=asked.created_at,
         expires_at=asked.expires_at,
         is_soon=asked.expires_at - now < SOON,
+    )
+
+
+# Everybody who has the list open asks for it whenever something happens, and reading a long action takes a
+# tenth of a second: what waits is read once.
+@lru_cache(maxsize=MOST_KEPT)
+def _gist(asked: Confirmation) -> Gist:
+    card = precedents.card_of(asked)
+    headline = repeated(card.headline) if card else _too_long(asked)
+    return Gist(
+        title=_shortened("".join(map(str, headline))),
+        headline=headline,
+        flags=tuple(_flags(card)) if card else (),
         is_high_risk=card is None or card.is_high_risk,
     )
 
