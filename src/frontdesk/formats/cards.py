@@ -18,6 +18,7 @@ from frontdesk import errors
 from frontdesk.formats import (
     actions,
     canonical,
+    dangers,
     folding,
     headlines,
     masking,
@@ -261,6 +262,8 @@ def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> I
     if is_high_risk(action):
         text = "It is one of the ten actions that are always asked."
         yield Oddity(sign=DANGER, text=text, label="one of the ten")
+    for danger in dangers.found_in(details):
+        yield Oddity(sign=DANGER if danger.is_danger else ODD, text=danger.text, label=danger.label)
     for part in unreadable_parts(details):
         place = ".".join(map(actions.masked_name, part.path)) or "all of it"
         yield Oddity(sign=DANGER, text=f"Nobody can read {place}: {part.why}.", label="cannot be read")

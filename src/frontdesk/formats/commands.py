@@ -93,7 +93,7 @@ class Simple(NamedTuple):
 
 def program_of(word: str) -> str:
     """The name of a program, wherever it lies."""
-    return re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe")
+    return word.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")
 
 
 SUBCOMMANDS: Mapping[str, int] = {

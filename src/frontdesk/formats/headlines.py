@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from frontdesk.formats import actions, commands, masking, targets
+from frontdesk.formats import actions, commands, dangers, masking, runnable, statements, targets
 from frontdesk.formats.commands import Simple
 from frontdesk.formats.words import Interval
 from frontdesk.model import spellings
@@ -27,8 +27,6 @@ FIRST_CHARACTERS, MARKED_CHARACTERS, LAST_CHARACTERS = 160, 120, 80
 CUT = "⟦… {count:,} characters more …⟧"
 MORE_ARGUMENTS = "⟦and {count:,} more argument{s}⟧"
 
-CODE = ("argv", "command", "cmd", "command_line", "shell", "script", "code", "sql", "query", "statement")
-"""Arguments that are commands."""
 ALSO = (
     *(
         "amount",
@@ -50,7 +48,7 @@ RUN = (
     *("execute_command", "shell_command", "run_shell", "run_shell_command", "run_terminal_cmd"),
 )
 """Names of actions that say no more than that a command is run."""
-_CODE, _ALSO, _RUN = (frozenset(map(spellings.skeleton, names)) for names in (CODE, ALSO, RUN))
+_ALSO, _RUN = (frozenset(map(spellings.skeleton, names)) for names in (ALSO, RUN))
 _PLAIN = re.compile(r"(?!(?:true|false|null)\Z)[A-Za-z_/~.@][A-Za-z0-9_@%+=:./~-]*")
 
 
@@ -87,7 +85,7 @@ class _Piece(NamedTuple):
 
 def make(action: str, details: Mapping[str, Any], covered: Mapping[str, Any]) -> tuple[HeadlinePart, ...]:
     """The line for an action whose details are shown as they are covered."""
-    code = code_in(details)
+    code = runnable.code_in(details)
     pieces = [*_action(action, details, code)]
     if code is not None:
         pieces += _command(details[code], covered[code])
@@ -113,18 +111,6 @@ def _action(action: str, details: Mapping[str, Any], code: str | None) -> Iterat
         yield _Piece(": ")
 
 
-def code_in(details: Mapping[str, Any]) -> str | None:
-    """The one argument that is a command; None where there is none, or more than one."""
-    found = [name for name, value in details.items() if spellings.skeleton(name) in _CODE and _is_code(value)]
-    return found[0] if len(found) == 1 else None
-
-
-def _is_code(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(each, str) for each in value)
-    return isinstance(value, str) and bool(value.strip())
-
-
 def _mattering(action: str, details: Mapping[str, Any], code: str | None) -> Iterator[str]:
     """The names of the arguments that matter, those that name the target first."""
     first = targets.matters(action, details)
@@ -147,14 +133,13 @@ def _value(value: Any, role: Role | None) -> Iterator[_Piece]:
 def _command(value: Any, covered: Any) -> Iterator[_Piece]:
     """A command as one line: a text as it is, arguments as a shell would take them."""
     if isinstance(value, str):
-        marks = _marks(commands.read_script(value), 0)
-        yield from _item(covered, marks, actions.unquoted)
+        yield from _item(covered, _statement(value) or _marks(_chosen(_read(value)), 0), actions.unquoted)
         return
-    simples = commands.read(value)
+    chosen = _chosen(commands.read(value))
     for item, (text, shown) in enumerate(zip(value, covered, strict=True)):
         if item:
             yield _Piece(" ")
-        marks = _marks(simples, item)
+        marks = _marks(chosen, item)
         if shlex.quote(text) == text:
             yield from _item(shown, marks, actions.unquoted)
         else:
@@ -166,9 +151,25 @@ def _in_quotes(text: str) -> str:
     return actions.unquoted(text.replace("'", "'\"'\"'"))
 
 
-def _marks(simples: Sequence[Simple], item: int) -> Marks:
-    """Where the verb and the target of the command that matters stand in one argument."""
-    chosen = commands.telling(simples)
+def _read(text: str) -> Sequence[Simple]:
+    """The commands of a text; of a very long one those at its beginning."""
+    return commands.read_script(text[: dangers.MOST_READ])
+
+
+def _statement(text: str) -> Marks:
+    found = statements.verb_and_target(text)
+    return [(found[0], Role.VERB), (found[1], Role.TARGET)] if found else []
+
+
+def _chosen(simples: Sequence[Simple]) -> Simple | None:
+    """The command that matters: the worst, else the one that says most."""
+    worst = max(dangers.of_commands(simples), key=lambda found: found[0].badness, default=None)
+    is_danger = worst is not None and worst[0].badness >= dangers.WORST
+    return worst[1] if worst and is_danger else commands.telling(simples)
+
+
+def _marks(chosen: Simple | None, item: int) -> Marks:
+    """Where the verb and the target of a command stand in one argument."""
     if chosen is None:
         return []
     verbs, operands = commands.verb_and_target(chosen)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from frontdesk.formats import canonical, commands, headlines, targets
+from frontdesk.formats import canonical, commands, runnable, targets
 from frontdesk.model import spellings
 
 MOST_CODE_CHARACTERS = 16 * 1024
@@ -27,7 +27,7 @@ def of(action: str, details: Mapping[str, Any]) -> ActionKind:
 
 
 def _telling(details: Mapping[str, Any]) -> commands.Simple | None:
-    code = headlines.code_in(details)
+    code = runnable.code_in(details)
     if code is None:
         return None
     value: str | Sequence[str] = details[code]
