@@ -28,7 +28,11 @@ DOES: tuple[tuple[str, str, Verb], ...] = (
         rf"{_D}(?:-\w*[rR]\w*|--recursive)\b.*\s(?:/|~|\.|\*|/\*|~/\*?|\./?\*?|\$HOME/?)(?:\s|$)",
         Verb(10, "deletes everything", "Deletes everything in a whole tree"),
     ),
-    ("rm", rf"{_D}(?:-\w*[rR]|--recursive)", Verb(9, "deletes folders", "Deletes folders with all that is in them")),
+    (
+        "rm",
+        rf"{_D}(?:-\w*[rR]|--recursive)",
+        Verb(9, "deletes folders", "Deletes folders with all that is in them"),
+    ),
     ("rm|unlink|rmdir|del|erase", r"\S", Verb(6, "deletes files", "Deletes files")),
     ("shred|srm|wipefs|blkdiscard", "", Verb(9, "destroys", "Destroys what cannot be had back")),
     ("dd", r"\bof=/dev/", Verb(10, "overwrites a disk", "Overwrites a disk")),
