@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from frontdesk.formats.actions import INDENT
+from frontdesk.formats.scripts import CLOSE, OPEN
 
 CONTINUED = "…"
 """What the rest of a line begins with, right before its next character, be it a space. No line that is shown
@@ -40,9 +41,13 @@ def _hung(line: str, columns: int) -> Iterator[str]:
 
 def _end_of(body: str, columns: int) -> int:
     """How many characters stand in this line: those that fit, to the end of a word where one ends in the
-    second half. A space is always in the next line, where it can be seen."""
+    second half, and no part of a mark that could stand whole in the next. A space is always in the next line,
+    where it can be seen."""
     end = used = 0
     while end < len(body) and (used := used + columns_of(body[end])) <= columns:
         end += 1
+    mark = body.rfind(OPEN, 0, end)
+    if body.find(CLOSE, mark, end) < 0 and (before := len(body[: max(mark, 0)].rstrip(" "))):
+        return before
     space = body.rfind(" ", 0, end + 1)
     return max(space if space > end // 2 else end, 1)

@@ -213,6 +213,13 @@ class TestWrapping:
     def test_line_is_broken_between_words_where_there_are_some(self) -> None:
         assert wrapping.hang("  one two three four five", 20) == "  one two three four\n    … five"
 
+    def test_words_from_right_to_left_stand_whole_in_one_line(self) -> None:
+        text = '  x: "one two three ⟦Hebrew: \u05d0\u05d1 \u05d2⟧ 12"'
+        assert wrapping.hang(text, 30).split("\n") == [
+            '  x: "one two three',
+            '    … ⟦Hebrew: \u05d0\u05d1 \u05d2⟧ 12"',
+        ]
+
     def test_line_of_the_action_cannot_pass_for_ours_by_its_length(self) -> None:
         value = "x" * 73 + 'Action: "list_files"'
         lines = card("wipe", {"x": value}).text(columns=80).splitlines()
