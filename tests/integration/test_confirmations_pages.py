@@ -728,6 +728,22 @@ async def test_whoever_may_not_decide_has_no_button_and_reveals_nothing(desk: De
     assert "revealed" not in await kinds(desk)
 
 
+async def test_when_others_may_decide_is_told_where_they_may(desk: Desk) -> None:
+    passing = Rule(
+        id="r1",
+        effect=Effect.ASK,
+        action="send_mail",
+        approvers=("token:ann",),
+        escalate_after_seconds=60,
+        escalate_to=("token:eve",),
+    )
+    await desk.service.add_rule(passing, ANN)
+    asked = await submitted(desk)
+    await sign_in(desk)
+    assert "others may decide in" in Seen((await desk.http.get("/approvals")).text).text
+    assert "others may decide at" in Seen((await desk.http.get(f"/approvals/{asked.id}")).text).text
+
+
 async def test_nothing_is_revealed_of_what_was_erased(desk: Desk) -> None:
     asked = await submitted(desk, details=HIDING)
     await desk.service.deny(asked.id, ANN)

@@ -74,6 +74,7 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     votes: str
     created_at: datetime
     expires_at: datetime
+    passed_on_at: datetime | None
     is_soon: bool
 
 
@@ -139,6 +140,7 @@ def request(
         "on_behalf_of": precedents.person_of(asked),
         "session_key": quoting.one_line(asked.session_key or ""),
         "votes": votes(asked) if asked.terms.quorum > 1 else "",
+        "passed_on_at": _passed_on_at(asked, now),
         "most_characters": MAX_TEXT_CHARACTERS,
         "events": f"{PATH}/{asked.id}/events{through}" if is_pending else None,
         "state": f"{asked.status} {len(asked.approvals)} {obstacle}",
@@ -182,6 +184,7 @@ def _row(asked: Confirmation, now: datetime) -> WaitingRow:
         votes=votes(asked) if asked.terms.quorum > 1 else "",
         created_at=asked.created_at,
         expires_at=asked.expires_at,
+        passed_on_at=_passed_on_at(asked, now),
         is_soon=asked.expires_at - now < SOON,
     )
 
@@ -233,6 +236,14 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
         "is_open": card.is_long or any(part.role is Role.OURS for part in card.headline),
         "todo": todo,
     }
+
+
+def _passed_on_at(asked: Confirmation, now: datetime) -> datetime | None:
+    """When others may decide, too; None where nobody else will, or they may already."""
+    terms = asked.terms
+    waits = (party.escalate_after_seconds for party in (terms.parties or (terms,)))
+    moments = (asked.created_at + timedelta(seconds=each) for each in waits if each is not None)
+    return min((each for each in moments if now < each < asked.expires_at), default=None)
 
 
 def _decided(asked: Confirmation, now: datetime) -> Values:

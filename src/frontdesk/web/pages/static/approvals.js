@@ -6,6 +6,7 @@ import { keeping, refresh } from "./live.js";
 import { attempt, element, say, send } from "./page.js";
 
 const TOO_SOON = "Not yet: this page has just appeared or changed. Look again, then press.";
+const TOLD_MILLISECONDS = 3000;
 
 // Nobody approves what they have not seen to its end, what is hidden and was not looked at, or one of the ten
 // without typing its target. The server checks the last two; this tells it beforehand.
@@ -154,16 +155,23 @@ keeping((replace) => {
 });
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-arms], [data-reveal]");
+  const button = event.target.closest("[data-arms]");
   if (!button) return;
-  if (button.dataset.reveal) return reveal(button);
   if (!isMeant(event, button)) {
     event.preventDefault();
-    if (!isArmed()) say("", TOO_SOON);
+    if (!isArmed()) sayTooSoon();
   } else if (button.dataset.approves) decide(button);
+  else if (button.dataset.reveal) reveal(button);
   else if (button.dataset.lift) lift(button);
   else if (button.id === "deny-picked") denyPicked();
 });
+
+function sayTooSoon() {
+  say("", TOO_SOON);
+  setTimeout(() => {
+    if (document.getElementById("outcome").textContent === TOO_SOON) say("", "");
+  }, TOLD_MILLISECONDS);
+}
 
 document.addEventListener("change", count);
 count();
