@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from frontdesk.formats import links
+from frontdesk.model.confirmations import STRANGER
 from frontdesk.web.confirmations.sessions import COOKIE
 from tests import browsing, loopback, samples
 from tests.acceptance import program, test_approval
@@ -55,6 +56,10 @@ class Desk:
 
     def add_rule(self, **rule: Any) -> None:
         self._approver.post("/rules", json=rule).raise_for_status()
+
+    def lift_pause(self) -> None:
+        answer = self._approver.post("/pauses/lift", json={"requester": STRANGER})
+        assert answer.status_code in (204, 404), answer.text
 
     def shown(self, asked: dict[str, Any]) -> dict[str, Any]:
         return dict(self._approver.get(f"/confirm/{asked['id']}").raise_for_status().json())
@@ -117,6 +122,12 @@ def browser() -> Iterator[Any]:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with alone(tmp_path_factory.mktemp("home")) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def forgiven(desk: Desk) -> None:
+    """What was denied in the tests before pauses nobody."""
+    desk.lift_pause()
 
 
 @pytest.fixture
