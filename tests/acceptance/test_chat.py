@@ -389,7 +389,9 @@ def test_ctrl_d_at_the_question_leaves_and_decides_nothing(home: Path) -> None:
     assert (code, GOODBYE in rest) == (0, True)
     assert f"{confirmation} is not decided" in rest
     assert "frontdesk chat --chat 'left alone'" in rest
-    assert confirmation in run(home, "confirm", "list").stdout
+    listed = run(home, "confirm", "list").stdout
+    assert confirmation in listed
+    assert 'ago by "agent:main:local:dm:left alone", for local\n' in listed
     with seated(home, "chat", "--chat", "left alone", **AGENT) as seat:
         assert asked_for(seat.read_until(ALLOW)) == confirmation
         agree(seat)

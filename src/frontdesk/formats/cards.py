@@ -329,21 +329,26 @@ def _short(shown: str) -> str:
     return f'{first}" [… {left:,} characters, all of them above …] "{last}'
 
 
-def _places(value: Any, path: str = "") -> Iterator[HiddenPlace]:
+def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[HiddenPlace]:
     """Everything that is hidden, and where."""
     match value:
         case masking.Partly():
             for each in value.hidden:
-                yield HiddenPlace(place=path, characters=each.characters)
+                yield HiddenPlace(place=_place(path), characters=each.characters)
         case Mapping():
             for key, each in value.items():
-                shown = actions.masked_name(key)
-                inside = f"{path}.{shown}" if path else shown
-                yield from _places(masking.cover(key), f"the name {inside}")
+                inside = (*path, key)
+                for hidden in _places(masking.cover(key), inside):
+                    yield HiddenPlace(place=f"the name {hidden.place}", characters=hidden.characters)
                 yield from _places(each, inside)
         case list():
             for number, each in enumerate(value):
-                yield from _places(each, f"{path}[{number}]")
+                yield from _places(each, (*path, number))
+
+
+def _place(path: tuple[str | int, ...]) -> str:
+    steps = (f"[{each}]" if isinstance(each, int) else f".{actions.masked_name(each)}" for each in path)
+    return "".join(steps).removeprefix(".")
 
 
 def counted(count: int, noun: str) -> str:

@@ -185,14 +185,18 @@ class Danger(Verb):
         return self.badness >= WORST
 
 
+_METHOD, _URL, _URI = map(spellings.skeleton, ("method", "url", "uri"))
+
+
 def found_in(details: Mapping[str, Any]) -> list[Danger]:
     """The worst first; the same thing is said once."""
     worst: dict[str, Danger] = {}
     for verb, place in _walk(details, ()):
-        where = ".".join(place[:MOST_DEEP]) + (".…" if len(place) > MOST_DEEP else "")
-        told = Danger(verb.badness, verb.label, f"{verb.text} (in {where})." if where else f"{verb.text}.")
-        if verb.label not in worst or worst[verb.label].badness < verb.badness:
-            worst[verb.label] = told
+        if verb.label in worst and worst[verb.label].badness >= verb.badness:
+            continue
+        where = ".".join(map(masked_name, place[:MOST_DEEP])) + (".…" if len(place) > MOST_DEEP else "")
+        told = f"{verb.text} (in {where})." if where else f"{verb.text}."
+        worst[verb.label] = Danger(verb.badness, verb.label, told)
     return sorted(worst.values(), key=lambda danger: -danger.badness)[:MOST_SHOWN]
 
 
@@ -251,7 +255,7 @@ def _walk(value: Any, place: tuple[str, ...], name: str = "") -> Iterator[tuple[
         case Mapping():
             yield from ((verb, place) for verb in _of_object(value))
             for key, each in value.items():
-                yield from _walk(each, (*place, masked_name(key)), key)
+                yield from _walk(each, (*place, key), key)
         case list() if value and all(isinstance(each, str) for each in value):
             yield from ((verb, place) for verb in _of_list(value, name))
         case list():
@@ -304,8 +308,8 @@ def _may_be_command(text: str) -> bool:
 def _of_object(value: Mapping[str, Any]) -> Iterator[Verb]:
     """What several arguments say together: a method and an address, an amount and who gets it."""
     read = {spellings.skeleton(name): each for name, each in value.items()}
-    method = read.get(spellings.skeleton("method"))
-    url = read.get(spellings.skeleton("url")) or read.get(spellings.skeleton("uri"))
+    method = read.get(_METHOD)
+    url = read.get(_URL) or read.get(_URI)
     if isinstance(method, str):
         if method.strip().lower() in _METHODS and url is not None:
             yield _METHODS[method.strip().lower()]

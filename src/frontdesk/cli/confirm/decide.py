@@ -74,11 +74,12 @@ def _entry(asked: Plain, now: float) -> str:
     """A request in a list; what is the agent's stands below our line, indented."""
     card, who = _card(asked), quoting.quote_within(asked["requester"], MOST_NAMED)
     done = "".join(map(str, card.headline)) if card else quoting.quote_within(asked["action"], MOST_NAMED)
+    person = (asked.get("known") or {}).get("person")
     lines = (
         f"{asked['id']}  {_standing(asked, now)}",
         "  ".join(card.flags) if card else "",
         f"{cards.DONE} {done}",
-        f"asked {_span(now - asked['created_at'])} ago by {who}",
+        f"asked {_span(now - asked['created_at'])} ago by {who}" + (f", for {person}" if person else ""),
     )
     return "\n  ".join(line for line in lines if line)
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from frontdesk import errors
 from frontdesk.flow.confirmations.confirming import ConfirmationService
+from frontdesk.formats import precedents
 from frontdesk.formats.cards import Known
 from frontdesk.model import rules
 from frontdesk.model.audit import Standings
@@ -123,7 +124,8 @@ def _listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, .
     room, told = MOST_DETAILS_BYTES, []
     for each in found:
         room -= len(each.payload or b"")
-        told.append(_shown(each if room >= 0 else replace(each, payload=None, left_out=True)))
+        kept = each if room >= 0 else replace(each, payload=None, left_out=True)
+        told.append(_shown(kept, precedents.known_of(each)))
     return tuple(told)
 
 

@@ -208,7 +208,7 @@ class ShownConfirmation(Decided, frozen=True, kw_only=True):
     renewal_of: str | None
     known: Annotated[
         Known | None,
-        Meta(description="For approvers who ask for this one: whose it is, and what was approved before."),
+        Meta(description="For approvers: whose it is, and, asked for this one, what was approved before."),
     ] = None
 
 
