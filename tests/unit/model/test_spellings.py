@@ -63,6 +63,40 @@ def test_spellings_of_the_ten_with_many_letters_are_known(tell: counts.Tell) -> 
     tell("spellings of the ten with many look-alikes: all are known", tried)
 
 
+def test_characters_that_are_several_letters_are_read_as_these(tell: counts.Tell) -> None:
+    forms = {
+        character: unicodedata.normalize("NFKD", character).casefold()
+        for character in map(chr, range(0x80, 0x20000))
+    }
+    several = {
+        each: form for each, form in forms.items() if len(form) > 1 and form.isascii() and form.isalpha()
+    }
+    every = [
+        action.replace(form, character, 1)
+        for action in THE_TEN
+        for character, form in several.items()
+        if form in action
+    ]
+    assert [name for name in every if not is_high_risk(name)] == []
+    tell("spellings of the ten with a character for several letters: all are known", len(every))
+
+
+@pytest.mark.prove
+def test_the_ten_are_known_with_anything_unseen_in_them(tell: counts.Tell) -> None:
+    chance = random.Random(40)
+    unseen = [
+        each for each in map(chr, range(0x110000)) if unicodedata.category(each) in ("Cf", "Mn", "Me", "Zs")
+    ]
+    tried = counts.count(3_000, 50_000)
+    for _ in range(tried):
+        action = chance.choice(THE_TEN)
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            place = chance.randint(0, len(action))
+            action = action[:place] + chance.choice(unseen) + action[place:]
+        assert is_high_risk(action), ascii(action)
+    tell("spellings of the ten with unseen characters: all are known", tried)
+
+
 @pytest.mark.parametrize(
     "name",
     [
