@@ -6,7 +6,7 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import precedents
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation
 from tests.integration.confirming import ANN, BOT, Desk, opened, opened_pages
-from tests.integration.test_confirmations_pages import Seen, sign_in
+from tests.integration.test_confirmations_pages import Seen, link_to, sign_in
 
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
 APPROVER = Caller(id="token:ann", kind=CallerKind.APPROVER)
@@ -59,6 +59,9 @@ async def test_page_and_list_say_so_too() -> None:
             "Deletes in a cluster",
         ):
             assert text in page
+        linked = " ".join(Seen((await desk.http.get(link_to(asked))).text).texts)
+        assert precedents.DIFFERENT.format(places="argv[1], argv[3]") in linked
+        assert "kubectl get ns a" not in linked, "a link shows nothing of another request"
         listed = " ".join(Seen((await desk.http.get("/approvals")).text).texts)
         for label in ("first time", "other than the last", "deletes", '"Ann" (telegram:7)'):
             assert label in listed

@@ -1,5 +1,7 @@
-"""Lines that repeat, folded: how many there are is said, so that no two texts are folded alike."""
+"""Lines that repeat, and spaces in a row, folded: how many there are is said, so that no two texts are folded
+alike."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -11,7 +13,12 @@ FEWEST_FOLDED = 4
 EMPTY_LINE = '"\\n"'
 """A line of a text with nothing in it, as it is shown."""
 EMPTY_LINES = "[{count:,} empty lines]"
+SAME_SIGN = "{sign}⟦{count:,} times⟧"
+"""No text has these brackets."""
 SAME_LINE = "[the line above stands here {count:,} times]"
+
+# Spaces, and what cannot be seen, push the rest of a line out of sight.
+_REPEATED = re.compile(r"(␣|\\u\{[0-9a-f]+\})\1{19,}")
 
 
 class CardLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +36,9 @@ class CardLine(msgspec.Struct, frozen=True, kw_only=True):
 def fold(lines: Iterable[str]) -> Iterator[CardLine]:
     for line, same in groupby(lines):
         count = sum(1 for _ in same)
-        text = line.lstrip(" ")
-        depth = (len(line) - len(text)) // len(INDENT)
+        body = line.lstrip(" ")
+        depth = (len(line) - len(body)) // len(INDENT)
+        text = _REPEATED.sub(_said, body)
         if count < FEWEST_FOLDED:
             yield from (CardLine(depth=depth, text=text) for _ in range(count))
         elif text == EMPTY_LINE:
@@ -38,3 +46,8 @@ def fold(lines: Iterable[str]) -> Iterator[CardLine]:
         else:
             yield CardLine(depth=depth, text=text)
             yield CardLine(depth=depth, text=SAME_LINE.format(count=count), is_ours=True)
+
+
+def _said(found: re.Match[str]) -> str:
+    sign = found[1]
+    return SAME_SIGN.format(sign=sign, count=len(found[0]) // len(sign))

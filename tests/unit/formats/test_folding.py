@@ -29,6 +29,14 @@ def test_line_that_repeats_is_shown_once_with_how_often() -> None:
     assert shown("a\n" * 40)[2:] == ['    "a\\n"', "    [the line above stands here 40 times]"]
 
 
+def test_spaces_that_push_the_rest_out_of_sight_are_counted() -> None:
+    line = f"echo hi;{' ' * 5_000}rm -rf /"
+    assert shown(line)[1] == '  script: "echo hi;␣⟦5,000 times⟧rm -rf /"'
+    assert shown("a" + "\u200b" * 300 + "b")[1] == '  script: "a\\u{200b}⟦300 times⟧b"'
+    assert shown(" " * 5)[1] == '  script: "␣␣␣␣␣"'
+    assert shown("␣⟦5,000 times⟧")[1] == '  script: "\\u{2423}\\u{27e6}5,000 times\\u{27e7}"'
+
+
 def test_few_lines_are_not_folded() -> None:
     assert len(shown("a\n" * 3)) == 5
 

@@ -7,6 +7,7 @@ from functools import partial
 from http import HTTPStatus
 
 import msgspec
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -189,6 +190,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             return _show("sign-in.html", views.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
         obstacle, now = await self._obstacle(caller, asked), self.clock.now()
         card = await self.service.card(asked)
+        if card and link is not None:  # which shows the request that it names, and nothing of another
+            card = replace(card, comparison=())
         return await _page(
             "request.html", lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle)
         )
