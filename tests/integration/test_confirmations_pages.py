@@ -728,6 +728,19 @@ async def test_whoever_may_not_decide_has_no_button_and_reveals_nothing(desk: De
     assert "revealed" not in await kinds(desk)
 
 
+async def test_list_has_the_worst_first_and_then_what_ends_soonest(desk: Desk) -> None:
+    details = {"later": {"to": "b"}, "soon": {"to": "c"}, "worse": {"argv": ["rm", "-rf", "/srv"]}}
+    asked = {
+        name: (await submitted(desk, details=each, timeout_seconds=60 if name == "soon" else 600)).id
+        for name, each in details.items()
+    }
+    asked["ten"] = (await submitted(desk, action="wipe_database", details={"database": "d"})).id
+    await sign_in(desk)
+    links = [each.get("href") for each in Seen((await desk.http.get("/approvals")).text).all("a")]
+    rows = [link for link in links if link and "c_" in link]
+    assert rows == [f"/approvals/{asked[name]}" for name in ("ten", "worse", "soon", "later")]
+
+
 async def test_when_others_may_decide_is_told_where_they_may(desk: Desk) -> None:
     passing = Rule(
         id="r1",

@@ -77,6 +77,10 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     passed_on_at: datetime | None
     is_soon: bool
 
+    @property
+    def is_danger(self) -> bool:
+        return any(flag.sign == cards.DANGER for flag in self.gist.flags)
+
 
 def sign_in(note: str | None = None) -> Values:
     return {"title": SIGN_IN, "note": note, "home": PATH}
@@ -93,7 +97,7 @@ def waiting(
     now: datetime,
 ) -> Values:
     """Everything that waits: the worst first, and of it what ends soonest."""
-    rows = [_row(asked, now) for asked in sorted(found, key=lambda each: each.expires_at)]
+    rows = sorted((_row(asked, now) for asked in found), key=lambda row: (not row.is_danger, row.expires_at))
     groups = {
         "High risk": [row for row in rows if row.gist.is_high_risk],
         "Others": [row for row in rows if not row.gist.is_high_risk],
