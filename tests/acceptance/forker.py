@@ -27,10 +27,18 @@ from typing import Any
 
 import frontdesk
 from frontdesk import cli
+from frontdesk.model import lookalikes
 
 # What takes long and few commands need, or needs a package that may be missing.
 LEFT_OUT = ("frontdesk.agents", "frontdesk.stores.postgres", "frontdesk.testing")
-LATE = ("frontdesk.agents.command", "frontdesk.agents.scripted", "uvicorn.protocols.http.httptools_impl")
+LATE = (
+    "frontdesk.agents.command",
+    "frontdesk.agents.scripted",
+    "httpcore",
+    "jinja2",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.httptools_impl",
+)
 PERHAPS = "frontdesk.stores.postgres"
 MOST_BYTES = 1_000_000
 UNWRITTEN = 120
@@ -45,6 +53,7 @@ def import_all() -> None:
         importlib.import_module(name)
     with contextlib.suppress(ImportError):
         importlib.import_module(PERHAPS)
+    lookalikes.passes_for("\u0430")  # has the tables of Unicode read
     gc.freeze()
 
 
