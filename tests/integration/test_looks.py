@@ -157,7 +157,7 @@ def test_actions_that_differ_look_different_on_every_surface(tell: counts.Tell) 
 
 OURS = re.compile(
     r'|Asked by the agent: ".*|The agent\'s own words \(nobody checked them\):|What is unusual:|[▲!±] .*'
-    r'|What will be done:|details:(?: \{\})?|Action: ".*|Command: ".*|Its .*|Digest: [0-9a-f]+'
+    r'|What will be done:|details:(?: \{\})?|Action: ".*|Command: .*|Its .*|Digest: [0-9a-f]+'
 )
 """All that a line can be which begins where ours do."""
 
