@@ -32,6 +32,8 @@ _EXPANDED = re.compile(
 """What a shell, a system or another program replaces by something else."""
 _ENDS = re.compile(r"(?<=[^./\\ ])[. ]+(?=[/\\]|\Z)")
 """Of names: some systems leave them out."""
+_ONE = re.compile(r"\?|\[!?\]?[^\]]*\]")
+"""What stands for one character in a pattern."""
 NAMES = re.compile(r"(?:.*[_.-])?(?:path|file|filename|folder|dir|directory|cwd|src|dst|dest|destination)s?")
 """How arguments are called that are paths."""
 
@@ -91,14 +93,23 @@ def _is_plain(text: str, pattern: str) -> bool:
     if len(text) > MAX_CHARACTERS or not _is_seen(text) or not unicodedata.is_normalized("NFKC", text):
         return False
     if scheme := _SCHEME.match(pattern):
-        return text.startswith(scheme[0]) and _is_plain_address(text[scheme.end() :], pattern[scheme.end() :])
+        rest = _ONE.sub(_within_name, pattern[scheme.end() :])
+        return text.startswith(scheme[0]) and _is_plain_address(text[scheme.end() :], rest)
     if "\\" in pattern:
         text, pattern = (_DRIVE.sub("", each, count=1).replace("\\", "/") for each in (text, pattern))
+    pattern = _ONE.sub(_within_name, pattern)
     # The folder itself is nothing that is in it.
     bare = text.rstrip("/")
     return _is_normal(text) and any(
         fnmatch.fnmatchcase(bare, each) for each in (pattern, pattern.rstrip("/"))
     )
+
+
+def _within_name(one: re.Match[str]) -> str:
+    """The same for a character within a name, no separator; nothing where that cannot be told apart."""
+    if one[0] == "?":
+        return "[!/]"
+    return "[!\0-\U0010ffff]" if fnmatch.fnmatchcase("/", one[0]) else one[0]
 
 
 def _is_plain_address(text: str, pattern: str) -> bool:

@@ -79,7 +79,7 @@ def test_no_rule_allows_what_nobody_can_read(name: str) -> None:
 def test_what_nobody_can_read_is_marked_where_it_is_shown(name: str) -> None:
     value, why = UNREADABLE[name]
     card = cards.make(canonical.payload("run", {"my input": value}), "", "agent")
-    assert card.oddities().splitlines()[1] == f'▲ Nobody can read "my input": {why}.'
+    assert f'▲ Nobody can read "my input": {why}.' in card.oddities().splitlines()
     assert card.is_high_risk
     assert card.typed is not None
 

@@ -63,6 +63,8 @@ def allowed(path: str, pattern: str, argument: str = "path") -> bool:
 
 
 PLAIN = [
+    ("/srv/shop?data/*", "/srv/shop2data/x"),
+    ("/srv/shop[0-9]/*", "/srv/shop2/x"),
     ("/tmp/*", "/tmp/a"),
     ("/tmp/*", "/tmp/a/b.txt"),
     ("/tmp/*", "/tmp/a/"),
@@ -163,6 +165,11 @@ ODD = [
     ("https://example.org/*", "https://example.org//evil.example"),
     ("C:\\Users\\*", "C:\\Users\\..\\Windows"),
     ("C:\\Users\\*", "C:\\Users\\a:stream"),
+    ("/srv/shop?data", "/srv/shop/data"),
+    ("/srv/shop[!-]data", "/srv/shop/data"),
+    ("/srv/shop[+-9]data", "/srv/shop/data"),
+    ("C:\\shop?data", "C:\\shop\\data"),
+    ("https://example.org/a?b", "https://example.org/a/b"),
 ]
 
 
