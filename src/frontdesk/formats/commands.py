@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 MOST_DEEP = 6
 """Commands within commands, so many times."""
+MOST_FLAGS = 8
+"""So many of those that come first say what is done."""
 
 _TOKEN = re.compile(
     r"(?P<blank>[ \t]+|\\\n)"
@@ -127,7 +129,7 @@ def verb_and_target(simple: Simple) -> tuple[Sequence[ShellWord], Sequence[Shell
     count = SUBCOMMANDS.get(simple.program, 0)
     verbs = [*simple.words[:1], *plain[:count]]
     if not count:
-        verbs += takewhile(lambda word: _FLAGS.fullmatch(word.text), simple.words[1:])
+        verbs += takewhile(lambda word: _FLAGS.fullmatch(word.text), simple.words[1 : 1 + MOST_FLAGS])
     return verbs, (*plain[count:], *simple.targets)
 
 
@@ -234,11 +236,11 @@ def _moved(simple: Simple, item: int, shift: int) -> Simple:
 
 def _found(simple: Simple, depth: int) -> Iterator[Simple]:
     """What ``find`` runs for each file."""
-    for place, word in enumerate(simple.words):
+    words = iter(simple.words)
+    for word in words:
         if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
-            rest = simple.words[place + 1 :]
-            end = next((at for at, each in enumerate(rest) if each.text in (";", "+")), len(rest))
-            yield from _started(Simple(rest[:end]), depth + 1)
+            started = tuple(takewhile(lambda each: each.text not in (";", "+"), words))
+            yield from _started(Simple(started), depth + 1)
 
 
 class _Lexer:

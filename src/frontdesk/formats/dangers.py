@@ -22,15 +22,17 @@ WORST = 5
 """From so bad on it is a danger; below, it is worth a look."""
 
 _D = r"(?:^|\s)"
-DOES: tuple[tuple[str, str, Verb], ...] = (
+_GIVEN = r"(?:[+=-][rwxXst]*)*?[+=][rwxXst]*"
+_RECURSIVE = rf"{_D}(?:-\w*[rR]|--recursive)"
+DOES: tuple[tuple[str, str | tuple[str, ...], Verb], ...] = (
     (
         "rm",
-        rf"{_D}(?:-\w*[rR]\w*|--recursive)\b.*\s(?:/|~|\.|\*|/\*|~/\*?|\./?\*?|\$HOME/?)(?:\s|$)",
+        (_RECURSIVE, rf"{_D}(?:/|~|\.|\*|/\*|~/\*?|\./?\*?|\$HOME/?)(?:\s|$)"),
         Verb(10, "deletes everything", "Deletes everything in a whole tree"),
     ),
     (
         "rm",
-        rf"{_D}(?:-\w*[rR]|--recursive)",
+        _RECURSIVE,
         Verb(9, "deletes folders", "Deletes folders with all that is in them"),
     ),
     ("rm|unlink|rmdir|del|erase", r"\S", Verb(6, "deletes files", "Deletes files")),
@@ -45,15 +47,20 @@ DOES: tuple[tuple[str, str, Verb], ...] = (
     ("find", r"-delete\b", Verb(8, "deletes files", "Deletes whatever is found")),
     (
         "git",
-        rf"\bpush\b.*(?:{_D}(?:-\w*f|--force|--mirror|--delete|-d\b)|\s[+:])",
+        (r"\bpush\b", rf"{_D}(?:-\w*f|--force|--mirror|--delete|-d\b|[+:])"),
         Verb(8, "overwrites elsewhere", "Overwrites or deletes what others have: a forced push"),
     ),
     ("git", r"\bpush\b", Verb(3, "publishes", "Sends commits to others")),
-    (
-        "git",
-        r"\breset\b.*--hard|\bclean\b.*-\w*f|\bbranch\b.*-D|\bfilter-(?:branch|repo)|\bstash (?:drop|clear)"
-        r"|\breflog expire|\bcheckout\b.*(?:-f\b|--force|\s--?\s\.)|\bupdate-ref\b.*-d",
-        Verb(7, "discards work", "Discards work that is nowhere else"),
+    *(
+        ("git", patterns, Verb(7, "discards work", "Discards work that is nowhere else"))
+        for patterns in (
+            (r"\bfilter-(?:branch|repo)|\bstash (?:drop|clear)|\breflog expire",),
+            (r"\breset\b", "--hard"),
+            (r"\bclean\b", rf"{_D}-\w*f|--force"),
+            (r"\bbranch\b", rf"{_D}-\w*D"),
+            (r"\bcheckout\b", r"-f\b|--force|\s--?\s\."),
+            (r"\bupdate-ref\b", rf"{_D}-d"),
+        )
     ),
     ("kubectl|oc", r"\b(?:delete|drain)\b|--replicas[= ]0\b", Verb(8, "deletes", "Deletes in a cluster")),
     ("helm", r"\b(?:uninstall|delete)\b", Verb(8, "deletes", "Deletes in a cluster")),
@@ -66,7 +73,12 @@ DOES: tuple[tuple[str, str, Verb], ...] = (
     ("terraform|tofu|terragrunt", r"\bapply\b", Verb(5, "changes much", "Changes infrastructure")),
     (
         "docker|podman|nerdctl",
-        r"\b(?:prune|rmi?|kill)\b|\bdown\b.*(?:-v|--volumes)",
+        r"\b(?:prune|rmi?|kill)\b",
+        Verb(6, "deletes", "Deletes containers, images or volumes"),
+    ),
+    (
+        "docker|podman|nerdctl",
+        (r"\bdown\b", rf"{_D}(?:-v|--volumes)"),
         Verb(6, "deletes", "Deletes containers, images or volumes"),
     ),
     (
@@ -85,10 +97,12 @@ DOES: tuple[tuple[str, str, Verb], ...] = (
         r"\b(?:publish|upload|unpublish|yank|push)\b",
         Verb(7, "publishes", "Publishes something for others"),
     ),
-    ("gh", r"\brelease create\b|\brepo\b.*public", Verb(6, "publishes", "Publishes something")),
+    ("gh", r"\brelease create\b", Verb(6, "publishes", "Publishes something")),
+    ("gh", (r"\brepo\b", "public"), Verb(6, "publishes", "Publishes something")),
     (
         "chmod",
-        rf"\b[0-7]?[0-7]{{2}}[2367]\b|{_D}\S*[ao]\S*\+\S*w|{_D}\S*\+\S*s|\b[4267][0-7]{{3}}\b",
+        r"\b[0-7]?[0-7]{2}[2367]\b|\b[4267][0-7]{3}\b"
+        rf"|(?:^|[\s,])(?=[ug]*[oa])[ugoa]+{_GIVEN}w|(?:^|[\s,])[ugoa]*{_GIVEN}s",
         Verb(7, "grants rights", "Opens files to everybody, or lets them be run as their owner"),
     ),
     (
@@ -126,10 +140,11 @@ DOES: tuple[tuple[str, str, Verb], ...] = (
         Verb(8, "moves money", "Moves money"),
     ),
 )
-_DOES: dict[str, list[tuple[re.Pattern[str], Verb]]] = defaultdict(list)
-for _programs, _pattern, _verb in DOES:
+_DOES: dict[str, list[tuple[Sequence[re.Pattern[str]], Verb]]] = defaultdict(list)
+for _programs, _patterns, _verb in DOES:
     for _program in _programs.split("|"):
-        _DOES[_program].append((re.compile(_pattern), _verb))
+        _needed = (_patterns,) if isinstance(_patterns, str) else _patterns
+        _DOES[_program].append(([*map(re.compile, _needed)], _verb))
 _WORD = re.compile(r"[A-Za-z][\w-]*")
 _PROGRAMS = frozenset(_DOES) | commands.SHELLS
 _PROGRAMS |= {"curl", "wget", "eval", "python", "python3", "perl", "ruby", "node", "php"}
@@ -216,7 +231,7 @@ def _of_command(simple: Simple) -> Iterator[Verb]:
     arguments = " ".join(simple.arguments)
     # Of several that fit a program the worst is told.
     does = _DOES.get(simple.program.partition(".")[0], ())
-    fitting = [verb for pattern, verb in does if pattern.search(arguments)]
+    fitting = [verb for needed, verb in does if all(pattern.search(arguments) for pattern in needed)]
     if fitting:
         yield max(fitting)
     if (simple.program in _INTERPRETERS or simple.program in _TAKE_CODE) and _DOWNLOADS.search(arguments):
@@ -237,7 +252,7 @@ def _fetching(simple: Simple) -> Iterator[Verb]:
     yield from (verb for method, verb in _METHODS.items() if method in said)
     joined = " ".join(words)
     if re.search(
-        r"(?:^|\s)(?:-T|--upload-file|--post-file)|(?:^|\s)(?:-d|--data\S*|-F|--form)[= ]?\S*@", joined
+        r"(?:^|\s)(?:-T|--upload-file|--post-file)|(?:^|\s)(?:-d|--data|-F|--form)\S*(?: \S*)?@", joined
     ):
         yield UPLOADS
     posts = "post" in said or re.search(r"(?:^|\s)(?:-d|--data|-F|--form)", joined)

@@ -5,6 +5,7 @@ It is short. What is left out of it is counted, and stands among the arguments.
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -133,13 +134,14 @@ def _value(value: Any, role: Role | None) -> Iterator[_Piece]:
 def _command(value: Any, covered: Any) -> Iterator[_Piece]:
     """A command as one line: a text as it is, arguments as a shell would take them."""
     if isinstance(value, str):
-        yield from _item(covered, _statement(value) or _marks(_chosen(_read(value)), 0), actions.unquoted)
+        marks = _statement(value) or _marks(_chosen(_read(value)))[0]
+        yield from _item(covered, marks, actions.unquoted)
         return
-    chosen = _chosen(commands.read(value))
+    marked = _marks(_chosen(commands.read(value)))
     for item, (text, shown) in enumerate(zip(value, covered, strict=True)):
         if item:
             yield _Piece(" ")
-        marks = _marks(chosen, item)
+        marks = marked[item]
         if shlex.quote(text) == text:
             yield from _item(shown, marks, actions.unquoted)
         else:
@@ -168,18 +170,16 @@ def _chosen(simples: Sequence[Simple]) -> Simple | None:
     return worst[1] if worst and is_danger else commands.telling(simples)
 
 
-def _marks(chosen: Simple | None, item: int) -> Marks:
-    """Where the verb and the target of a command stand in one argument."""
-    if chosen is None:
-        return []
-    verbs, operands = commands.verb_and_target(chosen)
-    spans = {
-        (word.start, word.end): role
-        for role, words in ((Role.TARGET, operands[:MOST_TARGETS]), (Role.VERB, verbs))
-        for word in words
-        if word.item == item and word.start < word.end
-    }
-    return sorted(spans.items())
+def _marks(chosen: Simple | None) -> Mapping[int, Marks]:
+    """Where the verb and the target of a command stand, in each argument."""
+    verbs, operands = commands.verb_and_target(chosen) if chosen else ((), ())
+    spans: dict[int, dict[Interval, Role]] = defaultdict(dict)
+    for role, words in ((Role.TARGET, operands[:MOST_TARGETS]), (Role.VERB, verbs)):
+        for word in words:
+            if word.start < word.end:
+                spans[word.item][word.start, word.end] = role
+    marks = {item: sorted(found.items()) for item, found in spans.items()}
+    return defaultdict(list, marks)
 
 
 def _item(shown: str | masking.Partly, marks: Marks, spell: Spell) -> Iterator[_Piece]:

@@ -10,7 +10,7 @@ _SKIPPED = re.compile(
     r"/\*!\d*|\*/|/\*.*?(?:\*/|\Z)|--[^\n]*|\#[^\n]*|'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?", re.DOTALL
 )
 _BEFORE = re.compile(r"[\s(]*(?:(?:explain|analyze|begin|verbose|not\s+atomic)\b\s*)*", re.IGNORECASE)
-_ALWAYS = re.compile(r"\s*(?:true|not\s+false|\(*\s*(\w+)\s*=\s*\1\b|1)", re.IGNORECASE)
+_ALWAYS = re.compile(r"\s*+(?:true|not\s+false|\(*+\s*+(\w++)\s*+=\s*+\1\b|1)", re.IGNORECASE)
 _CHANGES = re.compile(r"update\s+\S+\s+(?:\w+\s+)?set\s+[\w.]+\s*=", re.IGNORECASE)
 _DELETES = re.compile(r"delete\s+(?:from\b|\w+\s+from\b)", re.IGNORECASE)
 _HEAD = re.compile(
@@ -44,7 +44,7 @@ _VERBS = (
     ),
     (
         re.compile(
-            r"(?:grant|revoke)\s+[^;]*\s(?:on|to|from)\s|(?:create|alter)\s+(?:user|role|login)\s+\S",
+            r"(?:grant|revoke)\s[^;]*\s(?:on|to|from)\s|(?:create|alter)\s+(?:user|role|login)\s+\S",
             re.IGNORECASE,
         ),
         Verb(7, "changes rights", "Changes who may do what in a database"),

@@ -1,5 +1,6 @@
 """What an action destroys, spends, publishes, grants or runs, whatever it is called."""
 
+import time
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from frontdesk.formats import canonical, cards, dangers
 from tests import counts
 
+LONG, MOST_SECONDS = 30_000, 1.5
 DANGEROUS = {
     "deletes everything": ["rm -rf /", "sh -c 'rm -rf ~'", "rm${IFS}-rf${IFS}/", "sudo rm -r *"],
     "deletes folders": [
@@ -173,3 +175,35 @@ def test_danger_is_found_behind_whatever_starts_it(tell: counts.Tell) -> None:
                 tried += 1
                 assert label in labels({"command": wrapper.format(text)}), wrapper.format(text)
     tell("dangerous commands behind others: all are marked", tried)
+
+
+@pytest.mark.parametrize(
+    "text", ["rm -rf 'a\n' /", "git reset 'a\nb' --hard", "docker compose 'a\n' down -v"]
+)
+def test_line_end_among_the_arguments_hides_nothing(text: str) -> None:
+    assert any(danger.is_danger for danger in dangers.found_in({"command": text}))
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"command": "rm -" + "r" * LONG},
+        {"note": "grant" + " " * LONG},
+        {"note": "delete from x where" + " " * LONG},
+        {"command": "chmod " + "a+" * (LONG // 2)},
+        {"command": "git " + "push " * (LONG // 5)},
+        {"command": "git " + "reset " * (LONG // 6)},
+        {"command": "docker " + "down " * (LONG // 5)},
+        {"command": "curl " + "-d " * (LONG // 3)},
+        {"command": "curl --data" + "a" * LONG},
+        {"argv": ["find", *["-exec"] * (LONG // 6)]},
+        {"argv": ["sudo", *["git"] * (LONG // 4)]},
+    ],
+    ids=lambda details: str(details)[:30],
+)
+def test_looking_for_dangers_takes_no_longer_than_the_text_does(details: dict[str, Any]) -> None:
+    """All of the service waits for one pattern that tries every pair of places."""
+    payload = canonical.payload("run", details)
+    before = time.process_time()
+    cards.make(payload, "", "bot")
+    assert time.process_time() - before < MOST_SECONDS
