@@ -262,7 +262,11 @@ def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> I
     if is_high_risk(action):
         text = "It is one of the ten actions that are always asked."
         yield Oddity(sign=DANGER, text=text, label="one of the ten")
-    for danger in dangers.found_in(details):
+    named = None if is_high_risk(action) else dangers.of_name(action)
+    found = dangers.found_in(details)
+    if named and named.label not in {danger.label for danger in found}:
+        found.append(named)
+    for danger in found:
         yield Oddity(sign=DANGER if danger.is_danger else ODD, text=danger.text, label=danger.label)
     for part in unreadable_parts(details):
         place = ".".join(map(actions.masked_name, part.path)) or "all of it"

@@ -55,8 +55,13 @@ _VALUED: Mapping[str, str] = {
     "watch": "-n --interval",
     "ssh": "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w",
     "eval": "",
+    "npx": "-p --package",
+    "bunx": "",
+    "uvx": "--from --with",
 }
 """What starts another command, with those of its options that a value follows."""
+_RUNNERS = frozenset(("bundle", "poetry", "uv", "pipenv", "pdm", "hatch"))
+"""What starts another command when told to run it."""
 _OPERANDS_FIRST = {"timeout": 1, "chroot": 1, "ssh": 1}
 _JOINS = frozenset(("ssh", "eval", "watch"))
 """What puts its words together, and has a shell read them."""
@@ -168,7 +173,13 @@ def _started(simple: Simple, depth: int) -> Iterator[Simple]:
     yield simple
     if depth > MOST_DEEP:
         return
-    program = simple.program
+    yield from _given(simple, depth)
+
+
+def _given(simple: Simple, depth: int) -> Iterator[Simple]:
+    """The commands that one is given to start."""
+    words, program = simple.words, simple.program
+    first = simple.arguments[:1]
     if program in SHELLS or program == "su":
         yield from _shell(simple, depth)
     elif program in _JOINS:
@@ -177,6 +188,12 @@ def _started(simple: Simple, depth: int) -> Iterator[Simple]:
         yield from _started(simple._replace(words=_rest(simple)), depth + 1)
     elif program == "find":
         yield from _found(simple, depth)
+    elif program in _RUNNERS and first in (["run"], ["exec"]):
+        yield from _started(simple._replace(words=words[2:]), depth + 1)
+    elif first in (["manage.py"], ["artisan"]):
+        yield from _started(simple._replace(words=words[1:]), depth + 1)
+    elif program in ("cmd", "powershell", "pwsh"):
+        yield from _windows(simple, depth)
     elif "--" in simple.arguments and {"exec", "run"} & {*simple.arguments}:
         start = simple.arguments.index("--") + 2
         yield from _started(simple._replace(words=words[start:]), depth + 1)
@@ -219,6 +236,14 @@ def _shell(simple: Simple, depth: int) -> Iterator[Simple]:
             shift = {0: word.start, 2: word.start + 1}.get(word.end - word.start - len(word.text))
             for each in _scripted(word.text, word if shift is None else None, depth + 1):
                 yield each if shift is None else _moved(each, word.item, shift)
+            return
+
+
+def _windows(simple: Simple, depth: int) -> Iterator[Simple]:
+    """What a shell of Windows is given to run: all that follows."""
+    for place, word in enumerate(simple.words[1:], 2):
+        if word.text.lower() in ("/c", "/k", "-c", "-command"):
+            yield from _joined(simple.words[place:], depth)
             return
 
 

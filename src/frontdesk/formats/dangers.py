@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from frontdesk.formats import commands, runnable, statements
+from frontdesk.formats import commands, runnable, statements, verbs
 from frontdesk.formats.actions import masked_name
 from frontdesk.formats.commands import Simple
 from frontdesk.formats.statements import Verb
@@ -21,130 +21,12 @@ MOST_READ = 64 * 1024
 WORST = 5
 """From so bad on it is a danger; below, it is worth a look."""
 
-_D = r"(?:^|\s)"
-_GIVEN = r"(?:[+=-][rwxXst]*)*?[+=][rwxXst]*"
-_RECURSIVE = rf"{_D}(?:-\w*[rR]|--recursive)"
-DOES: tuple[tuple[str, str | tuple[str, ...], Verb], ...] = (
-    (
-        "rm",
-        (_RECURSIVE, rf"{_D}(?:/|~|\.|\*|/\*|~/\*?|\./?\*?|\$HOME/?)(?:\s|$)"),
-        Verb(10, "deletes everything", "Deletes everything in a whole tree"),
-    ),
-    (
-        "rm",
-        _RECURSIVE,
-        Verb(9, "deletes folders", "Deletes folders with all that is in them"),
-    ),
-    ("rm|unlink|rmdir|del|erase", r"\S", Verb(6, "deletes files", "Deletes files")),
-    ("shred|srm|wipefs|blkdiscard", "", Verb(9, "destroys", "Destroys what cannot be had back")),
-    ("dd", r"\bof=/dev/", Verb(10, "overwrites a disk", "Overwrites a disk")),
-    ("dd|truncate", r"\bof=|-s", Verb(6, "overwrites a file", "Overwrites a file")),
-    (
-        "mkfs|mke2fs|mkswap|fdisk|sfdisk|sgdisk|parted|format",
-        "",
-        Verb(9, "formats a disk", "Changes a disk as a whole"),
-    ),
-    ("find", r"-delete\b", Verb(8, "deletes files", "Deletes whatever is found")),
-    (
-        "git",
-        (r"\bpush\b", rf"{_D}(?:-\w*f|--force|--mirror|--delete|-d\b|[+:])"),
-        Verb(8, "overwrites elsewhere", "Overwrites or deletes what others have: a forced push"),
-    ),
-    ("git", r"\bpush\b", Verb(3, "publishes", "Sends commits to others")),
-    *(
-        ("git", patterns, Verb(7, "discards work", "Discards work that is nowhere else"))
-        for patterns in (
-            (r"\bfilter-(?:branch|repo)|\bstash (?:drop|clear)|\breflog expire",),
-            (r"\breset\b", "--hard"),
-            (r"\bclean\b", rf"{_D}-\w*f|--force"),
-            (r"\bbranch\b", rf"{_D}-\w*D"),
-            (r"\bcheckout\b", r"-f\b|--force|\s--?\s\."),
-            (r"\bupdate-ref\b", rf"{_D}-d"),
-        )
-    ),
-    ("kubectl|oc", r"\b(?:delete|drain)\b|--replicas[= ]0\b", Verb(8, "deletes", "Deletes in a cluster")),
-    ("helm", r"\b(?:uninstall|delete)\b", Verb(8, "deletes", "Deletes in a cluster")),
-    ("kubectl|oc|helm", r"\b(?:apply|install|upgrade|rollout)\b", Verb(3, "deploys", "Changes a cluster")),
-    (
-        "terraform|tofu|pulumi|cdk|terragrunt",
-        r"\b(?:destroy|down)\b|-destroy\b",
-        Verb(9, "destroys", "Destroys infrastructure"),
-    ),
-    ("terraform|tofu|terragrunt", r"\bapply\b", Verb(5, "changes much", "Changes infrastructure")),
-    (
-        "docker|podman|nerdctl",
-        r"\b(?:prune|rmi?|kill)\b",
-        Verb(6, "deletes", "Deletes containers, images or volumes"),
-    ),
-    (
-        "docker|podman|nerdctl",
-        (r"\bdown\b", rf"{_D}(?:-v|--volumes)"),
-        Verb(6, "deletes", "Deletes containers, images or volumes"),
-    ),
-    (
-        "docker|podman|nerdctl",
-        r"--privileged|-v\s*/:|--volume[= ]/:|--pid[= ]host",
-        Verb(8, "grants rights", "Gives a container the whole machine"),
-    ),
-    (
-        "aws|gcloud|az|gsutil|flyctl|heroku|doctl|gh|s3cmd|mc|rclone",
-        r"\b(?:rm|rb|del|delete|destroy|purge|terminate|remove)(?:-[\w-]+)?\b|:destroy|:reset",
-        Verb(8, "deletes", "Deletes in a cloud"),
-    ),
-    ("rsync", r"--delete|--remove-source", Verb(6, "deletes files", "Deletes files that are elsewhere")),
-    (
-        "npm|pnpm|yarn|cargo|twine|poetry|uv|gem|flit|hatch|vsce|docker|podman",
-        r"\b(?:publish|upload|unpublish|yank|push)\b",
-        Verb(7, "publishes", "Publishes something for others"),
-    ),
-    ("gh", r"\brelease create\b", Verb(6, "publishes", "Publishes something")),
-    ("gh", (r"\brepo\b", "public"), Verb(6, "publishes", "Publishes something")),
-    (
-        "chmod",
-        r"\b[0-7]?[0-7]{2}[2367]\b|\b[4267][0-7]{3}\b"
-        rf"|(?:^|[\s,])(?=[ug]*[oa])[ugoa]+{_GIVEN}w|(?:^|[\s,])[ugoa]*{_GIVEN}s",
-        Verb(7, "grants rights", "Opens files to everybody, or lets them be run as their owner"),
-    ),
-    (
-        "usermod|useradd|adduser|userdel|deluser|passwd|chpasswd|visudo|groupadd|gpasswd|setfacl|chown|icacls",
-        "",
-        Verb(6, "changes rights", "Changes who may do what"),
-    ),
-    ("iptables|nft|ufw|firewall-cmd|setenforce", "", Verb(6, "changes the firewall", "Changes a firewall")),
-    (
-        "systemctl|service|launchctl|rc-service|pm2|supervisorctl",
-        r"\b(?:stop|disable|mask|kill|poweroff|reboot|halt|delete|bootout)\b",
-        Verb(6, "stops a service", "Stops a service"),
-    ),
-    ("shutdown|reboot|halt|poweroff", "", Verb(7, "stops the machine", "Stops the machine")),
-    ("kill|pkill|killall|taskkill", "", Verb(5, "ends programs", "Ends programs that run")),
-    ("dropdb|dropuser", "", Verb(9, "drops", "Drops what a database holds")),
-    ("mysqladmin|mariadb-admin", r"\b(?:drop|shutdown)\b", Verb(9, "drops or stops", "Ends a database")),
-    (
-        "redis-cli|valkey-cli|mongo|mongosh",
-        r"(?i)\b(?:flushall|flushdb|shutdown|dropDatabase|drop|deleteMany)\b",
-        Verb(9, "empties a database", "Empties or ends a database"),
-    ),
-    ("crontab|at|batch|schtasks", "", Verb(6, "runs later", "Has something run later, when nobody looks")),
-    ("nc|ncat|socat|netcat", r"-\w*[ec]\b|exec:", Verb(9, "lets others in", "Gives others a shell")),
-    ("history", "-c", Verb(5, "hides traces", "Forgets what was done")),
-    (
-        "mv|cp|ln|install|tee",
-        r"(?:^|\s)/(?:etc|boot|usr|bin|sbin|lib)/|/\.ssh/|/dev/(?:sd|nvme|null)",
-        Verb(6, "changes the system", "Changes files of the system"),
-    ),
-    ("sudo|doas|pkexec|su|runas", "", Verb(3, "as administrator", "Has the rights of an administrator")),
-    (
-        "stripe|paypal|bitcoin-cli|eth|solana|cast",
-        r"\b(?:send|transfer|pay|payouts?|charges?|sendtoaddress|sendmany|refunds?|create)\b",
-        Verb(8, "moves money", "Moves money"),
-    ),
-)
 _DOES: dict[str, list[tuple[Sequence[re.Pattern[str]], Verb]]] = defaultdict(list)
-for _programs, _patterns, _verb in DOES:
+for _programs, _patterns, _verb in verbs.DOES:
     for _program in _programs.split("|"):
         _needed = (_patterns,) if isinstance(_patterns, str) else _patterns
         _DOES[_program].append(([*map(re.compile, _needed)], _verb))
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"[A-Za-z][\w-]*")
 _PROGRAMS = frozenset(_DOES) | commands.SHELLS
 _PROGRAMS |= {"curl", "wget", "eval", "python", "python3", "perl", "ruby", "node", "php"}
@@ -152,18 +34,65 @@ _SHELL_SIGNS = re.compile(r"(?:^|\s)(?:--?\w|[~./]\S*/|/)|[|;&<>$`]|\w/\w")
 _DOWNLOADS = re.compile(r"(?:\$\(|`|<\()\s*(?:sudo\s+)?(?:curl|wget|fetch)\b")
 _DECODES = re.compile(r"\b(?:base64\s+(?:-d|-D|--decode)|xxd\s+-\w*r|openssl\s+enc\s+-d)\b")
 _INTERPRETERS = commands.SHELLS | {"python", "python3", "perl", "ruby", "node", "php", "pwsh", "powershell"}
+_INTERPRETERS |= {"iex", "invoke-expression"}
+_FETCHERS = frozenset(("curl", "wget", "fetch", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"))
+_SENDERS = frozenset(("curl", "wget", "nc", "ncat", "netcat", "socat", "scp", "sftp", "ftp", "rsync"))
+_SECRETS = re.compile(
+    r"\.ssh/|\.aws/|\.kube/config|\.gnupg/|\.netrc|\.pgpass|/etc/shadow|\bid_(?:rsa|ed25519|ecdsa)\b|\.env\b|\.pem\b"
+)
 _TAKE_CODE = frozenset(("eval", "source", "."))
 _CLIENTS = frozenset(
     ("psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "cqlsh", "clickhouse-client", "duckdb")
 )
-_IN_CODE = re.compile(
-    r"\b(?:rmtree|os\.remove|os\.unlink|unlinkSync|rmSync|rm_rf|remove_tree|FileUtils\.rm|Remove-Item"
-    r"|File\.delete)\b"
+_IN_CODE: tuple[tuple[re.Pattern[str], Verb], ...] = (
+    (
+        re.compile(
+            r"\b(?:rmtree|os\.remove|os\.unlink|removedirs|unlinkSync|rmSync|rm_rf|remove_tree|FileUtils\.rm"
+            r"|Remove-Item|File\.delete)\b|\bfs\.(?:promises\.)?(?:rm|rmdir|unlink)\(|\)\.unlink\("
+        ),
+        Verb(7, "deletes files", "Deletes files, in code of its own"),
+    ),
+    (
+        re.compile(r"\b(?:requests|httpx|axios|session|client)\.delete\("),
+        Verb(7, "deletes over HTTP", "Has another service delete something"),
+    ),
+    (
+        re.compile(r"\b(?:exec|eval)\s*\(.{0,200}\b(?:b64decode|fromhex|atob|decompress|unhexlify)\b"),
+        Verb(10, "runs what is encoded", "Runs what is encoded, which nobody can read"),
+    ),
+    (
+        re.compile(r"\b(?:exec|eval)\s*\(.{0,200}\b(?:urlopen|urlretrieve|requests\.get|httpx\.get|fetch)\b"),
+        Verb(10, "runs what it downloads", "Runs what it downloads, which nobody has seen"),
+    ),
+    (
+        re.compile(r"\bopen\(\s*['\"]/(?:etc|boot|usr|bin|sbin|dev)/[^)]*,\s*(?:mode=)?['\"][wax]"),
+        Verb(8, "changes the system", "Writes into files of the system"),
+    ),
+    (
+        re.compile(r"\b(?:LD_PRELOAD|DYLD_INSERT_LIBRARIES)="),
+        Verb(7, "runs other code", "Has other code run inside a program"),
+    ),
+    (re.compile(r"/dev/(?:tcp|udp)/"), Verb(9, "lets others in", "Connects a shell to another machine")),
 )
+# In the languages that agents write: what starts a command, and the texts that it is given.
+_STARTS = re.compile(
+    r"\b(?:os\.(?:system|popen)|subprocess\.\w+|exec(?:Sync|File|FileSync)|spawn(?:Sync)?|shell_exec|system|popen)"
+    r"\s*\(\s*(?P<given>\[[^\]]{0,2000}\]|(?P<sign>['\"`])(?:\\.|(?!(?P=sign)).){0,4000})"
+)
+_LITERAL = re.compile(r"(?P<sign>['\"`])(?P<text>(?:\\.|(?!(?P=sign)).)*)(?:(?P=sign)|$)")
 _SYSTEM = re.compile(
-    r"/dev/(?:sd|nvme|vd|mapper|disk)|/(?:etc|boot|usr|bin|sbin)/|\.ssh/|/\.?(?:bash|zsh|prof)"
+    r"/dev/(?:sd|nvme|vd|mapper|disk)|/(?:etc|boot|usr|bin|sbin|proc/sys|sys)/|/proc/sysrq|\.ssh/"
+    r"|/\.?(?:bash|zsh|prof)|^[A-Za-z]:[\\/]+Windows\b"
+)
+_RUN_LATER = re.compile(
+    r"(?:^|/)(?:\.git/hooks/|\.github/workflows/|\.gitlab-ci\.yml$|cron[\w.]*/|systemd/|LaunchAgents/)"
+    r"|(?:^|[/\\])(?:\.?(?:bashrc|zshrc|profile|bash_profile|zprofile)|Startup[\\/].*)$"
 )
 _FORKS = re.compile(r":\s*\(\)\s*\{\s*:\s*\|\s*:")
+_SENT_FILE = re.compile(
+    r"(?:^|\s)(?:-T|--upload-file|--post-file|(?:-d|--data\S*)[= ]?@(?P<body>[^/~\s]+\.json(?:\s|$))"
+    r"|(?:-d|--data|-F|--form)\S*(?: \S*)?@)"
+)
 _METHODS = {
     "delete": Verb(7, "deletes over HTTP", "Has another service delete something"),
     "put": Verb(3, "changes over HTTP", "Changes something at another service"),
@@ -171,21 +100,33 @@ _METHODS = {
 }
 _MONEY = re.compile(
     r"(?i)/(?:transfers?|payouts?|payments?|charges?|refunds?|orders?|checkout|withdraw\w*)\b"
+    r"(?!/(?:search|list|query|preview|estimate|export)\b)"
 )
-_AMOUNTS = frozenset(
-    map(spellings.skeleton, ("amount", "price", "total", "sum", "amount_cents", "value_eur"))
-)
-_PAYEES = frozenset(
-    map(
-        spellings.skeleton,
-        ("to", "recipient", "beneficiary", "payee", "to_account", "iban", "account", "wallet"),
+_AMOUNT, _FILE_MODE = spellings.skeleton("amount"), spellings.skeleton("mode")
+_SUMS, _PRICES, _PAYEES, _PLACES, _RIGHTS, _HOLDERS, _CONTENTS, _PATHS = (
+    frozenset(map(spellings.skeleton, names.split()))
+    for names in (
+        "sum value_eur",
+        "price total",
+        "recipient beneficiary payee to_account iban wallet",
+        "to account address",
+        "role roles permission permissions policy grant",
+        "user principal member account group",
+        "content contents text data body diff patch new_string",
+        "path file filename file_path",
     )
 )
+_OPEN_MODE = re.compile(r"(?:0o?)?[0-7]?[0-7]{2}[2367]")
 SPENDS = Verb(8, "moves money", "Moves money")
 RUNS_DOWNLOAD = Verb(10, "runs what it downloads", "Runs what it downloads, which nobody has seen")
 RUNS_DECODED = Verb(10, "runs what is encoded", "Runs what is encoded, which nobody can read")
 RUNS_PIPED = Verb(6, "runs what is piped", "Runs what another command writes")
-DELETES_IN_CODE = Verb(7, "deletes files", "Deletes files, in code of its own")
+RUNS_LATER = Verb(7, "runs later", "Changes what is run by itself later, when nobody looks")
+GRANTS = Verb(7, "grants rights", "Gives rights to somebody")
+OPENS = Verb(7, "grants rights", "Opens files to everybody")
+EMPTIES = Verb(6, "overwrites a file", "Empties a file")
+SENDS_SECRETS = Verb(9, "sends secrets", "Sends keys or passwords to another machine")
+POSTS_FILE = Verb(4, "sends files", "Sends a file to another service")
 WRITES_SYSTEM = Verb(8, "changes the system", "Writes into files of the system")
 UPLOADS = Verb(5, "sends files", "Sends a file to another service")
 NOT_READ = Verb(5, "too long to check", "It is too long for us to look for dangers in all of it")
@@ -215,20 +156,54 @@ def found_in(details: Mapping[str, Any]) -> list[Danger]:
     return sorted(worst.values(), key=lambda danger: -danger.badness)[:MOST_SHOWN]
 
 
+def of_name(action: str) -> Danger | None:
+    """What the name of an action says that it does."""
+    words = [word.lower() for word in _NAME_WORD.findall(action)]
+    if not words or words[0] in verbs.LOOKS:
+        return None
+    found = max((verbs.NAMED[word] for word in words if word in verbs.NAMED), default=None)
+    return Danger(found.badness, found.label, f"{found.text}.") if found else None
+
+
 def of_commands(simples: Sequence[Simple]) -> Iterator[tuple[Verb, Simple]]:
     """What each command does that is worth a look."""
     download: Simple | None = None
+    fetched: dict[str, Simple] = {}
+    reads_secrets = False
     for simple in simples:
         for verb in _of_command(simple):
             yield verb, simple
         if simple.is_piped and simple.program in _INTERPRETERS and not _runs_file(simple):
             yield (RUNS_DOWNLOAD, download) if download else (RUNS_PIPED, simple)
-        if simple.program in ("curl", "wget", "fetch"):
+        runs = simple.words if simple.program in _INTERPRETERS | _TAKE_CODE else simple.words[:1]
+        if source := next((fetched[name] for word in runs if (name := _base(word.text)) in fetched), None):
+            yield RUNS_DOWNLOAD, source
+        reads_secrets = (simple.is_piped and reads_secrets) or any(map(_SECRETS.search, simple.arguments))
+        if simple.program in _SENDERS and (reads_secrets or simple.is_piped) and not _saves_only(simple):
+            yield (SENDS_SECRETS if reads_secrets else UPLOADS), simple
+        if simple.program in _FETCHERS:
             download = simple
+            fetched |= {name: simple for word in simple.arguments if (name := _base(word))}
+
+
+def _base(word: str) -> str:
+    """The name of a file, of a path or an address."""
+    name = word.rstrip("/").rpartition("/")[2]
+    return "" if name.startswith("-") else name
+
+
+def _saves_only(simple: Simple) -> bool:
+    """Whether it gets something, and sends nothing but what it is called with."""
+    sends = re.compile(r"-T|--upload-file|--post-\S+|-d|--data\S*|-F\S*|--form\S*")
+    return simple.program in ("curl", "wget") and not any(map(sends.fullmatch, simple.arguments))
 
 
 def _of_command(simple: Simple) -> Iterator[Verb]:
     arguments = " ".join(simple.arguments)
+    if simple.arguments[-1:] == ["--help"] and len(simple.arguments) <= 1 + (
+        simple.program in commands.SUBCOMMANDS
+    ):
+        return
     # Of several that fit a program the worst is told.
     does = _DOES.get(simple.program.partition(".")[0], ())
     fitting = [verb for needed, verb in does if all(pattern.search(arguments) for pattern in needed)]
@@ -242,6 +217,10 @@ def _of_command(simple: Simple) -> Iterator[Verb]:
         yield from _fetching(simple)
     if any(_SYSTEM.search(word.text) for word in simple.targets):
         yield WRITES_SYSTEM
+    elif simple.targets and (simple.program in ("", ":", "true") or arguments == "/dev/null"):
+        yield EMPTIES
+    if simple.program in ("powershell", "pwsh") and re.search(r"(?i)(?:^|\s)-e(?:nc|c)?\w*\s", arguments):
+        yield RUNS_DECODED
 
 
 def _fetching(simple: Simple) -> Iterator[Verb]:
@@ -251,10 +230,8 @@ def _fetching(simple: Simple) -> Iterator[Verb]:
     }
     yield from (verb for method, verb in _METHODS.items() if method in said)
     joined = " ".join(words)
-    if re.search(
-        r"(?:^|\s)(?:-T|--upload-file|--post-file)|(?:^|\s)(?:-d|--data|-F|--form)\S*(?: \S*)?@", joined
-    ):
-        yield UPLOADS
+    if found := _SENT_FILE.search(joined):
+        yield POSTS_FILE if found["body"] else UPLOADS
     posts = "post" in said or re.search(r"(?:^|\s)(?:-d|--data|-F|--form)", joined)
     if posts and _MONEY.search(joined):
         yield SPENDS
@@ -302,8 +279,13 @@ def _of_text(text: str, *, is_code: bool) -> Iterator[Verb]:
             yield RUNS_DOWNLOAD
     if _FORKS.search(text):
         yield FORK_BOMB
-    if _IN_CODE.search(text):
-        yield DELETES_IN_CODE
+    for pattern, verb in _IN_CODE:
+        if pattern.search(text):
+            yield verb
+    for started in _STARTS.finditer(text):
+        words = [found["text"] for found in _LITERAL.finditer(started["given"])]
+        read = commands.read(words) if started["given"].startswith("[") else commands.read_script(words[0])
+        yield from (verb for verb, _ in of_commands(read))
     yield from statements.verbs_in(text)
 
 
@@ -330,5 +312,32 @@ def _of_object(value: Mapping[str, Any]) -> Iterator[Verb]:
             yield _METHODS[method.strip().lower()]
         if isinstance(url, str) and method.strip().lower() in ("post", "put") and _MONEY.search(url):
             yield SPENDS
-    if not _AMOUNTS.isdisjoint(read) and not _PAYEES.isdisjoint(read):
+    yield from _of_money(read)
+    yield from _of_files(read)
+    if not _RIGHTS.isdisjoint(read) and not _HOLDERS.isdisjoint(read):
+        yield GRANTS
+
+
+def _of_money(read: Mapping[str, Any]) -> Iterator[Verb]:
+    """A sum with anybody who gets it, or a price with somebody who surely does."""
+    pays = not _SUMS.isdisjoint(read) or any(name.startswith(_AMOUNT) for name in read)
+    names_payee = not _PAYEES.isdisjoint(read)
+    if (pays and (names_payee or not _PLACES.isdisjoint(read))) or (
+        names_payee and not _PRICES.isdisjoint(read)
+    ):
         yield SPENDS
+
+
+def _of_files(read: Mapping[str, Any]) -> Iterator[Verb]:
+    """What is written into a file, or who may use it."""
+    paths = [value for name, value in read.items() if name in _PATHS and isinstance(value, str)]
+    mode = read.get(_FILE_MODE)
+    if paths and isinstance(mode, str) and _OPEN_MODE.fullmatch(mode):
+        yield OPENS
+    if _CONTENTS.isdisjoint(read):
+        return
+    for path in paths:
+        if _RUN_LATER.search(path):
+            yield RUNS_LATER
+        elif _SYSTEM.search(path):
+            yield WRITES_SYSTEM

@@ -21,7 +21,7 @@ _HEAD = re.compile(
 _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 _WITH = re.compile(r"with\b.*?\)\s*(?=(?:delete|update|insert|select)\b)", re.IGNORECASE | re.DOTALL)
 _MAY_BE = re.compile(
-    r"\b(?:drop|truncate|delete|update|alter|grant|revoke|create|copy|exec|execute|call|select|replace)\b",
+    r"\b(?:drop|truncate|delete|update|alter|grant|revoke|create|copy|exec|execute|call|select|replace|merge)\b",
     re.IGNORECASE,
 )
 
@@ -34,17 +34,33 @@ class Verb(NamedTuple):
     text: str
 
 
-_OBJECT = r"(?:table|database|schema|index|view|user|role|column|tablespace|materialized|sequence|keyspace)"
+_OBJECT = r"(?:table|database|schema|index|view|user|role|column|tablespace|materialized|sequence|keyspace"
+_OBJECT += r"|function|procedure|trigger|policy|extension|type|domain|publication|subscription|owned|server)"
 _VERBS = (
     (re.compile(rf"drop\s+{_OBJECT}", re.IGNORECASE), Verb(9, "drops", "Drops what a database holds")),
     (re.compile(r"truncate\b", re.IGNORECASE), Verb(9, "empties a table", "Empties a table")),
+    (
+        re.compile(r"alter\s+table\b.*\b(?:disable\s+(?:trigger|row)|rename\b)", re.IGNORECASE | re.DOTALL),
+        Verb(6, "changes a table", "Changes how a table is called or guarded"),
+    ),
+    (
+        re.compile(r"merge\s+into\b.*\bthen\s+delete\b", re.IGNORECASE | re.DOTALL),
+        Verb(7, "deletes rows", "Deletes rows of a table"),
+    ),
+    (
+        re.compile(r"select\b.*\bpg_terminate_backend\b", re.I | re.DOTALL),
+        Verb(5, "ends programs", "Ends what others run"),
+    ),
     (
         re.compile(r"alter\s+table\b.*\bdrop\b", re.IGNORECASE | re.DOTALL),
         Verb(8, "drops a column", "Drops a part of a table"),
     ),
     (
         re.compile(
-            r"(?:grant|revoke)\s[^;]*\s(?:on|to|from)\s|(?:create|alter)\s+(?:user|role|login)\s+\S",
+            r"(?:grant|revoke)\s+(?:(?:all|select|insert|update|delete|usage|execute|create|connect|references"
+            r"|trigger|truncate|alter|drop|super|replication|index)\b[^;]*\s(?:on|to|from)\s"
+            r"|\w+(?:\s*,\s*\w+)*\s+(?:to|from)\s+\w+\s*(?:with\b|$))"
+            r"|(?:create|alter)\s+(?:user|role|login)\s+\S",
             re.IGNORECASE,
         ),
         Verb(7, "changes rights", "Changes who may do what in a database"),

@@ -1,5 +1,6 @@
 """The large line of a decision: made from the bytes, short, honest about what is left out."""
 
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from frontdesk.formats import canonical, headlines, masking
 from frontdesk.formats.headlines import HeadlinePart, Role
 from tests.unit.formats import pairs
 
+MOST_SECONDS = 5
 SECRET = "aB3dE5gH7jK9aB3d"
 
 
@@ -87,6 +89,12 @@ def test_end_of_a_long_script_and_what_is_marked_in_it_are_shown() -> None:
     assert shown.endswith("exit 0")
     assert "characters more" in shown
     assert len(shown) < 700
+
+
+def test_line_of_a_command_with_very_many_flags_is_made_at_once() -> None:
+    begun = time.monotonic()
+    assert len(line("run", {"command": "curl " + "-d " * 20_000})) < 700
+    assert time.monotonic() - begun < MOST_SECONDS
 
 
 @given(st.text(max_size=30), pairs.values)
