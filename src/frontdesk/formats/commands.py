@@ -5,7 +5,7 @@ Close enough to see what a command does, and never run by anybody.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 MOST_DEEP = 6
@@ -162,9 +162,7 @@ def _scripted(text: str, within: ShellWord | None, depth: int) -> Iterator[Simpl
 
 def _started(simple: Simple, depth: int) -> Iterator[Simple]:
     """The command, and those that it starts."""
-    words = simple.words
-    while words and (_ASSIGNMENT.match(words[0].text) or words[0].text in _BEFORE_COMMAND):
-        words = words[1:]
+    words = tuple(dropwhile(_is_before_command, simple.words))
     if not words:
         if simple.targets:
             yield simple
@@ -197,6 +195,10 @@ def _given(simple: Simple, depth: int) -> Iterator[Simple]:
     elif "--" in simple.arguments and {"exec", "run"} & {*simple.arguments}:
         start = simple.arguments.index("--") + 2
         yield from _started(simple._replace(words=words[start:]), depth + 1)
+
+
+def _is_before_command(word: ShellWord) -> bool:
+    return word.text in _BEFORE_COMMAND or bool(_ASSIGNMENT.match(word.text))
 
 
 def _joined(words: Sequence[ShellWord], depth: int) -> Iterator[Simple]:

@@ -259,7 +259,10 @@ def _walk(value: Any, place: tuple[str, ...], name: str = "") -> Iterator[tuple[
 
 def _of_list(words: Sequence[str], name: str) -> Iterator[Verb]:
     """Arguments of a command, or texts of which each may be one."""
-    yield from (verb for verb, _ in of_commands(commands.read(words)))
+    yield from (verb for verb, _ in of_commands(commands.read([word[:MOST_READ] for word in words])))
+    if any(len(word) > MOST_READ for word in words):
+        yield NOT_READ
+        yield from (verb for verb, _ in of_commands(commands.read([word[-MOST_READ:] for word in words])))
     is_code = runnable.names_code(name) and not runnable.names_arguments(name)
     for word in words:
         yield from _of_text(word, is_code=is_code)

@@ -137,7 +137,7 @@ def _command(value: Any, covered: Any) -> Iterator[_Piece]:
         marks = _statement(value) or _marks(_chosen(_read(value)))[0]
         yield from _item(covered, marks, actions.unquoted)
         return
-    marked = _marks(_chosen(commands.read(value)))
+    marked = _marks(_chosen(commands.read([each[: dangers.MOST_READ] for each in value])))
     for item, (text, shown) in enumerate(zip(value, covered, strict=True)):
         if item:
             yield _Piece(" ")

@@ -31,23 +31,24 @@ def _hung(line: str, columns: int) -> Iterator[str]:
     if len(prefix) > columns // 2:
         # So deep that there would be no room: the depth is said.
         prefix, body = INDENT, f"[level {len(prefix) // len(INDENT)}] {body}"
-    following = prefix + INDENT + CONTINUED
-    while columns_of(body) > (room := columns - columns_of(prefix)):
-        end = _end_of(body, room)
-        yield prefix + body[:end]
-        body, prefix = body[end:], following
-    yield prefix + body
+    start, following = 0, prefix + INDENT + CONTINUED
+    while (end := _end_of(body, start, columns - columns_of(prefix))) < len(body):
+        yield prefix + body[start:end]
+        start, prefix = end, following
+    yield prefix + body[start:]
 
 
-def _end_of(body: str, columns: int) -> int:
-    """How many characters stand in this line: those that fit, to the end of a word where one ends in the
-    second half, and no part of a mark that could stand whole in the next. A space is always in the next line,
-    where it can be seen."""
-    end = used = 0
+def _end_of(body: str, start: int, columns: int) -> int:
+    """Where the line ends that begins there: behind the characters that fit, at the end of a word where one
+    ends in the second half, and before a mark that could stand whole in the next. A space is always in the
+    next line, where it can be seen."""
+    end, used = start, 0
     while end < len(body) and (used := used + columns_of(body[end])) <= columns:
         end += 1
-    mark = body.rfind(OPEN, 0, end)
-    if body.find(CLOSE, mark, end) < 0 and (before := len(body[: max(mark, 0)].rstrip(" "))):
-        return before
-    space = body.rfind(" ", 0, end + 1)
-    return max(space if space > end // 2 else end, 1)
+    if end == len(body):
+        return end
+    mark = body.rfind(OPEN, start, end)
+    if mark >= 0 and body.find(CLOSE, mark, end) < 0 and (before := len(body[start:mark].rstrip(" "))):
+        return start + before
+    space = body.rfind(" ", start, end + 1)
+    return max(space if space - start > (end - start) // 2 else end, start + 1)

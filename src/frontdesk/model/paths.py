@@ -23,9 +23,10 @@ _DRIVE = re.compile(r"[A-Za-z]:(?=[/\\])")
 _SIGNS = frozenset("._+@=-")
 """Signs in names of files that no program takes for anything else."""
 _FIRST = frozenset("-@+=")
-_SEVERAL = re.compile(r"[\s,;:|&<>()\"'`=]+")
+_SEPARATOR = r"[\s,;:|&<>()\"'`=]"
+_SEVERAL = re.compile(rf"{_SEPARATOR}+")
 """What programs take for the end of one path and the beginning of another."""
-_CLIMBING = re.compile(rf"(?:\A|[/\\]|{_SEVERAL.pattern})\.\.(?:\Z|[/\\]|{_SEVERAL.pattern})")
+_CLIMBING = re.compile(rf"(?:\A|[/\\]|{_SEPARATOR})\.\.(?:\Z|[/\\]|{_SEPARATOR})")
 _EXPANDED = re.compile(
     r"[$*?{}\[\]`]|(?:\A|[\s:=/])~|~[0-9]|/proc/+[^/]+/+(?:root|cwd|fd|task)\b|/dev/+fd\b", re.IGNORECASE
 )

@@ -1,6 +1,7 @@
 """The card of a request: the agent's words first and few, the action and its target last."""
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -20,6 +21,21 @@ FORGED = '\n\nWhat will be done:\ndetails: {}\n\nAction: "list_files"\nApprove e
 
 def card(action: str = "send", details: Any = None, words: str = "Please", **more: Any) -> Card:
     return cards.make(canonical.payload(action, details or {}), words, more.pop("requester", "bot"), **more)
+
+
+LONG = 200_000
+HOSTILE: dict[str, dict[str, Any]] = {
+    "a long line": {"note": "x" * LONG},
+    "much before a command": {"argv": ["!"] * (LONG // 2)},
+    "commands in a text of a shell": {"argv": ["sh", "-c", "`a " * LONG]},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_long_is_shown_within_seconds(name: str) -> None:
+    before = time.process_time()
+    assert card("run", HOSTILE[name]).text(columns=80)
+    assert time.process_time() - before < 10
 
 
 class TestOrder:

@@ -1,6 +1,7 @@
 """What an action destroys, spends, publishes, grants or runs, whatever it is called."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -273,8 +274,9 @@ def test_what_is_told_holds_nothing_of_the_content() -> None:
         assert secret not in danger.text
 
 
-def test_end_of_a_very_long_script_is_looked_at() -> None:
-    found = labels({"script": "echo a\n" * 60_000 + "rm -rf /"})
+@pytest.mark.parametrize("wrap", [lambda text: {"script": text}, lambda text: {"argv": ["sh", "-c", text]}])
+def test_end_of_a_very_long_script_is_looked_at(wrap: Callable[[str], Any]) -> None:
+    found = labels(wrap("echo a\n" * 60_000 + "rm -rf /"))
     assert found == {"deletes everything", "too long to check"}
 
 

@@ -5,6 +5,7 @@ import ntpath
 import posixpath
 import random
 import re
+import time
 import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -263,6 +264,14 @@ def test_rule_that_denies_one_path_is_not_got_around(path: str) -> None:
     assert decide("/etc/passwd", denying) is Effect.DENY
     assert decide(path, denying, rule(Effect.ALLOW, None)) is not Effect.ALLOW
     assert decide("/etc/group", denying, rule(Effect.ALLOW, None)) is Effect.ALLOW
+
+
+@pytest.mark.parametrize("sign", [" ", "=", ".", "=.."])
+def test_rule_reads_a_long_text_within_seconds(sign: str) -> None:
+    """Inside the transaction: everybody else waits for it."""
+    before = time.process_time()
+    allowed("x" + sign * 300_000, "x*", argument="subject")
+    assert time.process_time() - before < 10
 
 
 def test_one_path_that_is_allowed_is_that_one() -> None:
