@@ -189,6 +189,16 @@ async def test_what_never_ends_is_cut_off(start: bytes, folder: Path | None) -> 
         assert sum(port.connections.refused.values()) == 1
 
 
+async def test_connection_goes_on_after_a_body_that_was_answered_before_it_came(folder: Path | None) -> None:
+    async with listening(folder) as port:
+        wire = await port.connect()
+        await wire.send(b"POST /unread HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2097152\r\n\r\n")
+        assert (await wire.answer())[0] == 200
+        await wire.send(LONG * 32 + GET + b"\r\n")
+        assert (await wire.answer())[0] == 200
+        assert not port.connections.refused
+
+
 async def test_body_that_is_answered_already_is_cut_off(folder: Path | None) -> None:
     async with listening(folder) as port:
         wire = await port.connect()

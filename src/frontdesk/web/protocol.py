@@ -21,8 +21,9 @@ UNREAD_SECONDS = 30.0
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 64 * 1024
 """What else a refused sender may send: if we closed at once, it might not get the answer."""
-LATE_BYTES = 256 * 1024
-"""Of a body that comes after its answer has begun."""
+LATE_BYTES = 4 * 1024 * 1024
+"""Of a body that comes after its answer has begun. Whoever sent somewhat more than is taken goes on with the
+connection once it is read."""
 PIPELINED_REQUESTS = 16
 FRAMING_BYTES_OF_ONE = 8
 """How much may stand around each byte of a body: in pieces of one byte, six."""
