@@ -184,15 +184,11 @@ class PortConnections:
         """The group of somebody who has shown nothing yet, and how many it may have."""
         if address is None:
             return "socket", self.most
-        if self._proxies or ":" in address:
-            parsed = ipaddress.ip_address(address.partition("%")[0])
-            parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+        if self._proxies:
+            parsed = _parsed(address)
             if any(parsed in network for network in self._proxies):
                 return "proxy", self.most
-            if parsed.version == 6:  # noqa: PLR2004 - there are two of them
-                parsed = ipaddress.ip_network((parsed, NETWORK_BITS), strict=False).network_address
-            address = str(parsed)
-        return f"address {address}", self.most // PORTION_OF_ADDRESS
+        return f"address {sender_of(address)}", self.most // PORTION_OF_ADDRESS
 
     def _join(self, connection: CountedConnection, group: str, most: int) -> None:
         self._groups[connection] = group
@@ -258,6 +254,26 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
             PortStatus(name=each.name, connections=len(each), most=each.most, refused=dict(each.refused))
             for each in self.opened
         ]
+
+
+def sender_of(address: str) -> str:
+    """Whom it is counted for what comes from an address: that, or the network of IPv6 that it is in. What is
+    no address is left as it is."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = _parsed(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(ipaddress.ip_network((parsed, NETWORK_BITS), strict=False))
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """One of IPv4 that is written as one of IPv6 is one of IPv4."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 def most_files() -> int:

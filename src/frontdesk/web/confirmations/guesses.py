@@ -1,7 +1,6 @@
 """Guessing tokens: slow for each address that wrong ones come from."""
 
 import hashlib
-import ipaddress
 import math
 import re
 import time
@@ -9,13 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
+from frontdesk.web import bounds
+
 MOST_WRONG, WINDOW_SECONDS = 10, 60.0
 """So many wrong tokens of one address are looked at in so many seconds."""
 MOST_ADDRESSES = 10_000
 MOST_RIGHT = 1_000
 """So many are remembered; the oldest are forgotten first."""
-NETWORK_BITS = 64
-"""Whoever has one address of IPv6 has all of such a network."""
 
 DRAWN_CHARACTERS = 32
 DRAWN_RUN = 3.5
@@ -40,7 +39,7 @@ class Guesses:
 
     def wait_seconds(self, host: str, token: bytes) -> int:
         """For how long a token from there is not looked at; 0 when it is."""
-        address = _address(host)
+        address = bounds.sender_of(host)
         if _is_drawn(token) or (address, _digest(token)) in self._right:
             return 0
         began, wrong = self._wrong.get(address, (0.0, 0))
@@ -49,7 +48,7 @@ class Guesses:
 
     def note(self, host: str, token: bytes, *, right: bool) -> bool:
         """Count a token that was looked at; whether it was the last one that is, for a while."""
-        address, digest = _address(host), _digest(token)
+        address, digest = bounds.sender_of(host), _digest(token)
         if right:
             _keep(self._right, (address, digest), None, MOST_RIGHT)
             return False
@@ -77,16 +76,3 @@ def _keep(known: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
     known.move_to_end(key)
     while len(known) > most:
         known.popitem(last=False)
-
-
-def _address(host: str) -> str:
-    """What guesses are counted for."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, NETWORK_BITS), strict=False))
