@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from frontdesk.formats import canonical, masking, scripts
+from frontdesk.model.lookalikes import is_accent
 
 INDENT = "  "
 SPACE = "␣"
@@ -162,7 +163,7 @@ def _sign(piece: re.Match[str], composed: bool, doubtful: frozenset[int]) -> str
     if scripts.hold_place(sign):
         return sign
     unclear = scripts.is_doubtful_sign(piece.string, piece.start())
-    if unclear or _is_lost(sign, composed) or (_is_mark(sign) and not _is_readable(piece, doubtful)):
+    if unclear or _is_lost(sign, composed) or (is_accent(sign) and not _is_readable(piece, doubtful)):
         return _escape(sign)
     return sign
 
@@ -172,7 +173,7 @@ def _is_readable(mark: re.Match[str], doubtful: frozenset[int]) -> bool:
     if not doubtful.isdisjoint(range(mark.start() - MOST_MARKS, mark.start())):
         return False
     before = mark.string[max(mark.start() - MOST_MARKS, 0) : mark.start()]
-    bases = [sign for sign in before if not _is_mark(sign)]
+    bases = [sign for sign in before if not is_accent(sign)]
     return bool(bases) and bases[-1].isalnum() and scripts.may_carry(bases[-1], mark[0])
 
 
@@ -182,14 +183,9 @@ def _is_unseen(sign: str) -> bool:
 
 
 @functools.lru_cache(CACHED_SIGNS)
-def _is_mark(sign: str) -> bool:
-    return unicodedata.category(sign).startswith("M")
-
-
-@functools.lru_cache(CACHED_SIGNS)
 def _may_compose(sign: str) -> bool:
     """Whether another spelling of the same may have something else in its place."""
-    return _is_mark(sign) or bool(_JAMO.match(sign)) or not unicodedata.is_normalized("NFC", sign)
+    return is_accent(sign) or bool(_JAMO.match(sign)) or not unicodedata.is_normalized("NFC", sign)
 
 
 def _escape(sign: str) -> str:

@@ -197,7 +197,7 @@ def _direction(sign: str) -> str:
     """A sign for what it does to the writing: _TURNED_RUN reads them."""
     if sign == " ":
         return sign
-    if _is_accent(sign):
+    if lookalikes.is_accent(sign):
         return "^"
     return _TURNED.get(unicodedata.bidirectional(sign), ".")
 
@@ -241,7 +241,7 @@ def _word(text: str, start: int, end: int) -> Word:
         return Word(start, end, writing, not living)
     if LATIN in writings:
         return Word(start, end, LATIN, True)
-    letters = (sign for sign in text if not sign.isascii() and not _is_accent(sign))
+    letters = (sign for sign in text if not sign.isascii() and not lookalikes.is_accent(sign))
     evident = any(lookalikes.passes_for(letter) is None for letter in letters)
     return Word(start, end, writings.pop() if len(writings) == 1 else SEVERAL, evident)
 
@@ -263,12 +263,7 @@ def _is_doubtful(word: str, place: int, latin: bool) -> bool:
 
 @functools.lru_cache(CACHED_SIGNS)
 def _is_in_word(sign: str) -> bool:
-    return sign == "_" or sign.isalnum() or _is_accent(sign)
-
-
-@functools.lru_cache(CACHED_SIGNS)
-def _is_accent(sign: str) -> bool:
-    return unicodedata.category(sign).startswith("M")
+    return sign == "_" or sign.isalnum() or lookalikes.is_accent(sign)
 
 
 @functools.lru_cache(CACHED_SIGNS)
@@ -277,5 +272,5 @@ def _is_foreign(sign: str) -> bool:
     if sign.isascii() or not _is_in_word(sign):
         return False
     writing = lookalikes.script_of(sign)
-    shared = writing == LATIN or (_is_accent(sign) and writing in _SHARED)
+    shared = writing == LATIN or (lookalikes.is_accent(sign) and writing in _SHARED)
     return not shared and lookalikes.passes_for(sign) is None

@@ -103,6 +103,12 @@ def _readings_of_others(character: str) -> set[str]:
 
 
 @lru_cache(CACHED)
+def is_accent(character: str) -> bool:
+    """Whether it is written upon the letter before it."""
+    return unicodedata.category(character).startswith("M")
+
+
+@lru_cache(CACHED)
 def script_of(character: str) -> str:
     """The writing that a character belongs to, by its name in Unicode: Latin, Cyrillic, Han, ..."""
     if _FULL_WIDTH.match(character):

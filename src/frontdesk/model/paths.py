@@ -145,11 +145,7 @@ def _is_normal(path: str) -> bool:
 def _is_name(name: str) -> bool:
     if name.endswith((".", "=")) or not name:
         return False
-    return all(each.isalnum() or each in _SIGNS or _is_accent(each) for each in name)
-
-
-def _is_accent(character: str) -> bool:
-    return unicodedata.category(character).startswith("M")
+    return all(each.isalnum() or each in _SIGNS or lookalikes.is_accent(each) for each in name)
 
 
 def _is_seen(text: str) -> bool:
