@@ -23,6 +23,7 @@ from frontdesk.formats import (
     headlines,
     masking,
     quoting,
+    runnable,
     scripts,
     targets,
     wrapping,
@@ -50,8 +51,8 @@ MORE_WORDS = "[{lines} more of these words: {where}]"
 UNUSUAL = "What is unusual:"
 ON_BEHALF = "On behalf of: {person}"
 DONE = "What will be done:"
-ACTION, COMMAND = "Action", "Command"
-ARGV = "argv"
+ACTION, COMMAND, PROGRAM = "Action", "Command", "Its program"
+ARGV = runnable.ARGV
 DIGEST = "Digest"
 DANGER, ODD, DIFFERS = "▲", "!", "±"
 
@@ -224,7 +225,10 @@ def make(
     covered = details if reveal else masking.covered(details, wide=wide)
     lines = actions.lines_of({"details": covered}, reveal=reveal)
     typed = targets.typed(action, details, canonical.digest(payload))
-    matters = (Matter(name=ACTION, shown=actions.spelled(action)), *_matters(action, covered, typed, payload))
+    matters = (
+        Matter(name=ACTION, shown=actions.spelled(action)),
+        *_matters(action, details, covered, typed, payload),
+    )
     words = _words(description)
     few = len(words) if all_words else MOST_WORD_LINES
     return Card(
@@ -293,11 +297,17 @@ def _length(lines: Sequence[str]) -> Iterator[Oddity]:
 
 
 def _matters(
-    action: str, covered: Mapping[str, Any], typed: Typed | None, payload: bytes
+    action: str,
+    details: Mapping[str, Any],
+    covered: Mapping[str, Any],
+    typed: Typed | None,
+    payload: bytes,
 ) -> Iterator[Matter]:
     """What the action is done to; for a command, its line."""
     if command := command_in(covered):
         yield Matter(name=COMMAND, shown=_short(command))
+        if (file := runnable.file_in(details)) and not runnable.is_usual(file, details[ARGV][0]):
+            yield Matter(name=PROGRAM, shown=_short(actions.spelled(file)))
     named = targets.matters(action, covered)
     for name in named[:MOST_MATTERS]:
         shown = " ".join(line.strip() for line in actions.lines_of(covered[name]))

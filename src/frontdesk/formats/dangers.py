@@ -129,8 +129,25 @@ SENDS_SECRETS = Verb(9, "sends secrets", "Sends keys or passwords to another mac
 POSTS_FILE = Verb(4, "sends files", "Sends a file to another service")
 WRITES_SYSTEM = Verb(8, "changes the system", "Writes into files of the system")
 UPLOADS = Verb(5, "sends files", "Sends a file to another service")
+OTHER_PROGRAM = Verb(6, "another program", "Runs another program than the one that it names")
+ELSEWHERE = Verb(4, "program elsewhere", "Runs a program that is not where those of the system are")
+LOADS_CODE = Verb(7, "loads other code", "Has programs load or run what a variable names")
+OTHER_PATH = Verb(4, "other programs", "Has programs looked for in another place")
 NOT_READ = Verb(5, "too long to check", "It is too long for us to look for dangers in all of it")
 FORK_BOMB = Verb(10, "stops the machine", "Starts programs without end")
+
+
+# What has a program load, or run, something besides itself.
+_LOADERS = (
+    r"(?:LD_(?:PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_[A-Z_]+|BASH_ENV|PROMPT_COMMAND|PYTHON(?:PATH|STARTUP|HOME)"
+    r"|PERL5?(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|NODE_(?:OPTIONS|PATH)|JAVA_TOOL_OPTIONS|LESSOPEN|PAGER|EDITOR|VISUAL"
+    r"|GIT_(?:SSH|SSH_COMMAND|EDITOR|PAGER|ASKPASS|EXTERNAL_DIFF|CONFIG\w*))"
+)
+_LOADER = re.compile(_LOADERS)
+_LOADS = re.compile(rf"(?<![\w.-]){_LOADERS}=[^\s;&|]")
+_OTHER_PATH = re.compile(r"(?<![\w.-])PATH=(?![\"']?\$\{?PATH)[^\s;&|]")
+
+_IN_TEXT = ((_LOADS, LOADS_CODE), (_OTHER_PATH, OTHER_PATH), (_FORKS, FORK_BOMB))
 
 
 class Danger(Verb):
@@ -280,9 +297,7 @@ def _of_text(text: str, *, is_code: bool) -> Iterator[Verb]:
             yield RUNS_DECODED
         if runs and _DOWNLOADS.search(text):
             yield RUNS_DOWNLOAD
-    if _FORKS.search(text):
-        yield FORK_BOMB
-    for pattern, verb in _IN_CODE:
+    for pattern, verb in (*_IN_TEXT, *_IN_CODE):
         if pattern.search(text):
             yield verb
     for started in _STARTS.finditer(text):
@@ -315,10 +330,24 @@ def _of_object(value: Mapping[str, Any]) -> Iterator[Verb]:
             yield _METHODS[method.strip().lower()]
         if isinstance(url, str) and method.strip().lower() in ("post", "put") and _MONEY.search(url):
             yield SPENDS
+    if any(each and isinstance(each, str) and _LOADER.fullmatch(name) for name, each in value.items()):
+        yield LOADS_CODE
+    file = runnable.file_in(value)
+    if file is not None:
+        yield from _of_file(file, value[runnable.ARGV])
     yield from _of_money(read)
     yield from _of_files(read)
     if not _RIGHTS.isdisjoint(read) and not _HOLDERS.isdisjoint(read):
         yield GRANTS
+
+
+def _of_file(file: str, argv: Sequence[str]) -> Iterator[Verb]:
+    """What a command does by the file that is run, whatever it is called."""
+    yield from (verb for verb, _ in of_commands(commands.read([file, *argv[1:]])))
+    if not runnable.goes_by(file, argv[0]):
+        yield OTHER_PROGRAM
+    elif not runnable.is_usual(file, argv[0]):
+        yield ELSEWHERE
 
 
 def _of_money(read: Mapping[str, Any]) -> Iterator[Verb]:

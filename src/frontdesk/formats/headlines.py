@@ -90,6 +90,9 @@ def make(action: str, details: Mapping[str, Any], covered: Mapping[str, Any]) ->
     pieces = [*_action(action, details, code)]
     if code is not None:
         pieces += _command(details[code], covered[code])
+    file = runnable.file_in(details)
+    if file is not None and not runnable.is_usual(file, details[runnable.ARGV][0]):
+        pieces += (_Piece(", program: "), *_value(file, Role.VERB))
     names = [*islice(_mattering(action, details, code), MOST_ARGUMENTS)]
     for place, name in enumerate(names):
         pieces.append(_Piece(", " if place or code is not None else " "))

@@ -11,6 +11,7 @@ from frontdesk.model.precedents import Precedent
 PERSON_CHARACTERS = 60
 PLACE_CHARACTERS = 60
 FIRST = "First time for {whom}: nothing of this kind is known to have been approved before."
+NOT_COMPARED = "What was approved last of this kind is too long to compare with, or was erased."
 DIFFERENT = "Other than the last approval of this kind in {places}."
 
 
@@ -41,6 +42,8 @@ def known_of(asked: Confirmation, *, wide: bool = False) -> Known:
     if precedent.payload and asked.payload and precedent.payload != asked.payload:
         different, comparison = _compared(precedent.payload, asked.payload, wide=wide)
         unusual.append(different)
+    elif precedent.payload is None and not precedent.is_first_for_requester:
+        unusual.append(Oddity(sign=cards.DIFFERS, text=NOT_COMPARED, label="not compared"))
     return Known(unusual=tuple(unusual), comparison=comparison, person=person_of(asked))
 
 

@@ -101,6 +101,11 @@ class TestMatters:
             "Command: \"rm -rf 'my files' --token •••• (hidden)\"",
         ]
 
+    def test_file_that_is_run_is_told_where_it_is_not_the_usual_one(self) -> None:
+        for path, told in (("/usr/bin/rm", ['Its program: "/usr/bin/rm"']), ("/usr/bin/ls", [])):
+            shown = card("list", {"argv": ["ls", "-R", "d"], "executable": {"path": path}})
+            assert shown.closing().splitlines() == ['Action: "list"', 'Command: "ls -R d"', *told]
+
     def test_long_target_shows_both_ends_and_how_much_is_missing(self) -> None:
         (_, target) = card("remove", {"path": f"/srv/{'x' * 500}/end"}).matters
         assert len(target.shown) < 300

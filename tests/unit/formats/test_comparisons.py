@@ -31,6 +31,22 @@ def known(before: Any, after: Any, names: tuple[str, str] = ("run", "run")) -> K
     )
 
 
+def test_that_nothing_was_compared_is_said() -> None:
+    asked = Confirmation(
+        id="c_1",
+        action="run",
+        description="",
+        digest="",
+        requester="bot",
+        payload=canonical.payload("run", {}),
+        created_at=NOW,
+        expires_at=NOW,
+        precedent=Precedent(is_first_for_requester=False, is_first_for_target=False),
+    )
+    (odd,) = precedents.known_of(asked).unusual
+    assert odd.text == precedents.NOT_COMPARED
+
+
 def compared(before: Any, after: Any) -> list[str]:
     return [*map(str, known(before, after).comparison)]
 

@@ -322,3 +322,45 @@ def test_looking_for_dangers_takes_no_longer_than_the_text_does(details: dict[st
     before = time.process_time()
     cards.make(payload, "", "bot")
     assert time.process_time() - before < MOST_SECONDS
+
+
+def marks(details: Any) -> set[str]:
+    """What is worth a look, too."""
+    return {danger.label for danger in dangers.found_in(details)}
+
+
+def resolved(name: str, path: str, *arguments: str, **env: str) -> dict[str, Any]:
+    """A command as `confirm run` asks for it."""
+    return {"argv": [name, *arguments], "env": env, "executable": {"path": path, "sha256": "0" * 64}}
+
+
+def test_program_is_judged_by_its_file_and_not_by_its_name() -> None:
+    found = labels(resolved("ls", "/usr/bin/rm", "-Rf", "d"))
+    assert found == {"deletes folders", "another program"}
+    assert marks(resolved("ls", "/tmp/bin/ls", "d")) == {"program elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("ls", "/usr/bin/ls"),
+        ("python3", "/usr/bin/python3.11"),
+        ("sh", "/usr/bin/dash"),
+        ("awk", "/usr/bin/mawk"),
+        ("./x.sh", "/srv/x.sh"),
+    ],
+)
+def test_usual_program_is_not_marked(name: str, path: str) -> None:
+    assert marks(resolved(name, path, "d")) == set()
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "GIT_SSH_COMMAND"])
+def test_variable_that_has_code_loaded_is_marked(name: str) -> None:
+    assert labels(resolved("ls", "/bin/ls", **{name: "/tmp/x"})) == {"loads other code"}
+    assert "loads other code" in labels({"command": f"{name}=/tmp/x ls d"})
+    assert "loads other code" in labels({"argv": ["env", f"{name}=/tmp/x", "ls"]})
+
+
+def test_place_where_programs_are_looked_for_is_marked() -> None:
+    assert marks({"command": "PATH=/tmp/x ls"}) == {"other programs"}
+    assert marks({"command": "PATH=$PATH:/opt/x ls"}) == set()

@@ -30,6 +30,16 @@ def line(action: str, details: Any) -> str:
     ("action", "details", "wanted"),
     [
         ("run", {"argv": ["kubectl", "delete", "ns", "staging"]}, "<kubectl> <delete> <ns> {staging}"),
+        (
+            "run",
+            {"argv": ["ls", "d"], "executable": {"path": "/usr/bin/rm"}},
+            "<ls> {d}, program: </usr/bin/rm> ⟦and 1 more argument⟧",
+        ),
+        (
+            "run",
+            {"argv": ["ls", "d"], "executable": {"path": "/usr/bin/ls"}},
+            "<ls> {d} ⟦and 1 more argument⟧",
+        ),
         ("run", {"argv": ["rm", "-rf", "my files"]}, "<rm> <-rf> {'my files'}"),
         ("run", {"argv": ["rm", "-rf ", "a  b"]}, "<rm> '-rf␣' {'a␣␣b'}"),
         ("run", {"argv": ["x", "", "it's"]}, "<x> '' {'it'\"'\"'s'}"),
