@@ -576,7 +576,7 @@ def test_agent_that_was_denied_too_often_is_let_ask_again(browser: Any, tmp_path
         visitor.sign_in(desk.token)
         for number in range(5):
             desk.decide(desk.ask("again_and_again", details={"n": number}), "deny")
-        visitor.sees("was denied 5 times in a row")
+        visitor.sees("Paused: programs without a token. 5 requests in a row were denied.")
         visitor.press("Let it ask again")
         visitor.sees("It can ask again.")
         desk.ask("asked_once_more")

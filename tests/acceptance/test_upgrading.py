@@ -54,6 +54,12 @@ def test_command_that_looks_says_that_the_database_is_older(home: Path, argument
     assert not list((home / ".frontdesk").glob("*.version-*"))
 
 
+def test_doctor_finds_nothing_broken_in_an_older_database(home: Path) -> None:
+    done = program.run(home, "doctor")
+    assert done.returncode == 0, done.stdout
+    assert [line for line in done.stdout.splitlines() if line.startswith("failed")] == []
+
+
 def test_run_upgrades_and_says_where_the_copy_is(home: Path) -> None:
     copy = home / ".frontdesk" / f"state.db.version-{OLD}"
     with program.start(home, "run") as gateway:

@@ -39,6 +39,8 @@ async def test_approvers_are_told_what_is_new_and_agents_are_not() -> None:
         assert SECRET not in str(known)
         assert OTHER not in str(known)
         assert await shown(desk, second, BOT) is None
+        listed = (await desk.http.get("/confirm?status=pending", headers=ANN)).raise_for_status().json()
+        assert [each["known"] for each in listed["confirmations"]] == [known]
 
 
 async def test_page_and_list_say_so_too() -> None:

@@ -131,7 +131,7 @@ async def test_whoever_denies_is_told_of_the_pause_that_it_began(desk: Desk) -> 
     assert [each["pause"] for each in told[:4]] == [None] * 4
     assert (told[4]["pause"]["requester"], told[4]["pause"]["denials"]) == ("token:bot", 5)
     assert "5 denials in a row" in told[4]["message"]
-    assert "frontdesk confirm lift token:bot" in told[4]["message"]
+    assert "the button on the list of approvals, frontdesk confirm lift token:bot" in told[4]["message"]
 
 
 async def test_long_action_is_shown_whole(desk: Desk) -> None:

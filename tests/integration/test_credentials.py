@@ -68,6 +68,32 @@ def test_settings_refuse_a_short_token(monkeypatch: pytest.MonkeyPatch) -> None:
             secret()
 
 
+async def test_token_that_cannot_be_used_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told() -> list[str]:
+        found = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return [line.split()[0] for line in found if "event=credential_" in line]
+
+    table = {"approvers_env": {"ann": "ANN_TOKEN"}}
+    monkeypatch.setenv("ANN_TOKEN", SHORT)
+    ann = read_options(TokenHolders, table, ("confirm",)).approvers["ann"]
+    async with opened(known=Credentials(approvers={"ann": ann})) as desk:
+        for expected in (["event=credential_weak"], [], []):
+            problem(await guess(desk.http, LONG), 401)
+            assert told() == expected
+        monkeypatch.delenv("ANN_TOKEN")
+        for expected in (["event=credential_missing"], []):
+            problem(await guess(desk.http, LONG), 401)
+            assert told() == expected
+        monkeypatch.setenv("ANN_TOKEN", LONG)
+        assert (await guess(desk.http, LONG)).status_code == 200
+        monkeypatch.delenv("ANN_TOKEN")
+        problem(await guess(desk.http, LONG), 401)
+        assert told() == ["event=credential_missing"]
+
+
 async def guess(client: httpx.AsyncClient, token: str) -> httpx.Response:
     return await client.get("/audit", headers=bearer(token))
 

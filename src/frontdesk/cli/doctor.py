@@ -355,6 +355,8 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
     try:
         known = anchors.read(anchor) if anchor else None
         newest, fault = audit.ask_log(loaded, lambda log: audit.glance(log, known))
+    except errors.OlderDatabase as error:
+        return warning(one_line(error))
     except OSError as error:
         return failed(one_line(error))
     if fault:

@@ -156,10 +156,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         if self.hidden and not looked:
             raise errors.NotLookedAt(confirmation_id=confirmation_id, how=how)
 
-    def check_typed(self, confirmation_id: str, said: str | None) -> None:
+    def check_typed(self, confirmation_id: str, said: str | None, how: str = "") -> None:
         """TargetMissing unless the target was typed, where it has to be."""
         if self.typed and not self.typed.is_said(said):
-            raise errors.TargetMissing(confirmation_id=confirmation_id, what=self.typed.what, how="")
+            raise errors.TargetMissing(confirmation_id=confirmation_id, what=self.typed.what, how=how)
 
     def said(self, where: str | None = None) -> str:
         """Who asks, and what they say of it; the rest of that is where it is said to be."""

@@ -73,8 +73,9 @@ TOKEN = "token:"
 """What the names of those with a credential begin with."""
 RULE = "rule:"
 """What the word of a rule begins with, where a person's name would stand."""
-STRANGER = "anybody"
-"""All who have no credential, together: what they call themselves tells nobody apart."""
+STRANGER, NAMELESS = "anybody", "programs without a token"
+"""All who have no credential, together, by name and in a sentence: what they call themselves tells nobody
+apart."""
 RESERVED = frozenset({"local", STRANGER, "system", "rule", "token"})
 """Names without a colon that belong to somebody. All with one do."""
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -341,7 +342,8 @@ class RequesterPause(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime
 
     def __str__(self) -> str:
-        return f"These were {self.denials} denials in a row: nobody is asked for {self.requester} any more."
+        whom = NAMELESS if self.requester == STRANGER else self.requester
+        return f"These were {self.denials} denials in a row: nobody is asked for {whom} any more."
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ WITHOUT = "; without a decision it is refused then"
 UNDECIDED = "{id} is not decided."
 LOOK = "Show what is hidden? The log says that you looked."
 LOOK_FIRST = "Say --reveal to see it."
+TYPE_IT = ", with --target"
 TAKES_A_YES = (
     "Nobody is at a terminal to be asked. Say --yes, or --digest with the digest of what you have seen."
 )
@@ -234,7 +235,7 @@ def _type(asked: Plain, card: Card, target: str | None, *, asks: bool) -> None:
     """Have the target typed where it has to be. TargetMissing."""
     if card.typed and target is None and asks:
         target = output.ask_text(f"To approve, type {card.typed.what}")
-    card.check_typed(asked["id"], target)
+    card.check_typed(asked["id"], target, "" if asks else TYPE_IT)
 
 
 @click.command(

@@ -1,6 +1,7 @@
 """The confirmation service over HTTP: each address with who may use it, what goes in and out, and what it
 does."""
 
+import asyncio
 import base64
 import secrets
 import time
@@ -115,8 +116,11 @@ def _why_not(what: Submitted) -> str:
 @OPERATIONS.add("GET", "/confirm", records.Listing, query=records.Selection)
 async def list_confirmations(api: ConfirmationApi, call: HttpCall) -> records.Listing:
     """List requests, newest first."""
-    found = await api.service.list(call.query.limit, call.query.status or None)
-    return records.Listing(count=len(found), confirmations=_listed(found))
+    found = [
+        await api.service.with_precedent(each) if each.status is Status.PENDING else each
+        for each in await api.service.list(call.query.limit, call.query.status or None)
+    ]
+    return records.Listing(count=len(found), confirmations=await asyncio.to_thread(_listed, found))
 
 
 def _listed(found: Iterable[Confirmation]) -> tuple[records.ShownConfirmation, ...]:

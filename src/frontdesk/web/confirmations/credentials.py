@@ -46,6 +46,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     people: Mapping[str, Collection[str]] = {}
     """The other names of an approver: who they are in the chats."""
     guesses: Guesses = msgspec.field(default_factory=Guesses)
+    troubles: dict[Secret, str] = msgspec.field(default_factory=dict)
+    """Why secrets cannot be used, as the log has it: said again only when it changes, since whoever sends any
+    token has all of them read."""
 
     def admit(self, mode: Mode, request: Request, who: Who) -> Caller:
         """The caller. 401 for nobody we know, NotAllowed for somebody else than who may."""
@@ -89,8 +92,8 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         in the same time whatever they hold."""
         given = hashlib.sha256(token).digest()
         # Both, also when the first has it: how long it takes does not tell whose it is.
-        agents = _owners(self.agents, given)
-        approvers = _owners(self.approvers, given)
+        agents = self._owners(self.agents, given)
+        approvers = self._owners(self.approvers, given)
         if len(token) < http.MIN_CREDENTIAL_CHARACTERS:
             return None
         if agents and approvers:
@@ -103,14 +106,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         """An approver by one of their names, as long as they have a token."""
         for name, secret in self.approvers.items():
             own = Person.of([TOKEN + name, *self.people.get(name, ())])
-            if own.goes_by(approver_id) and (digest := _digest_of(name, secret)):
-                return self._approver(name, _owners(self.approvers, digest))
+            if own.goes_by(approver_id) and (digest := self._digest_of(name, secret)):
+                return self._approver(name, self._owners(self.approvers, digest))
         return None
 
     def mark(self, caller: Caller) -> str:
         """What changes when the approver's token does: a session holds only as long as it is the same."""
         name = caller.id.removeprefix(TOKEN)
-        digest = _digest_of(name, self.approvers[name])
+        digest = self._digest_of(name, self.approvers[name])
         return hashlib.sha256(b"frontdesk session " + digest).hexdigest()
 
     def _approver(self, name: str, owners: Collection[str]) -> Caller:
@@ -119,24 +122,29 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         names = frozenset({*(TOKEN + owner for owner in owners), *accounts})
         return Caller(id=TOKEN + name, kind=CallerKind.APPROVER, people=names)
 
+    def _owners(self, secrets: Mapping[str, Secret], given: bytes) -> list[str]:
+        return [
+            name for name, each in secrets.items() if hmac.compare_digest(self._digest_of(name, each), given)
+        ]
 
-def _owners(secrets: Mapping[str, Secret], given: bytes) -> list[str]:
-    return [name for name, each in secrets.items() if hmac.compare_digest(_digest_of(name, each), given)]
+    def _digest_of(self, name: str, secret: Secret) -> bytes:
+        """The digest of somebody's token; empty, which no token has, when there is none."""
+        try:
+            token = http.check_credential(secret().strip())
+        except (errors.UnusableSecret, errors.InvalidInput) as error:
+            return self._warn("credential_weak", name, secret, error)
+        except errors.MissingSecret as error:
+            return self._warn("credential_missing", name, secret, error)
+        self.troubles.pop(secret, None)
+        if hashed := _HASHED.fullmatch(token):
+            return bytes.fromhex(hashed[1])
+        return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
-
-def _digest_of(name: str, secret: Secret) -> bytes:
-    """The digest of somebody's token; empty, which no token has, when there is none."""
-    try:
-        token = http.check_credential(secret().strip())
-    except errors.MissingSecret as error:
-        log.warning("credential_missing", name=name, why=error)
+    def _warn(self, event: str, name: str, secret: Secret, error: errors.FrontdeskError) -> bytes:
+        if self.troubles.get(secret) != str(error):
+            self.troubles[secret] = str(error)
+            log.warning(event, name=name, why=error)
         return b""
-    except errors.InvalidInput as error:
-        log.warning("credential_weak", name=name, why=error)
-        return b""
-    if hashed := _HASHED.fullmatch(token):
-        return bytes.fromhex(hashed[1])
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_near(request: Request) -> bool:

@@ -37,7 +37,10 @@ LINK_REFUSED = (
     "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
 )
 
-LIFT = " {pause} To have people asked again: frontdesk confirm lift {who}, or /lift {who} in a chat."
+LIFT = (
+    " {pause} To have people asked again: the button on the list of approvals, frontdesk confirm lift {who},"
+    " or /lift {who} in a chat."
+)
 NOT_ENDED = "The session cannot be ended: the service cannot write in its folder. It ends after some hours."
 CHANGED = b"data: changed\n\n"
 

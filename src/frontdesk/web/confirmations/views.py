@@ -13,6 +13,8 @@ from frontdesk.formats.headlines import HeadlinePart, Role
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
     MAX_TEXT_CHARACTERS,
+    NAMELESS,
+    STRANGER,
     Caller,
     Confirmation,
     RequesterPause,
@@ -107,7 +109,7 @@ def waiting(
         "title": f"({len(rows)}) Approvals" if rows else "Approvals",
         "count": len(rows),
         "groups": [(name, each) for name, each in groups.items() if each],
-        "pauses": [(pause, quoting.one_line(pause.requester)) for pause in pauses],
+        "pauses": [(pause, _paused(pause)) for pause in pauses],
         "state": " ".join(
             (
                 *(f"{asked.id}:{len(asked.approvals)}" for asked in found),
@@ -115,6 +117,10 @@ def waiting(
             )
         ),
     }
+
+
+def _paused(pause: RequesterPause) -> str:
+    return NAMELESS if pause.requester == STRANGER else quoting.one_line(pause.requester)
 
 
 def request(
