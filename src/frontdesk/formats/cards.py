@@ -5,7 +5,6 @@ stand in one order: the agent's words, which nobody has checked, quoted and few;
 hidden; the arguments; and last, right above the question, the action and its target, made from the bytes.
 """
 
-import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from frontdesk.formats import (
     dangers,
     folding,
     headlines,
+    letters,
     masking,
     quoting,
     runnable,
@@ -55,8 +55,6 @@ ACTION, COMMAND, PROGRAM = "Action", "Command", "Its program"
 ARGV = runnable.ARGV
 DIGEST = "Digest"
 DANGER, ODD, DIFFERS = "▲", "!", "±"
-
-_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u\{[0-9a-f]+\}")
 
 
 class Oddity(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,10 +261,11 @@ def _badness(oddity: Oddity) -> int:
 
 
 def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> Iterator[Oddity]:
-    if is_high_risk(action):
-        text = "It is one of the ten actions that are always asked."
+    is_ten = is_high_risk(action)
+    if is_ten:
+        text = f"It is one of the ten actions that are always asked.{letters.respelled(action)}"
         yield Oddity(sign=DANGER, text=text, label="one of the ten")
-    named = None if is_high_risk(action) else dangers.of_name(action)
+    named = None if is_ten else dangers.of_name(action)
     found = dangers.found_in(details)
     if named and named.label not in {danger.label for danger in found}:
         found.append(named)
@@ -276,10 +275,10 @@ def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> I
         place = ".".join(map(actions.masked_name, part.path)) or "all of it"
         yield Oddity(sign=DANGER, text=f"Nobody can read {place}: {part.why}.", label="cannot be read")
     shown = [actions.spelled(action), *lines]
-    escapes = sum(len(_ESCAPE.findall(line)) for line in shown)
-    if escapes:
-        signs = counted(escapes, "character")
-        text = f"{signs} that nobody can see or that may pass for another, written like \\u{{202e}}."
+    if escapes := letters.escapes_in(shown):
+        signs = counted(sum(escapes.values()), "character")
+        named_signs = letters.named(escapes)
+        text = f"{signs} that nobody can see or that may pass for another: {named_signs}."
         yield Oddity(sign=DANGER, text=text, label="look-alike or unseen")
     for told in scripts.told(shown):
         yield Oddity(sign=ODD, text=told, label="another writing")

@@ -207,7 +207,7 @@ def _joined(words: Sequence[ShellWord], depth: int) -> Iterator[Simple]:
         place = ShellWord("", words[0].item, words[0].start, words[-1].end)
         alone = len(words) == 1 and words[0].end - words[0].start == len(words[0].text)
         for each in _scripted(" ".join(word.text for word in words), None if alone else place, depth + 1):
-            yield _moved(each, words[0].item, words[0].start) if alone else each
+            yield moved(each, words[0].item, words[0].start) if alone else each
 
 
 def _rest(simple: Simple) -> tuple[ShellWord, ...]:
@@ -237,7 +237,7 @@ def _shell(simple: Simple, depth: int) -> Iterator[Simple]:
             # As it stands there, or in quotes that nothing in it has to be marked for.
             shift = {0: word.start, 2: word.start + 1}.get(word.end - word.start - len(word.text))
             for each in _scripted(word.text, word if shift is None else None, depth + 1):
-                yield each if shift is None else _moved(each, word.item, shift)
+                yield each if shift is None else moved(each, word.item, shift)
             return
 
 
@@ -249,7 +249,7 @@ def _windows(simple: Simple, depth: int) -> Iterator[Simple]:
             return
 
 
-def _moved(simple: Simple, item: int, shift: int) -> Simple:
+def moved(simple: Simple, item: int, shift: int) -> Simple:
     """The same, in the place of an argument where its text stands."""
     words, targets = (
         tuple(

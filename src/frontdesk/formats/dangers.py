@@ -288,7 +288,7 @@ def _of_list(words: Sequence[str], name: str) -> Iterator[Verb]:
 def _of_text(text: str, *, is_code: bool) -> Iterator[Verb]:
     """``is_code``: it goes by a name that says so. Any other text has to look like a command."""
     if is_code or _may_be_command(text):
-        simples = [*_read(text)]
+        simples = read_code(text)
         yield from (verb for verb, _ in of_commands(simples))
         if len(text) > MOST_READ:
             yield NOT_READ
@@ -307,11 +307,11 @@ def _of_text(text: str, *, is_code: bool) -> Iterator[Verb]:
     yield from statements.verbs_in(text)
 
 
-def _read(text: str) -> Iterator[Simple]:
+def read_code(text: str) -> list[Simple]:
     """The commands of a text; of a very long one those at its beginning and at its end."""
-    yield from commands.read_script(text[:MOST_READ])
-    if len(text) > MOST_READ:
-        yield from commands.read_script(text[MOST_READ:][-MOST_READ:])
+    end = max(MOST_READ, len(text) - MOST_READ)
+    last = (commands.moved(each, 0, end) for each in commands.read_script(text[end:]))
+    return [*commands.read_script(text[:MOST_READ]), *last]
 
 
 def _may_be_command(text: str) -> bool:

@@ -28,10 +28,18 @@ FIRST_CHARACTERS, MARKED_CHARACTERS, LAST_CHARACTERS = 160, 120, 80
 CUT = "⟦… {count:,} characters more …⟧"
 MORE_ARGUMENTS = "⟦and {count:,} more argument{s}⟧"
 
+TIMES = "⟦{count:,} times⟧"
+
 ALSO = (
     *(
+        "method",
         "amount",
         "currency",
+        "quantity",
+        "user",
+        "principal",
+        "member",
+        "group",
         "from",
         "host",
         "server",
@@ -50,6 +58,8 @@ RUN = (
 )
 """Names of actions that say no more than that a command is run."""
 _ALSO, _RUN = (frozenset(map(spellings.skeleton, names)) for names in (ALSO, RUN))
+# A backslash that is one itself is passed over with what follows it: it begins no escape.
+_SAME_SIGNS = re.compile(r"\\\\|(?P<sign>\\[ntr]|\\u\{[0-9a-f]+\}|␣)(?P=sign){3,}")
 _PLAIN = re.compile(r"(?!(?:true|false|null)\Z)[A-Za-z_/~.@][A-Za-z0-9_@%+=:./~-]*")
 
 
@@ -129,15 +139,18 @@ def _value(value: Any, role: Role | None) -> Iterator[_Piece]:
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) and len(value) <= PART_CHARACTERS
         yield from _cut(_Piece(value, role, None if plain else actions.spelled))
+        return
+    if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
+        shown = f"[{', '.join(' '.join(actions.lines_of(each)) for each in value)}]"
     else:
         shown = " ".join(line.strip() for line in actions.lines_of(value))
-        yield from _cut(_Piece(shown, role))
+    yield from _cut(_Piece(shown, role))
 
 
 def _command(value: Any, covered: Any) -> Iterator[_Piece]:
     """A command as one line: a text as it is, arguments as a shell would take them."""
     if isinstance(value, str):
-        marks = _statement(value) or _marks(_chosen(_read(value)))[0]
+        marks = _statement(value) or _marks(_chosen(dangers.read_code(value)))[0]
         yield from _item(covered, marks, actions.unquoted)
         return
     marked = _marks(_chosen(commands.read([each[: dangers.MOST_READ] for each in value])))
@@ -154,11 +167,6 @@ def _command(value: Any, covered: Any) -> Iterator[_Piece]:
 
 def _in_quotes(text: str) -> str:
     return actions.unquoted(text.replace("'", "'\"'\"'"))
-
-
-def _read(text: str) -> Sequence[Simple]:
-    """The commands of a text; of a very long one those at its beginning."""
-    return commands.read_script(text[: dangers.MOST_READ])
 
 
 def _statement(text: str) -> Marks:
@@ -265,4 +273,18 @@ def _merged(pieces: Iterator[_Piece]) -> Iterator[HeadlinePart]:
         if leaves_out:
             yield HeadlinePart(text=CUT.format(count=sum(piece.left for piece in same)), role=role)
         elif text := "".join(piece.spell(piece.text) if piece.spell else piece.text for piece in same):
-            yield HeadlinePart(text=text, role=role)
+            yield from _folded(text, role)
+
+
+def _folded(text: str, role: Role | None) -> Iterator[HeadlinePart]:
+    """The text, with how often a sign that is an escape follows itself said in our words."""
+    done = 0
+    for found in _SAME_SIGNS.finditer(text):
+        if found["sign"] is None:
+            continue
+        yield HeadlinePart(text=text[done : found.end("sign")], role=role)
+        count = (found.end() - found.start()) // len(found["sign"])
+        yield HeadlinePart(text=TIMES.format(count=count), role=Role.OURS)
+        done = found.end()
+    if done < len(text):
+        yield HeadlinePart(text=text[done:], role=role)

@@ -93,6 +93,46 @@ class TestOrder:
         assert card(words="go\u202e on\x1b[2J token=hunter2").words == ("go on [2J token=•••• (hidden)",)
 
 
+class TestSpellings:
+    @pytest.mark.parametrize(
+        ("action", "told"),
+        [
+            ("wipe_database", ""),
+            (
+                "wipe_d\u0251tabase",
+                ' Written "wipe_d\\u{251}tabase", with \\u{251} (Latin small letter alpha, like "a") for "a";'
+                " read as wipe_database.",
+            ),
+            (
+                "w1pe-database",
+                ' Written "w1pe-database", with "1" for "i", "-" for "_"; read as wipe_database.',
+            ),
+            ("Wipe_Database", ' Written "Wipe_Database"; read as wipe_database.'),
+            (
+                "wipe_\u200bdatabase",
+                ' Written "wipe_\\u{200b}database", with \\u{200b} (Zero width space);'
+                " read as wipe_database.",
+            ),
+        ],
+    )
+    def test_one_of_the_ten_says_how_it_is_written_and_read(self, action: str, told: str) -> None:
+        odd = card(action, {"database": "x"}).unusual[0]
+        assert odd.text == f"It is one of the ten actions that are always asked.{told}"
+
+    def test_characters_are_told_by_their_names(self) -> None:
+        (odd,) = card(details={"path": "a\u202eb\u0430" + "\u202e" * 3}).unusual
+        assert odd.text == (
+            "5 characters that nobody can see or that may pass for another: "
+            '\\u{202e} (Right-to-left override), \\u{430} (Cyrillic small letter a, like "a").'
+        )
+
+    def test_parts_of_an_emoji_are_no_alarm(self) -> None:
+        shown = card(details={"text": "done \U0001f469\u200d\U0001f4bb \u2764\ufe0f"})
+        assert [odd.label for odd in shown.unusual] == []
+        assert "\\u{200d}" in shown.text()
+        assert card(details={"text": "a\u200db \U0001f469\u200dx"}).unusual != ()
+
+
 class TestMatters:
     def test_command_is_one_line_that_a_shell_would_read(self) -> None:
         shown = card("run", {"argv": ["rm", "-rf", "my files", "--token", SECRET]})

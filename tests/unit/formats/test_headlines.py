@@ -101,6 +101,35 @@ def test_end_of_a_long_script_and_what_is_marked_in_it_are_shown() -> None:
     assert len(shown) < 700
 
 
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("echo" + "\n" * 46 + "rm -rf /x", "echo\\n⟦46 times⟧<rm> <-rf> {/x}"),
+        ("ls a" + "\u200b" * 5 + "b", "<ls> {a\\u{200b}}⟦5 times⟧{b}"),
+        ("a\n\n\nb", "<a>\\n\\n\\nb"),
+        ("a\\n\\n\\n\\n\\n", "<a\\\\n\\\\n\\\\n\\\\n\\\\n>"),
+        ("ls ⟦46 times⟧", "<ls> {\\u{27e6}46} {times\\u{27e7}}"),
+    ],
+)
+def test_signs_that_repeat_are_counted_in_words_of_ours(command: str, wanted: str) -> None:
+    assert line("run", {"command": command}) == wanted
+
+
+def test_method_and_people_are_in_the_line() -> None:
+    assert (
+        line("http_request", {"method": "DELETE", "url": "https://a.example/x", "body": {}})
+        == "<http_request> url: {https://a.example/x}, method: DELETE ⟦and 1 more argument⟧"
+    )
+    assert line("grant_role", {"user": "eve", "role": "owner"}) == "<grant_role> role: {owner}, user: eve"
+    assert line("mail", {"to": ["a@b.example", "c d"]}) == '<mail> to: {["a@b.example", "c d"]}'
+
+
+def test_worst_command_is_marked_at_the_end_of_a_very_long_script() -> None:
+    shown = line("run", {"script": "cp a b\n" * 30_000 + "rm -rf /srv\n"})
+    assert "<rm> <-rf> {/srv}" in shown
+    assert "<cp>" not in shown
+
+
 def test_line_of_a_command_with_very_many_flags_is_made_at_once() -> None:
     begun = time.monotonic()
     assert len(line("run", {"command": "curl " + "-d " * 20_000})) < 700
