@@ -307,8 +307,9 @@ def _matters(
         yield Matter(name=COMMAND, shown=_short(command))
         if (file := runnable.file_in(details)) and not runnable.is_usual(file, details[ARGV][0]):
             yield Matter(name=PROGRAM, shown=_short(actions.spelled(file)))
-    named = targets.matters(action, covered)
-    for name in named[:MOST_MATTERS]:
+    code = [name for name in runnable.all_code_in(details) if not (command and name == ARGV)]
+    named = dict.fromkeys((*code, *targets.matters(action, covered)))
+    for name in [*named][:MOST_MATTERS]:
         shown = " ".join(line.strip() for line in actions.lines_of(covered[name]))
         yield Matter(name=f"Its {_short(actions.masked_name(name))}", shown=_short(shown))
     if typed and typed.argument is None:

@@ -335,6 +335,7 @@ def _of_object(value: Mapping[str, Any]) -> Iterator[Verb]:
     file = runnable.file_in(value)
     if file is not None:
         yield from _of_file(file, value[runnable.ARGV])
+    yield from _of_input(value)
     yield from _of_money(read)
     yield from _of_files(read)
     if not _RIGHTS.isdisjoint(read) and not _HOLDERS.isdisjoint(read):
@@ -348,6 +349,16 @@ def _of_file(file: str, argv: Sequence[str]) -> Iterator[Verb]:
         yield OTHER_PROGRAM
     elif not runnable.is_usual(file, argv[0]):
         yield ELSEWHERE
+
+
+def _of_input(value: Mapping[str, Any]) -> Iterator[Verb]:
+    """What a shell is given to read, which it runs."""
+    argv, given = value.get(runnable.ARGV), value.get("stdin")
+    text = given.get("text") if isinstance(given, Mapping) else given
+    if isinstance(argv, list) and isinstance(text, str) and all(isinstance(each, str) for each in argv):
+        started = commands.read([runnable.file_in(value) or "", *argv[1:]]) + commands.read(argv)
+        if any(simple.program in commands.SHELLS for simple in started):
+            yield from _of_text(text, is_code=True)
 
 
 def _of_money(read: Mapping[str, Any]) -> Iterator[Verb]:

@@ -127,7 +127,8 @@ def _action(action: str, details: Mapping[str, Any], code: str | None) -> Iterat
 
 def _mattering(action: str, details: Mapping[str, Any], code: str | None) -> Iterator[str]:
     """The names of the arguments that matter, those that name the target first."""
-    first = targets.matters(action, details)
+    # Of several that may be the command, none is left out for what only says where.
+    first = [*runnable.all_code_in(details), *targets.matters(action, details)]
     also = [name for name in details if spellings.skeleton(name) in _ALSO]
     others = [name for name, value in details.items() if not isinstance(value, dict | list)]
     names = dict.fromkeys((*first, *also, *(() if first or also or code else others)))

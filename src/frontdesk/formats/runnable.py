@@ -30,8 +30,13 @@ def names_arguments(name: str) -> bool:
 
 def code_in(details: Mapping[str, Any]) -> str | None:
     """The one argument that is a command; None where there is none, or more than one."""
-    found = [name for name, value in details.items() if names_code(name) and _is_code(value)]
+    found = all_code_in(details)
     return found[0] if len(found) == 1 else None
+
+
+def all_code_in(details: Mapping[str, Any]) -> list[str]:
+    """Every argument that may be the command."""
+    return [name for name, value in details.items() if names_code(name) and _is_code(value)]
 
 
 def file_in(details: Mapping[str, Any]) -> str | None:

@@ -4,8 +4,9 @@ For the ten a person types it before they approve. Where no argument, or more th
 nobody could type it, the end of the digest stands for it.
 """
 
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -39,6 +40,7 @@ _SKELETONS = {
     spellings.skeleton(action): frozenset(map(spellings.skeleton, names))
     for action, names in ARGUMENTS.items()
 }
+_ONE_OF_SEVERAL = re.compile(r"(?:[sS]|[\W_]?[0-9]{1,3})\s*\Z")
 _OTHERS = frozenset(map(spellings.skeleton, OTHERS))
 
 
@@ -73,7 +75,9 @@ def typed(action: str, details: Mapping[str, Any], digest: str) -> Typed | None:
     if not is_always_asked(action, details):
         return None
     named = matters(action, details)
-    value = details[named[0]] if len(named) == 1 else None
+    within = [name for value in details.values() for name in _names_within(value)]
+    is_one = len(named) == 1 and not any(_names_target(action, name) for name in within)
+    value = details[named[0]] if is_one else None
     if _is_typable(value):
         name = actions.spelled(named[0])
         return Typed(what=f"the value of {name}", text=str(value), argument=named[0])
@@ -82,8 +86,22 @@ def typed(action: str, details: Mapping[str, Any], digest: str) -> Typed | None:
 
 def matters(action: str, details: Mapping[str, Any]) -> list[str]:
     """The names of the arguments that say what the action is done to, however they are written."""
+    return [name for name in details if _names_target(action, name)]
+
+
+def _names_target(action: str, name: str) -> bool:
+    """Also one of several: ``tables``, ``table_2``."""
     wanted = _SKELETONS.get(spellings.skeleton(action), _OTHERS)
-    return [name for name in details if spellings.skeleton(name) in wanted]
+    return not wanted.isdisjoint(map(spellings.skeleton, (name, _ONE_OF_SEVERAL.sub("", name))))
+
+
+def _names_within(value: Any) -> Iterator[str]:
+    """Every name inside a value."""
+    if isinstance(value, Mapping):
+        yield from value
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from _names_within(each)
 
 
 def _is_typable(value: Any) -> bool:

@@ -146,6 +146,16 @@ class TestMatters:
             shown = card("list", {"argv": ["ls", "-R", "d"], "executable": {"path": path}})
             assert shown.closing().splitlines() == ['Action: "list"', 'Command: "ls -R d"', *told]
 
+    def test_command_is_told_last_whatever_else_is_given_beside_it(self) -> None:
+        details = {"command": "/opt/nuke --all", "script": "ls", "path": "/tmp/cache"}
+        shown = card("run", details)
+        assert shown.closing().splitlines()[:3] == [
+            'Action: "run"',
+            'Its command: "/opt/nuke --all"',
+            'Its script: "ls"',
+        ]
+        assert "/opt/nuke --all" in "".join(map(str, shown.headline))
+
     def test_long_target_shows_both_ends_and_how_much_is_missing(self) -> None:
         (_, target) = card("remove", {"path": f"/srv/{'x' * 500}/end"}).matters
         assert len(target.shown) < 300
@@ -164,6 +174,20 @@ class TestMatters:
 
 
 class TestTyped:
+    @pytest.mark.parametrize(
+        ("action", "details"),
+        [
+            ("transfer_funds", {"to": "ACME", "order": {"iban": "DE00"}}),
+            ("transfer_funds", {"to": "ACME", "parts": [{"more": {"Payee": "x"}}]}),
+            ("delete_data", {"table": "cache", "tables": ["customers"]}),
+            ("delete_data", {"table": "cache", "table_2": "customers"}),
+        ],
+    )
+    def test_target_that_stands_beside_another_is_not_typed(self, action: str, details: Any) -> None:
+        typed = card(action, details).typed
+        assert typed
+        assert typed.argument is None
+
     @pytest.mark.parametrize("action", sorted(HIGH_RISK_ACTIONS))
     def test_each_of_the_ten_has_a_target_that_is_typed(self, action: str) -> None:
         for name in targets.ARGUMENTS[action]:

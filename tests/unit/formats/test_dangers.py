@@ -361,6 +361,12 @@ def test_variable_that_has_code_loaded_is_marked(name: str) -> None:
     assert "loads other code" in labels({"argv": ["env", f"{name}=/tmp/x", "ls"]})
 
 
+def test_input_of_a_shell_is_read_as_what_it_runs() -> None:
+    for given in ("reboot\n", {"text": "reboot\n", "size": 7, "sha256": "0" * 64}):
+        assert labels({"argv": ["sh"], "stdin": given}) == {"stops the machine"}
+        assert labels({"argv": ["wc"], "stdin": given}) == set()
+
+
 def test_place_where_programs_are_looked_for_is_marked() -> None:
     assert marks({"command": "PATH=/tmp/x ls"}) == {"other programs"}
     assert marks({"command": "PATH=$PATH:/opt/x ls"}) == set()

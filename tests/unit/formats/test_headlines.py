@@ -68,7 +68,7 @@ def line(action: str, details: Any) -> str:
         ("deploy_production", {"argv": ["ls"]}, "<deploy_production>: <ls>"),
         ("noop", {}, "<noop>"),
         ("list files", {"a": "100", "b": "true", "c": 100}, '<"list files"> a: {"100"}, b: "true", c: 100'),
-        ("run", {"argv": ["a"], "script": "b"}, "<run> script: {b} ⟦and 1 more argument⟧"),
+        ("run", {"argv": ["a"], "script": "b"}, '<run> argv: {- "a"}, script: b'),
     ],
 )
 def test_line_is_made_from_the_bytes(action: str, details: Any, wanted: str) -> None:
