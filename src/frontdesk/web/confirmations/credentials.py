@@ -132,19 +132,21 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         try:
             token = http.check_credential(secret().strip())
         except (errors.UnusableSecret, errors.InvalidInput) as error:
-            return self._warn("credential_weak", name, secret, error)
+            if self._is_new(error, secret):
+                log.warning("credential_weak", name=name, why=error)
+            return b""
         except errors.MissingSecret as error:
-            return self._warn("credential_missing", name, secret, error)
+            if self._is_new(error, secret):
+                log.warning("credential_missing", name=name, why=error)
+            return b""
         self.troubles.pop(secret, None)
         if hashed := _HASHED.fullmatch(token):
             return bytes.fromhex(hashed[1])
         return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
-    def _warn(self, event: str, name: str, secret: Secret, error: errors.FrontdeskError) -> bytes:
-        if self.troubles.get(secret) != str(error):
-            self.troubles[secret] = str(error)
-            log.warning(event, name=name, why=error)
-        return b""
+    def _is_new(self, error: errors.FrontdeskError, secret: Secret) -> bool:
+        before, self.troubles[secret] = self.troubles.get(secret), str(error)
+        return before != self.troubles[secret]
 
 
 def is_near(request: Request) -> bool:
