@@ -286,6 +286,61 @@ def test_target_of_one_of_the_ten_is_typed(signed_in: Visitor, desk: Desk) -> No
     assert desk.status(asked) == "approved"
 
 
+def test_decision_made_elsewhere_is_told_to_who_only_hears(signed_in: Visitor, desk: Desk) -> None:
+    asked = desk.ask("told_elsewhere")
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.waits_until("Deny")
+    desk.decide(asked, "deny", denier="Bob")
+    told = signed_in.page.get_by_role("status").filter(has_text="It is denied by token:approver (Bob)")
+    browsing.playwright.expect(told).to_have_count(1)
+
+
+def test_session_that_ended_meanwhile_is_told(visitor: Visitor, desk: Desk) -> None:
+    asked = desk.ask("ends_meanwhile")
+    visitor.sign_in(desk.token)
+    visitor.go(f"/approvals/{asked['id']}")
+    visitor.waits_until("Approve")
+    visitor.context.clear_cookies()
+    visitor.press("Approve")
+    visitor.sees("Your session has ended. Sign in, and look whether your decision was taken.")
+    assert desk.status(asked) == "pending"
+    visitor.page.reload()
+    assert "has ended" not in visitor.page.content()
+
+
+def test_what_is_dangerous_has_its_place_in_the_list(signed_in: Visitor, desk: Desk) -> None:
+    desk.ask("run", details={"command": "rm -rf /srv/listed"})
+    desk.ask("look_around")
+    signed_in.go()
+    for heading, name in (("Dangerous", "rm -rf /srv/listed"), ("Others", "look_around")):
+        section = signed_in.page.locator("section").filter(
+            has=signed_in.page.get_by_role("heading", name=heading)
+        )
+        browsing.playwright.expect(section.get_by_role("link", name=name)).to_have_count(1)
+
+
+def test_digest_that_is_typed_can_be_seen(signed_in: Visitor, desk: Desk) -> None:
+    asked = desk.ask("rotate_keys", details={})
+    signed_in.go(f"/approvals/{asked['id']}")
+    signed_in.page.get_by_role("link", name="Where it stands").click()
+    shown = signed_in.page.locator("#digest")
+    browsing.playwright.expect(shown).to_be_in_viewport()
+    signed_in.page.get_by_label("digest").fill(shown.inner_text()[-6:])
+    signed_in.press("Approve")
+    signed_in.sees("It is approved")
+
+
+def test_buttons_hold_their_words_when_text_is_twice_as_large(browser: Any, desk: Desk) -> None:
+    asked = desk.ask("delete_data", details={"table": "large"})
+    with browsing.visiting(browser, desk.page_url, viewport=browsing.PHONE, bypass_csp=True) as visitor:
+        visitor.sign_in(desk.token)
+        visitor.go(f"/approvals/{asked['id']}")
+        visitor.page.add_style_tag(content="html { font-size: 200% }")
+        for button in visitor.page.locator(".choice button").all():
+            assert button.evaluate("each => each.scrollWidth <= each.clientWidth")
+        assert visitor.overflow() <= 0
+
+
 def test_rest_of_a_long_line_keeps_its_indent(browser: Any, desk: Desk) -> None:
     asked = desk.ask("wraps", details={"a": {"b": {"c": "word " * 200}}})
     with browsing.visiting(browser, desk.page_url, viewport={"width": 390, "height": 844}) as visitor:

@@ -102,7 +102,8 @@ def waiting(
     rows = sorted((_row(asked, now) for asked in found), key=lambda row: (not row.is_danger, row.expires_at))
     groups = {
         "High risk": [row for row in rows if row.gist.is_high_risk],
-        "Others": [row for row in rows if not row.gist.is_high_risk],
+        "Dangerous": [row for row in rows if row.is_danger and not row.gist.is_high_risk],
+        "Others": [row for row in rows if not row.is_danger and not row.gist.is_high_risk],
     }
     return {
         **_frame(caller, now),
@@ -231,6 +232,7 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
     """What the page of a request says of its action."""
     may_decide = asked.status is Status.PENDING and obstacle is None
     note = "Look before you decide; the log says that you did." if may_decide else ""
+    is_digest_typed = card.typed is not None and card.typed.argument is None
     todo = [("look", "hidden", "show what is hidden")] if card.hidden else []
     todo += [("end", "end", "go to the end of it")] if card.is_long else []
     return {
@@ -243,7 +245,7 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
         "repeated": repeated(card.headline),
         "is_long_headline": sum(len(part.text) for part in card.headline) > REPEATED_CHARACTERS,
         # What the headline leaves out is there without a click.
-        "is_open": card.is_long or any(part.role is Role.OURS for part in card.headline),
+        "is_open": card.is_long or is_digest_typed or any(part.role is Role.OURS for part in card.headline),
         "todo": todo,
     }
 

@@ -139,7 +139,9 @@ keeping((replace) => {
   const typed = ["reason", "target"].map((id) => [id, document.getElementById(id)?.value]);
   const opened = document.getElementById("reason")?.closest("details").open;
   const ids = picked().map((box) => box.id);
+  const waited = Boolean(document.querySelector("[data-decision]"));
   replace();
+  if (waited && !document.querySelector("[data-decision]")) sayDecided();
   typed.forEach(([id, value]) => {
     const field = document.getElementById(id);
     if (field && value) field.value = value;
@@ -153,6 +155,12 @@ keeping((replace) => {
   if (isAtEnd) done("end");
   count();
 });
+
+// Decided by somebody else, or by time: those who do not see it hear of it.
+function sayDecided() {
+  const standing = document.querySelector("#standing p")?.textContent.trim().replace(/\s+/g, " ");
+  if (standing && !document.getElementById("outcome").textContent) say("", standing);
+}
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-arms]");

@@ -1,9 +1,10 @@
 // The page as it would be now. What has changed of it takes the place of what is shown.
 
 import { disarm, paint, require } from "./arming.js";
-import { main, tick } from "./page.js";
+import { leaveNote, main, tick } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
+const ENDED = "Your session has ended. Sign in, and look whether your decision was taken.";
 
 let looking = null;
 let again = false;
@@ -39,8 +40,10 @@ async function look() {
   if (answer.ok) {
     sign(true);
     show(new DOMParser().parseFromString(text, "text/html"));
-  } else if (answer.status < 500) location.reload();
-  else sign(false);
+  } else if (answer.status < 500) {
+    if (answer.status === 401) leaveNote(ENDED);
+    location.reload();
+  } else sign(false);
 }
 
 function show(page) {

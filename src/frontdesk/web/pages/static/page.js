@@ -5,6 +5,7 @@ import { disarm, paint, setBusy } from "./arming.js";
 const NO_ANSWER = "No answer came. Look at the request again before you decide.";
 const KEEPS_NOTHING = "This browser keeps nothing for the page, so that nobody can decide here. Allow it to.";
 const PROOF = "frontdesk-proof";
+const NOTE = "frontdesk-note";
 
 document.documentElement.className = "scripted";
 
@@ -77,6 +78,28 @@ export function say(kind, text) {
   outcome.className = kind ? `note ${kind}` : "soft";
   outcome.textContent = text;
 }
+
+// What the page says that comes after this one.
+
+export function leaveNote(text) {
+  try {
+    sessionStorage.setItem(NOTE, text);
+  } catch {
+    // where a browser keeps nothing, nothing is said
+  }
+}
+
+function readNote() {
+  try {
+    const text = sessionStorage.getItem(NOTE);
+    sessionStorage.removeItem(NOTE);
+    if (text) say("bad", text);
+  } catch {
+    // as above
+  }
+}
+
+readNote();
 
 export async function attempt(act) {
   setBusy(true);
