@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from frontdesk import plugins
 from frontdesk.flow.confirmations import submissions
 from frontdesk.model.confirmations import (
-    MOST_LISTED_BYTES,
     Caller,
     CallerKind,
     Confirmation,
     Settings,
     Submission,
 )
-from frontdesk.model.precedents import Precedent
+from frontdesk.model.precedents import MOST_COMPARED_BYTES, Precedent
 from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
@@ -112,7 +111,7 @@ async def test_what_was_erased_or_is_long_is_not_compared(asker: Asker, clock: S
     await asker.kept.erase(short.id, "token:ann", clock.now())
     found = await precedent(asker, wanted({"to": "bob"}, action="send"))
     assert (found.is_first_for_requester, found.payload) == (False, None)
-    await asker.approved(wanted({"to": "ann", "text": "x" * MOST_LISTED_BYTES}, action="post"))
+    await asker.approved(wanted({"to": "ann", "text": "x" * MOST_COMPARED_BYTES}, action="post"))
     found = await precedent(asker, wanted({"to": "bob"}, action="post"))
     assert (found.is_first_for_requester, found.payload) == (False, None)
 

@@ -56,8 +56,8 @@ KEY_SECONDS = 24 * 3600
 """How long an idempotency key is known."""
 MOST_KEYS = 100
 """So many idempotency keys may lead to one request that waits."""
-MOST_LISTED_BYTES = 64 * 1024
-"""A longer payload is left out of lists."""
+MOST_LISTED_BYTES = 16 * 1024
+"""A longer payload is left out of lists: all that can wait takes no longer to read than one request may."""
 MAX_ACTION_CHARACTERS = 200
 MAX_NAME_CHARACTERS = 200
 MAX_TEXT_CHARACTERS = 10_000

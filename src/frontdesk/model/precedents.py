@@ -2,6 +2,9 @@
 
 import msgspec
 
+MOST_COMPARED_BYTES = 64 * 1024
+"""With a longer payload none that follows is compared."""
+
 
 class Precedent(msgspec.Struct, frozen=True, kw_only=True):
     """What people approved before of the same kind."""

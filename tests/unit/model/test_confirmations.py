@@ -8,6 +8,8 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.model.confirmations import (
+    MOST_LISTED_BYTES,
+    MOST_PENDING,
     Caller,
     CallerKind,
     Confirmation,
@@ -174,3 +176,8 @@ def test_other_names_are_anybodys(name: str) -> None:
 )
 def test_timeout_is_clamped_and_what_cannot_be_read_is_five_minutes(given: object, seconds: int) -> None:
     assert clamp_timeout(given) == seconds
+
+
+def test_full_list_is_no_longer_than_one_request_may_be() -> None:
+    """Whoever looks at the list waits until all of it is read."""
+    assert MOST_PENDING * MOST_LISTED_BYTES <= 1024 * 1024

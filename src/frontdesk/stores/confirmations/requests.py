@@ -22,7 +22,6 @@ from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import (
-    MOST_LISTED_BYTES,
     AskedAction,
     Confirmation,
     Status,
@@ -31,7 +30,7 @@ from frontdesk.model.confirmations import (
     credential_of,
 )
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.precedents import Precedent
+from frontdesk.model.precedents import MOST_COMPARED_BYTES, Precedent
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
@@ -158,7 +157,7 @@ def precedent_of(asked: Submission | Confirmation) -> Work[Precedent | None]:
         "credential": credential_of(asked.requester),
         "confirmation_id": asked.id if isinstance(asked, Confirmation) else "",
         "before": _decided_at(asked),
-        "most_bytes": MOST_LISTED_BYTES,
+        "most_bytes": MOST_COMPARED_BYTES,
     }
     ((last, payload, target),) = yield "precedent", values
     return Precedent(
