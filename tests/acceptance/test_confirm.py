@@ -157,6 +157,14 @@ class TestDecide:
         again = json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)
         assert (again["resolved_by"], again["resolved_as"]) == ("token:approver", "Ann")
 
+    def test_list_says_of_what_it_has_no_room_for_that_nobody_has_looked_at_it(
+        self, service: Service
+    ) -> None:
+        script = "".join(f"echo {number}\n" for number in range(9_000)) + "rm -rf /srv"
+        SyncClient(service.url).request("run_script", "Please", {"script": script})
+        listed = service.run("confirm", "list").stdout
+        assert "\n  ▲ too long for a list: look at it with `frontdesk confirm show`\n" in listed
+
     def test_list_says_what_each_is_about_and_what_happens_without_an_answer(self, service: Service) -> None:
         client = SyncClient(service.url)
         details = {"database": "customers_prod", "env": {"API_KEY": SECRET}}

@@ -48,6 +48,13 @@ def lines_of(value: Any, *, reveal: bool = False) -> list[str]:
     return [*_lines(value, spelled_name if reveal else masked_name)]
 
 
+def in_line(value: Any) -> str:
+    """A value of JSON in one line, as it is shown."""
+    if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
+        return f"[{', '.join(' '.join(lines_of(each)) for each in value)}]"
+    return " ".join(line.strip() for line in lines_of(value))
+
+
 def spelled(text: str | masking.Partly) -> str:
     """A text in quotes, all of it in one line."""
     return " ".join(_text(text))

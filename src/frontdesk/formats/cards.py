@@ -281,7 +281,8 @@ def _unusual(action: str, details: Mapping[str, Any], lines: Sequence[str]) -> I
         text = f"{signs} that nobody can see or that may pass for another: {named_signs}."
         yield Oddity(sign=DANGER, text=text, label="look-alike or unseen")
     for told in scripts.told(shown):
-        yield Oddity(sign=ODD, text=told, label="another writing")
+        label = "other signs" if told.startswith(scripts.SIGNS) else "another writing"
+        yield Oddity(sign=ODD, text=told, label=label)
     yield from _length(lines)
 
 
@@ -310,8 +311,8 @@ def _matters(
     code = [name for name in runnable.all_code_in(details) if not (command and name == ARGV)]
     named = dict.fromkeys((*code, *targets.matters(action, covered)))
     for name in [*named][:MOST_MATTERS]:
-        shown = " ".join(line.strip() for line in actions.lines_of(covered[name]))
-        yield Matter(name=f"Its {_short(actions.masked_name(name))}", shown=_short(shown))
+        shown = _short(actions.in_line(covered[name]))
+        yield Matter(name=f"Its {_short(actions.masked_name(name))}", shown=shown)
     if typed and typed.argument is None:
         yield Matter(name=DIGEST, shown=canonical.digest(payload))
 

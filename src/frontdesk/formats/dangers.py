@@ -103,7 +103,7 @@ _MONEY = re.compile(
     r"(?!/(?:search|list|query|preview|estimate|export)\b)"
 )
 _AMOUNT, _FILE_MODE = spellings.skeleton("amount"), spellings.skeleton("mode")
-_SUMS, _PRICES, _PAYEES, _PLACES, _RIGHTS, _HOLDERS, _CONTENTS, _PATHS = (
+_SUMS, _PRICES, _PAYEES, _PLACES, _RIGHTS, _HOLDERS, _CONTENTS, _PATHS, _TOOLS = (
     frozenset(map(spellings.skeleton, names.split()))
     for names in (
         "sum value_eur",
@@ -114,6 +114,7 @@ _SUMS, _PRICES, _PAYEES, _PLACES, _RIGHTS, _HOLDERS, _CONTENTS, _PATHS = (
         "user principal member account group",
         "content contents text data body diff patch new_string",
         "path file filename file_path",
+        "tool tool_name function operation",
     )
 )
 _OPEN_MODE = re.compile(r"(?:0o?)?[0-7]?[0-7]{2}[2367]")
@@ -336,6 +337,9 @@ def _of_object(value: Mapping[str, Any]) -> Iterator[Verb]:
     if file is not None:
         yield from _of_file(file, value[runnable.ARGV])
     yield from _of_input(value)
+    for tool in (read[name] for name in _TOOLS if isinstance(read.get(name), str)):
+        if named := of_name(tool):
+            yield Verb(named.badness, named.label, named.text.removesuffix("."))
     yield from _of_money(read)
     yield from _of_files(read)
     if not _RIGHTS.isdisjoint(read) and not _HOLDERS.isdisjoint(read):

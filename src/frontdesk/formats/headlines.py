@@ -33,6 +33,8 @@ TIMES = "⟦{count:,} times⟧"
 ALSO = (
     *(
         "method",
+        "tool",
+        "operation",
         "amount",
         "currency",
         "quantity",
@@ -141,11 +143,7 @@ def _value(value: Any, role: Role | None) -> Iterator[_Piece]:
         plain = _PLAIN.fullmatch(value) and len(value) <= PART_CHARACTERS
         yield from _cut(_Piece(value, role, None if plain else actions.spelled))
         return
-    if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
-        shown = f"[{', '.join(' '.join(actions.lines_of(each)) for each in value)}]"
-    else:
-        shown = " ".join(line.strip() for line in actions.lines_of(value))
-    yield from _cut(_Piece(shown, role))
+    yield from _cut(_Piece(actions.in_line(value), role))
 
 
 def _command(value: Any, covered: Any) -> Iterator[_Piece]:

@@ -14,6 +14,7 @@ OPEN, CLOSE = "⟦", "⟧"
 SEVERAL = "several writings"
 TURNED = "right to left"
 MOST_TOLD = 3
+SIGNS = "Signs that may pass for others:"
 CACHED_SIGNS = 8192
 
 _SHARED = frozenset({COMMON, "Inherited"})
@@ -138,7 +139,7 @@ def told(lines: Iterable[str]) -> tuple[str, ...]:
         sentences.append(f"Some of it is not in Latin letters: {', '.join(sorted(writings))}.")
     signs = {sign for sign in others if lookalikes.passes_for(sign) and not sign.isalnum()}
     if signs := signs | {*_strays(rest)}:
-        sentences.append(f"Signs that may pass for others: {' '.join(sorted(signs))}")
+        sentences.append(f"{SIGNS} {' '.join(sorted(signs))}")
     return tuple(sentences)
 
 

@@ -126,6 +126,12 @@ class TestSpellings:
             '\\u{202e} (Right-to-left override), \\u{430} (Cyrillic small letter a, like "a").'
         )
 
+    def test_quotation_marks_are_no_other_writing(self) -> None:
+        assert [odd.label for odd in card(details={"text": "all \u201egood\u201c"}).unusual] == [
+            "other signs"
+        ]
+        assert [odd.label for odd in card(details={"text": "привет"}).unusual] == ["another writing"]
+
     def test_parts_of_an_emoji_are_no_alarm(self) -> None:
         shown = card(details={"text": "done \U0001f469\u200d\U0001f4bb \u2764\ufe0f"})
         assert [odd.label for odd in shown.unusual] == []
@@ -134,6 +140,10 @@ class TestSpellings:
 
 
 class TestMatters:
+    def test_list_stands_in_one_line(self) -> None:
+        shown = card("mail", {"to": ["a@b.example", "c"]})
+        assert shown.closing().splitlines()[-1] == 'Its to: ["a@b.example", "c"]'
+
     def test_command_is_one_line_that_a_shell_would_read(self) -> None:
         shown = card("run", {"argv": ["rm", "-rf", "my files", "--token", SECRET]})
         assert shown.closing().splitlines() == [

@@ -259,6 +259,11 @@ def test_name_of_an_action_tells_of_danger_too(action: str, label: str | None) -
     assert [odd.label for odd in shown] == ([label] if label else [])
 
 
+def test_name_of_a_tool_that_is_called_tells_of_danger_too() -> None:
+    assert labels({"server": "crm", "tool": "delete_customer", "arguments": {"id": 1}}) == {"deletes"}
+    assert labels({"server": "crm", "tool": "get_customer"}) == set()
+
+
 def test_the_worst_stands_first() -> None:
     script = "git push\nkill 3\nrm -rf /\nsudo ls\nDROP x"
     found = dangers.found_in({"script": script})

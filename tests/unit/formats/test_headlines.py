@@ -68,7 +68,7 @@ def line(action: str, details: Any) -> str:
         ("deploy_production", {"argv": ["ls"]}, "<deploy_production>: <ls>"),
         ("noop", {}, "<noop>"),
         ("list files", {"a": "100", "b": "true", "c": 100}, '<"list files"> a: {"100"}, b: "true", c: 100'),
-        ("run", {"argv": ["a"], "script": "b"}, '<run> argv: {- "a"}, script: b'),
+        ("run", {"argv": ["a"], "script": "b"}, '<run> argv: {["a"]}, script: b'),
     ],
 )
 def test_line_is_made_from_the_bytes(action: str, details: Any, wanted: str) -> None:
@@ -121,6 +121,10 @@ def test_method_and_people_are_in_the_line() -> None:
         == "<http_request> url: {https://a.example/x}, method: DELETE ⟦and 1 more argument⟧"
     )
     assert line("grant_role", {"user": "eve", "role": "owner"}) == "<grant_role> role: {owner}, user: eve"
+    assert (
+        line("call_tool", {"server": "crm", "tool": "upsert", "arguments": {}})
+        == "<call_tool> server: {crm}, tool: upsert ⟦and 1 more argument⟧"
+    )
     assert line("mail", {"to": ["a@b.example", "c d"]}) == '<mail> to: {["a@b.example", "c d"]}'
 
 

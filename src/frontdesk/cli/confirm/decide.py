@@ -25,6 +25,7 @@ LIST_LIMIT = 50
 ALL = "all"
 STATUSES = [ALL, *map(str, Status)]
 MOST_NAMED = 60
+TOO_LONG = f"{cards.DANGER} too long for a list: look at it with `frontdesk confirm show`"
 SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 ERASED = "It was erased; its digest is kept."
 LEFT_OUT = "Its arguments are not shown here; its digest is."
@@ -78,7 +79,7 @@ def _entry(asked: Plain, now: float) -> str:
     person = (asked.get("known") or {}).get("person")
     lines = (
         f"{asked['id']}  {_standing(asked, now)}",
-        "  ".join(card.flags) if card else "",
+        "  ".join(card.flags) if card else TOO_LONG if asked["status"] == Status.PENDING else "",
         f"{cards.DONE} {done}",
         f"asked {_span(now - asked['created_at'])} ago by {who}" + (f", for {person}" if person else ""),
     )
