@@ -20,6 +20,7 @@ import pytest
 
 from frontdesk import SessionStore, Viewer, errors, plugins
 from frontdesk.model.moves import Move, Situation, Stay
+from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite.files import filesystem_of
 from frontdesk.stores.store import Store
 from tests import powerless
@@ -721,3 +722,12 @@ async def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, 
             path.write_bytes(b"")
         with pytest.raises(errors.StoreFailed, match="moved or deleted"):
             await store.append_to_transcript(entry.session_id, {"role": "user", "content": "lost?"})
+
+
+async def test_next_lapse_is_found_by_an_index_of_grants(path: Path) -> None:
+    """It is asked every second: all that was ever approved is not looked through."""
+    await (await plugins.load_store("sqlite://")(f"sqlite:///{path}")).close()
+    asked = load_queries("sqlite")["next_confirmation_due"].sql
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        plan = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {asked}", {"grant": 60})]
+    assert any("confirmations_granted" in step for step in plan), plan

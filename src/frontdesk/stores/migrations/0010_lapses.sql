@@ -2,5 +2,6 @@
 
 ALTER TABLE confirmations ADD COLUMN lapsed_at /*pg BIG*/INT;
 
-CREATE INDEX confirmations_granted ON confirmations (resolved_at)
+-- The status comes first, though all have the same: SQLite would look through all that was ever approved.
+CREATE INDEX confirmations_granted ON confirmations (status, resolved_at)
     WHERE status = 'approved' AND redeemed_at IS NULL AND lapsed_at IS NULL;
