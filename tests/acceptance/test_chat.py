@@ -559,7 +559,10 @@ def test_question_shows_all_of_what_is_too_long_for_a_chat(home: Path) -> None:
             seat.type(piece)
         asked = seat.read_until(ALLOW)
         assert '"echo 599"' in asked
-        assert asked.splitlines()[-2:] == ['Action: "run"', ALLOW]
+        _, _, closing = asked.partition('\nAction: "run"\n')
+        assert closing.startswith('Its script: "echo 0\\n"')
+        assert closing.splitlines()[-2].endswith('"echo 599"')
+        assert closing.endswith(ALLOW)
         refused = run(home, "chat", "--chat", "another", "-m", f"/approve {asked_for(asked)}", **AGENT)
         assert (refused.returncode, "not looked at all of it" in refused.stderr) == (1, True)
         seat.type("no\n")
