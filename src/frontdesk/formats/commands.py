@@ -58,11 +58,28 @@ _VALUED: Mapping[str, str] = {
     "npx": "-p --package",
     "bunx": "",
     "uvx": "--from --with",
+    "flock": "-w -E --timeout --conflict-exit-code",
+    "strace": "-o -e -p -s -u",
+    "ltrace": "-o -e -p -s -u",
+    "systemd-run": "-u -p --unit --property --uid --gid --slice",
+    "runuser": "-u -g",
+    "setpriv": "--reuid --regid",
+    "unshare": "-S -G",
+    "nsenter": "-t --target",
+    "taskset": "",
+    "chrt": "",
+    "gosu": "",
+    "su-exec": "",
+    **dict.fromkeys(
+        ("coproc", "fakeroot", "unbuffer", "firejail", "torsocks", "proxychains", "caffeinate"), ""
+    ),
 }
 """What starts another command, with those of its options that a value follows."""
 _RUNNERS = frozenset(("bundle", "poetry", "uv", "pipenv", "pdm", "hatch"))
 """What starts another command when told to run it."""
-_OPERANDS_FIRST = {"timeout": 1, "chroot": 1, "ssh": 1}
+_OPERANDS_FIRST = dict.fromkeys(
+    ("timeout", "chroot", "ssh", "flock", "taskset", "chrt", "gosu", "su-exec"), 1
+)
 _JOINS = frozenset(("ssh", "eval", "watch"))
 """What puts its words together, and has a shell read them."""
 

@@ -134,6 +134,8 @@ OTHER_PROGRAM = Verb(6, "another program", "Runs another program than the one th
 ELSEWHERE = Verb(4, "program elsewhere", "Runs a program that is not where those of the system are")
 LOADS_CODE = Verb(7, "loads other code", "Has programs load or run what a variable names")
 OTHER_PATH = Verb(4, "other programs", "Has programs looked for in another place")
+MADE_UP = Verb(6, "program made up", "Starts a program whose name is put together while it runs")
+FROM_VARIABLE = Verb(4, "program in a variable", "Starts a program that a variable names")
 NOT_READ = Verb(5, "too long to check", "It is too long for us to look for dangers in all of it")
 FORK_BOMB = Verb(10, "stops the machine", "Starts programs without end")
 
@@ -148,6 +150,10 @@ _LOADER = re.compile(_LOADERS)
 _LOADS = re.compile(rf"(?<![\w.-]){_LOADERS}=[^\s;&|]")
 _OTHER_PATH = re.compile(r"(?<![\w.-])PATH=(?![\"']?\$\{?PATH)[^\s;&|]")
 
+_VARIABLE = re.compile(r"(?:\$\w+|\$\{\w+\})\Z")
+# A substitution, a default, or a pattern that a shell fills in.
+_MADE_UP = re.compile(r"\$(?:\(|\{\w*+[^\w}])|`|\w[\w.-]*[*?\[][\w.*?\]-]*\Z|\[\w|\{[\w.-]+,")
+_NAMES = ((_VARIABLE, FROM_VARIABLE), (_MADE_UP, MADE_UP))
 _IN_TEXT = ((_LOADS, LOADS_CODE), (_OTHER_PATH, OTHER_PATH), (_FORKS, FORK_BOMB))
 
 
@@ -222,6 +228,7 @@ def _of_command(simple: Simple) -> Iterator[Verb]:
         simple.program in commands.SUBCOMMANDS
     ):
         return
+    yield from (verb for pattern, verb in _NAMES if pattern.match(simple.program))
     # Of several that fit a program the worst is told.
     does = _DOES.get(simple.program.partition(".")[0], ())
     fitting = [verb for needed, verb in does if all(pattern.search(arguments) for pattern in needed)]

@@ -375,3 +375,20 @@ def test_input_of_a_shell_is_read_as_what_it_runs() -> None:
 def test_place_where_programs_are_looked_for_is_marked() -> None:
     assert marks({"command": "PATH=/tmp/x ls"}) == {"other programs"}
     assert marks({"command": "PATH=$PATH:/opt/x ls"}) == set()
+
+
+@pytest.mark.parametrize(
+    "text", ["$(echo rm) -rf x", "${X:-rm} -rf x", "/bin/r? -rf x", "{rm,-rf,x}", "`x` -rf x"]
+)
+def test_program_that_is_put_together_is_marked(text: str) -> None:
+    assert labels({"command": text}) == labels({"argv": ["bash", "-c", text]}) == {"program made up"}
+
+
+def test_program_that_a_variable_names_is_worth_a_look() -> None:
+    assert marks({"command": "a=rm; $a -rf x"}) == {"program in a variable"}
+    assert marks({"command": '"$HOME"/bin/tool x; if [ -d x ]; then ls; fi; [[ -f y ]] && ls'}) == set()
+
+
+@pytest.mark.parametrize("start", ["flock /tmp/x", "strace -f", "systemd-run", "nsenter -t 1 -a", "coproc"])
+def test_danger_is_found_behind_what_starts_a_command(start: str) -> None:
+    assert "deletes folders" in labels({"command": f"{start} rm -rf x"})
