@@ -559,10 +559,11 @@ def test_question_shows_all_of_what_is_too_long_for_a_chat(home: Path) -> None:
             seat.type(piece)
         asked = seat.read_until(ALLOW)
         assert '"echo 599"' in asked
-        _, _, closing = asked.partition('\nAction: "run"\n')
-        assert closing.startswith('Its script: "echo 0\\n"')
-        assert closing.splitlines()[-2].endswith('"echo 599"')
-        assert closing.endswith(ALLOW)
+        closing = asked.splitlines()
+        action = closing.index('Action: "run"')
+        assert closing[action + 1].startswith('Its script: "echo 0\\n"')
+        assert closing[-2].endswith('"echo 599"')
+        assert closing[-1] == ALLOW
         refused = run(home, "chat", "--chat", "another", "-m", f"/approve {asked_for(asked)}", **AGENT)
         assert (refused.returncode, "not looked at all of it" in refused.stderr) == (1, True)
         seat.type("no\n")
