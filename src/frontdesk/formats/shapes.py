@@ -51,6 +51,7 @@ _SHAPES = (
     _shape("://", r"[^\s/?#@:]*+:(?P<password>[^\s/?#@`|;&<>()]++)@", after="[:]"),
     _shape("://", r"(?P<token>[^\s/?#@:`|;&<>()]{20,}+)@", after="[:]"),
 )
+_OPENING = re.compile("|".join({re.escape(opening): None for opening, _ in _SHAPES}))
 _NUMBERED_BOT = re.compile(r":(?<=[0-9]{8}:)(?P<bot>[\w-]{35})(?![\w-])", re.ASCII)
 # What is hidden by its shape alone; of everything else that may be a secret, what seems drawn by chance.
 _CERTAIN = re.compile(rf"{_KEY_OPENING}|AGE-SECRET-KEY-1|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}\Z")
@@ -65,7 +66,8 @@ def may_hide(text: str, span: Interval) -> bool:
 
 
 def shaped(text: str) -> Iterator[Interval]:
-    for opening, shape in _SHAPES:
+    # Most texts have none of them: one look is enough for those.
+    for opening, shape in _SHAPES if _OPENING.search(text) else ():
         start = text.find(opening)
         while start >= 0:
             found = shape.match(text, start)
