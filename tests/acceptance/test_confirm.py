@@ -335,7 +335,8 @@ class TestDecide:
             while seat.process.poll() is None:  # one that comes just before the wait is not heard
                 seat.type(terminals.CTRL_C)
                 seat.read(time.monotonic() + 0.2)
-            assert seat.process.returncode == 130
+            # To a shell both are 130: one that comes while it ends already ends it at once.
+            assert seat.process.returncode in (130, -signal.SIGINT)
         assert json.loads(service.run("confirm", "show", ticket.id, "--json").stdout)["status"] == "pending"
 
     def test_question_is_asked_where_its_answer_comes_from(self, service: Service) -> None:
