@@ -115,7 +115,7 @@ def test_ctrl_d_at_the_prompt_ends_with_a_goodbye(home: Path) -> None:
 def test_answer_is_shown_once_and_tool_calls_beside_it(home: Path) -> None:
     with seated(home, "chat", "--chat", "tools", **AGENT) as seat:
         seat.read_until(PROMPT)
-        seat.type('!say I look; !tool look {"path": "a"}; !say It is there.\n')
+        seat.type('!say I look; !sleep 0.5; !tool look {"path": "a"}; !sleep 0.5; !say It is there.\n')
         seat.read_until("\n")
         shown = seat.read_until(PROMPT)
         assert shown.splitlines() == ["I look", '· look {"path": "a"}', "It is there.", PROMPT]

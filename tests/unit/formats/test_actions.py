@@ -378,7 +378,7 @@ class TestBypasses:
     @pytest.mark.prove
     def test_actions_that_differ_look_different(self, tell: counts.Tell) -> None:
         chance = random.Random(2026)
-        wanted = counts.count(1_500, 20_000)
+        wanted = counts.count(400, 20_000)
         differing = 0
         while differing < wanted:
             payloads = [canonical.payload("act", details) for details in pairs.some_pair(chance)]
@@ -392,7 +392,7 @@ class TestBypasses:
         self, tell: counts.Tell
     ) -> None:
         chance = random.Random(2027)
-        wanted = counts.count(1_500, 20_000)
+        wanted = counts.count(400, 20_000)
         differing = told_apart = 0
         while differing < wanted:
             payloads = [canonical.payload("act", details) for details in pairs.some_secret_pair(chance)]
