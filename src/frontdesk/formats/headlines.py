@@ -65,7 +65,7 @@ _SAME_SIGNS = re.compile(r"\\\\|(?P<sign>\\[ntr]|\\u\{[0-9a-f]+\}|␣)(?P=sign){
 _PLAIN = re.compile(r"(?!(?:true|false|null)\Z)[A-Za-z_/~.@][A-Za-z0-9_@%+=:./~-]*")
 
 
-class Role(StrEnum):
+class HeadlineRole(StrEnum):
     VERB = "verb"
     TARGET = "target"
     OURS = "ours"
@@ -74,14 +74,14 @@ class Role(StrEnum):
 
 class HeadlinePart(msgspec.Struct, frozen=True, kw_only=True):
     text: str
-    role: Role | None = None
+    role: HeadlineRole | None = None
 
     def __str__(self) -> str:
         return self.text
 
 
 Spell = Callable[[str], str]
-Marks = Sequence[tuple[Interval, Role]]
+Marks = Sequence[tuple[Interval, HeadlineRole]]
 """What stands where in a text, in order."""
 
 
@@ -89,7 +89,7 @@ class _Piece(NamedTuple):
     """A piece of the line, as the bytes have it."""
 
     text: str
-    role: Role | None = None
+    role: HeadlineRole | None = None
     spell: Spell | None = None
     """None when the text is shown as it is."""
     left: int = 0
@@ -104,17 +104,17 @@ def make(action: str, details: Mapping[str, Any], covered: Mapping[str, Any]) ->
         pieces += _command(details[code], covered[code])
     file = runnable.file_in(details)
     if file is not None and not runnable.is_usual(file, details[runnable.ARGV][0]):
-        pieces += (_Piece(", program: "), *_value(file, Role.VERB))
+        pieces += (_Piece(", program: "), *_value(file, HeadlineRole.VERB))
     names = [*islice(_mattering(action, details, code), MOST_ARGUMENTS)]
     for place, name in enumerate(names):
         pieces.append(_Piece(", " if place or code is not None else " "))
         pieces += _cut(_Piece(name, None, actions.masked_name))
         pieces.append(_Piece(": "))
-        pieces += _value(covered[name], None if place or code is not None else Role.TARGET)
+        pieces += _value(covered[name], None if place or code is not None else HeadlineRole.TARGET)
     left = len(details) - len(names) - (code is not None)
     if left:
         told = MORE_ARGUMENTS.format(count=left, s="" if left == 1 else "s")
-        pieces += (_Piece(" "), _Piece(told, Role.OURS))
+        pieces += (_Piece(" "), _Piece(told, HeadlineRole.OURS))
     return tuple(_merged(_bounded(pieces)))
 
 
@@ -122,7 +122,7 @@ def _action(action: str, details: Mapping[str, Any], code: str | None) -> Iterat
     """Its name, unless that says no more than that the command is run."""
     if code is not None and spellings.skeleton(action) in _RUN and not is_always_asked(action, details):
         return
-    yield from _cut(_Piece(action, Role.VERB, actions.spelled_name))
+    yield from _cut(_Piece(action, HeadlineRole.VERB, actions.spelled_name))
     if code is not None:
         yield _Piece(": ")
 
@@ -137,7 +137,7 @@ def _mattering(action: str, details: Mapping[str, Any], code: str | None) -> Ite
     return (name for name in names if name != code)
 
 
-def _value(value: Any, role: Role | None) -> Iterator[_Piece]:
+def _value(value: Any, role: HeadlineRole | None) -> Iterator[_Piece]:
     """An argument, in quotes unless they would make no difference."""
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) and len(value) <= PART_CHARACTERS
@@ -170,7 +170,7 @@ def _in_quotes(text: str) -> str:
 
 def _statement(text: str) -> Marks:
     found = statements.verb_and_target(text)
-    return [(found[0], Role.VERB), (found[1], Role.TARGET)] if found else []
+    return [(found[0], HeadlineRole.VERB), (found[1], HeadlineRole.TARGET)] if found else []
 
 
 def _chosen(simples: Sequence[Simple]) -> Simple | None:
@@ -183,8 +183,8 @@ def _chosen(simples: Sequence[Simple]) -> Simple | None:
 def _marks(chosen: Simple | None) -> Mapping[int, Marks]:
     """Where the verb and the target of a command stand, in each argument."""
     verbs, operands = commands.verb_and_target(chosen) if chosen else ((), ())
-    spans: dict[int, dict[Interval, Role]] = defaultdict(dict)
-    for role, words in ((Role.TARGET, operands[:MOST_TARGETS]), (Role.VERB, verbs)):
+    spans: dict[int, dict[Interval, HeadlineRole]] = defaultdict(dict)
+    for role, words in ((HeadlineRole.TARGET, operands[:MOST_TARGETS]), (HeadlineRole.VERB, verbs)):
         for word in words:
             if word.start < word.end:
                 spans[word.item][word.start, word.end] = role
@@ -210,7 +210,7 @@ def _item(shown: str | masking.Partly, marks: Marks, spell: Spell) -> Iterator[_
         start = end
 
 
-def _role_at(marks: Marks, place: int) -> Role | None:
+def _role_at(marks: Marks, place: int) -> HeadlineRole | None:
     return next((role for (start, end), role in marks if start <= place < end), None)
 
 
@@ -235,7 +235,7 @@ def _cut(piece: _Piece) -> Iterator[_Piece]:
 
 
 def _left_out(count: int) -> _Piece:
-    return _Piece("", Role.OURS, left=count)
+    return _Piece("", HeadlineRole.OURS, left=count)
 
 
 def _bounded(pieces: Sequence[_Piece]) -> Iterator[_Piece]:
@@ -245,7 +245,7 @@ def _bounded(pieces: Sequence[_Piece]) -> Iterator[_Piece]:
     yield from pieces[:first]
     room, left = MARKED_CHARACTERS, 0
     for piece in pieces[first:end]:
-        if piece.role in (Role.VERB, Role.TARGET) and len(piece.text) <= room:
+        if piece.role in (HeadlineRole.VERB, HeadlineRole.TARGET) and len(piece.text) <= room:
             if left:
                 yield _left_out(left)
             yield piece
@@ -275,7 +275,7 @@ def _merged(pieces: Iterator[_Piece]) -> Iterator[HeadlinePart]:
             yield from _folded(text, role)
 
 
-def _folded(text: str, role: Role | None) -> Iterator[HeadlinePart]:
+def _folded(text: str, role: HeadlineRole | None) -> Iterator[HeadlinePart]:
     """The text, with how often a sign that is an escape follows itself said in our words."""
     done = 0
     for found in _SAME_SIGNS.finditer(text):
@@ -283,7 +283,7 @@ def _folded(text: str, role: Role | None) -> Iterator[HeadlinePart]:
             continue
         yield HeadlinePart(text=text[done : found.end("sign")], role=role)
         count = (found.end() - found.start()) // len(found["sign"])
-        yield HeadlinePart(text=TIMES.format(count=count), role=Role.OURS)
+        yield HeadlinePart(text=TIMES.format(count=count), role=HeadlineRole.OURS)
         done = found.end()
     if done < len(text):
         yield HeadlinePart(text=text[done:], role=role)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.formats import canonical, headlines, masking
-from frontdesk.formats.headlines import HeadlinePart, Role
+from frontdesk.formats.headlines import HeadlinePart, HeadlineRole
 from tests.unit.formats import pairs
 
 MOST_SECONDS = 5
@@ -22,7 +22,7 @@ def parts_of(action: str, details: Any) -> tuple[HeadlinePart, ...]:
 
 def line(action: str, details: Any) -> str:
     """Verbs in angle brackets, targets in braces."""
-    signs = {Role.VERB: "<{}>", Role.TARGET: "{{{}}}", Role.OURS: "{}", None: "{}"}
+    signs = {HeadlineRole.VERB: "<{}>", HeadlineRole.TARGET: "{{{}}}", HeadlineRole.OURS: "{}", None: "{}"}
     return "".join(signs[part.role].format(part.text) for part in parts_of(action, details))
 
 
@@ -147,7 +147,7 @@ def test_line_is_bounded_and_nothing_of_it_passes_for_ours(action: str, value: A
     parts = parts_of(action.strip(), {"x": value, "path": value, "command": str(value) * 50})
     assert sum(len(part.text) for part in parts) < 5_000
     for part in parts:
-        if part.role is not Role.OURS:
+        if part.role is not HeadlineRole.OURS:
             assert "⟦…" not in part.text
             assert "⟦and" not in part.text
             assert "\n" not in part.text

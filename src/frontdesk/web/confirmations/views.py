@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk.formats import actions, cards, links, precedents, quoting
 from frontdesk.formats.cards import Card, Oddity
-from frontdesk.formats.headlines import HeadlinePart, Role
+from frontdesk.formats.headlines import HeadlinePart, HeadlineRole
 from frontdesk.model.confirmations import (
     GRANT_SECONDS,
     MAX_TEXT_CHARACTERS,
@@ -215,8 +215,8 @@ def _gist(asked: Confirmation) -> Gist:
 
 
 def _too_long(asked: Confirmation) -> tuple[HeadlinePart, ...]:
-    name = HeadlinePart(text=actions.spelled(asked.action), role=Role.VERB)
-    return name, HeadlinePart(text=f" {TOO_LONG}", role=Role.OURS)
+    name = HeadlinePart(text=actions.spelled(asked.action), role=HeadlineRole.VERB)
+    return name, HeadlinePart(text=f" {TOO_LONG}", role=HeadlineRole.OURS)
 
 
 def _flags(card: Card) -> Iterator[Oddity]:
@@ -245,7 +245,9 @@ def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
         "repeated": repeated(card.headline),
         "is_long_headline": sum(len(part.text) for part in card.headline) > REPEATED_CHARACTERS,
         # What the headline leaves out is there without a click.
-        "is_open": card.is_long or is_digest_typed or any(part.role is Role.OURS for part in card.headline),
+        "is_open": card.is_long
+        or is_digest_typed
+        or any(part.role is HeadlineRole.OURS for part in card.headline),
         "todo": todo,
     }
 
@@ -305,7 +307,7 @@ def _marked(headline: Sequence[HeadlinePart]) -> Iterator[HeadlinePart]:
     """What is marked, with what is left out between."""
     gap: HeadlinePart | None = None
     for part in headline:
-        if part.role not in (Role.VERB, Role.TARGET):
+        if part.role not in (HeadlineRole.VERB, HeadlineRole.TARGET):
             gap = part if part.text == " " and gap is None else HeadlinePart(text=LEFT_OUT)
             continue
         if gap is not None:
