@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 from frontdesk import errors
 from frontdesk.formats.http import url_of
+from frontdesk.web import bounds
 
-BACKLOG = 128
-"""Connections that wait to be taken. They are all taken in one go, before any is counted."""
+MOST_BACKLOG, PORTION_OF_FILES = 1024, 8
+"""Connections that wait to be taken: one by this of the files that may be open, at most so many. They are all
+taken in one go, before any is counted; one that finds no place tries again after a second."""
 PORTS = range(2**16)
 OWN = "owner's socket"
 """The name of the one that is no port."""
@@ -24,7 +26,7 @@ def listening(host: str, port: int, chosen: str = "in server.port") -> Iterator[
         raise errors.CannotListen(where=f"{host}:{port}", why="there is no such port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        opened = socket.create_server((host, port), family=family, backlog=backlog())
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise errors.AddressInUse(host=host, port=port, chosen=chosen) from error
@@ -33,6 +35,10 @@ def listening(host: str, port: int, chosen: str = "in server.port") -> Iterator[
         # Connections have it from here. Without it the end of each answer waits for the other side, 40 ms.
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield opened
+
+
+def backlog() -> int:
+    return min(MOST_BACKLOG, bounds.most_files() // PORTION_OF_FILES)
 
 
 def name_of(listening: Socket) -> str:

@@ -21,9 +21,11 @@ UNREAD_SECONDS = 30.0
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 64 * 1024
 """What else a refused sender may send: if we closed at once, it might not get the answer."""
-LATE_BYTES = 4 * 1024 * 1024
-"""Of a body that comes after its answer has begun. Whoever sent somewhat more than is taken goes on with the
+MOST_LATE_BYTES = 2 * 1024 * 1024
+"""Of a body that is said to be no longer, and comes after its answer has begun: its sender goes on with the
 connection once it is read."""
+LATE_BYTES = 256 * 1024
+"""Of any other body that comes after its answer has begun."""
 PIPELINED_REQUESTS = 16
 FRAMING_BYTES_OF_ONE = 8
 """How much may stand around each byte of a body: in pieces of one byte, six."""
@@ -80,6 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._heads = 0
         self._body_bytes = 0
         self._late_bytes = 0
+        self._most_late = LATE_BYTES
         self._due = math.inf
         """When whatever the other side is to do must be done."""
         self._refused = False
@@ -188,6 +191,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = self._has_begun = False
         self._heads += 1
         self._fed = self._body_bytes = self._late_bytes = 0
+        self._most_late = MOST_LATE_BYTES if self._body_is_said() else LATE_BYTES
         self._due = math.inf
         # Fields that follow the body are no part of the header that others have looked at.
         self.headers = []
@@ -197,7 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_bytes += len(body)
         if self.cycle.response_started:
             self._late_bytes += len(body)
-            if self._late_bytes > LATE_BYTES:
+            if self._late_bytes > self._most_late:
                 self._stop("body_too_late")
         else:
             self._port.hold(self, len(body))
@@ -223,6 +227,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._due = self.loop.time() + self._port.header_seconds
         if self._is_idle:
             self._due += KEEP_ALIVE_SECONDS  # which the server looks after itself
+
+    def _body_is_said(self) -> bool:
+        """Whether the header says how long the body is, and that is not very long."""
+        said = [value for name, value in self.headers if name == b"content-length"]
+        return len(said) == 1 and said[0].isdigit() and int(said[0]) <= MOST_LATE_BYTES
 
     def _head_bytes(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)

@@ -158,7 +158,7 @@ async def serving_app(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=ports.BACKLOG,
+        backlog=ports.backlog(),
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=grace_seconds,
     )
