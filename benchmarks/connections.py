@@ -19,7 +19,7 @@ import uvicorn
 import uvloop
 
 from benchmarks.table import Result, micros, millis
-from frontdesk.web import endpoints, ports, public, server
+from frontdesk.web import bounds, endpoints, ports, public, server
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from tests.acceptance import crowds
@@ -99,7 +99,7 @@ async def bounded(_: Path, quick: bool) -> AsyncIterator[Result]:
 async def crowded(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """How long a request with a token and one of the owner take, the slowest of many."""
     count = 20 if quick else 100
-    with crowds.limited_service(folder) as service:
+    with crowds.limited_service(folder, bounds.ENOUGH_FILES) as service:
         asking = {"with a token": service.ask_with_token, "of the owner": service.ask_as_owner}
         calm = {who: await _slowest(ask, count) for who, ask in asking.items()}
         for kind in crowds.KINDS:

@@ -21,6 +21,12 @@ class FakeConnection:
     def overdue(self, now: float) -> str | None:
         return self.late if now else None
 
+    def stop_reading(self) -> None:
+        raise AssertionError("no body is sent here")
+
+    def go_on_reading(self) -> None:
+        raise AssertionError("no body is sent here")
+
     def cut(self) -> None:
         self.is_cut = True
 

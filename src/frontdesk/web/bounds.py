@@ -23,7 +23,9 @@ YOUNG_SECONDS = 0.25
 heard one after the other."""
 NETWORK_BITS = 64
 """Whoever has one address of IPv6 has all that share so many bits with it."""
-BODY_BYTES = 64 * 1024 * 1024
+BODY_BYTES = 16 * 1024 * 1024
+SHORT_BODY_BYTES = 64 * 1024
+"""So much of a body never waits for room."""
 TELLING_SECONDS = 60.0
 SILENT, LINGERING = "silent", "lingering"
 USUAL_REASONS = (SILENT, LINGERING)
@@ -47,7 +49,8 @@ class PortLimits(msgspec.Struct, frozen=True, kw_only=True):
     """From the connection, or the first byte of a later request, to the end of its header; and for the rest
     of a request that is answered already."""
     body_bytes: int = BODY_BYTES
-    """Of all the bodies that are not answered yet, of those who have shown no valid credential."""
+    """Of all the bodies that are not answered yet, of those who have shown no valid credential. What is more
+    is not read until there is room."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks that speak for many: the bound on one address is not theirs."""
 
@@ -82,6 +85,10 @@ class CountedConnection(Protocol):
 
     def cut(self) -> None: ...
 
+    def stop_reading(self) -> None: ...
+
+    def go_on_reading(self) -> None: ...
+
 
 Crowd = dict[CountedConnection, float]
 """Connections with the time of their coming, oldest first."""
@@ -112,6 +119,8 @@ class PortConnections:
         self._held: Counter[CountedConnection] = Counter()
         """How much of a body each of them makes us keep."""
         self._held_bytes = 0
+        self._stopped: dict[CountedConnection, None] = {}
+        """Whose bodies wait for room, the first to come first."""
         self._crowds: defaultdict[str, Crowd] = defaultdict(dict)
         self._mosts: dict[str, int] = {}
         self._untold: Counter[str] = Counter()
@@ -137,16 +146,27 @@ class PortConnections:
             self._join(connection, f"credential {who}", self.most // PORTION_OF_CREDENTIAL)
 
     def hold(self, connection: CountedConnection, size: int) -> None:
-        """It has sent so much more of a body. Where that is too much of all together, who sent most goes."""
-        if connection in self._unproven:
-            self._held[connection] += size
-            self._held_bytes += size
-            if self._held_bytes > self._body_bytes:
-                self._cut(max(self._held, key=self._held.__getitem__), "too_much_of_bodies")
+        """It has sent so much more of a body. Where that is too much of all together, it waits for room."""
+        if connection not in self._unproven:
+            return
+        self._held[connection] += size
+        self._held_bytes += size
+        if self._held_bytes > self._body_bytes and self._held[connection] > SHORT_BODY_BYTES:
+            self._stopped[connection] = None
+            connection.stop_reading()
 
     def release(self, connection: CountedConnection) -> None:
         """It is answered."""
         self._held_bytes -= self._held.pop(connection, 0)
+        if connection in self._stopped:
+            self._go_on(connection)
+        room = (self._body_bytes - self._held_bytes) // SHORT_BODY_BYTES
+        for each in list(itertools.islice(self._stopped, max(room, 0))):
+            self._go_on(each)
+
+    def _go_on(self, connection: CountedConnection) -> None:
+        del self._stopped[connection]
+        connection.go_on_reading()
 
     def leave(self, connection: CountedConnection) -> None:
         self._unproven.pop(connection, None)
@@ -160,10 +180,20 @@ class PortConnections:
         late = [(each, why) for each in self._groups if (why := each.overdue(now))]
         for each, why in late:
             self._cut(each, why)
+        if self._stopped:
+            self._make_room()
         for group in list(self._crowds):
             self._trim(group)
         if self._untold and now >= self._tells_at:
             self._tell(now)
+
+    def _make_room(self) -> None:
+        """Cut off whoever holds most, until half the room is free: others wait. Not at once, or a crowd that
+        comes back would keep us reading what is thrown away."""
+        for each, _ in self._held.most_common():
+            if self._held_bytes <= self._body_bytes // 2:
+                return
+            self._cut(each, "too_much_of_bodies")
 
     def note(self, why: str, address: str | None) -> None:
         """Count a connection that was refused. The log has the first, and then how many more there were."""

@@ -12,6 +12,8 @@ from frontdesk.web import bounds
 MOST_BACKLOG, PORTION_OF_FILES = 1024, 8
 """Connections that wait to be taken: one by this of the files that may be open, at most so many. They are all
 taken in one go, before any is counted; one that finds no place tries again after a second."""
+UNREAD_BYTES = 32 * 1024
+"""Of what each of them has sent: it is read at once, before anybody looks at it."""
 PORTS = range(2**16)
 OWN = "owner's socket"
 """The name of the one that is no port."""
@@ -27,6 +29,7 @@ def listening(host: str, port: int, chosen: str = "in server.port") -> Iterator[
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         opened = socket.create_server((host, port), family=family, backlog=backlog())
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD_BYTES)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise errors.AddressInUse(host=host, port=port, chosen=chosen) from error

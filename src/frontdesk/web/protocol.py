@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
@@ -64,10 +65,29 @@ class AnswerTransport:
             self._transport.write(data)
 
 
+class StoppableFlow(FlowControl):
+    """One that nobody but who stopped it lets go on."""
+
+    is_stopped = False
+
+    def stop_reading(self) -> None:
+        self.is_stopped = True
+        self.pause_reading()
+
+    def go_on_reading(self) -> None:
+        self.is_stopped = False
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if not self.is_stopped:
+            super().resume_reading()
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A connection is in the head of a request, from the end of the one before on, or in its body."""
 
     server_state: PortState
+    flow: StoppableFlow
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -114,12 +134,21 @@ class BoundedProtocol(HttpToolsProtocol):
     def cut(self) -> None:
         self.transport.abort()
 
+    def stop_reading(self) -> None:
+        self._due = self.loop.time() + self._port.header_seconds
+        self.flow.stop_reading()
+
+    def go_on_reading(self) -> None:
+        self._due = math.inf
+        self.flow.go_on_reading()
+
     def prove(self, who: str) -> None:
         self._port.prove(self, who)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answers: Any = AnswerTransport(transport)
+        self.flow = StoppableFlow(transport)
         if why := self.why_not(transport):
             self._port.note(why, self.address)
             self.cut()
