@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from frontdesk.model import deliveries, events, turns
+from frontdesk.model.chats import Attachment, Quote, ReplyHandle
 from frontdesk.model.sources import SessionSource
 
 
@@ -50,6 +51,50 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     history: list[dict[str, Any]] = []
     """Earlier messages that the other side brings along, in the chat-completions form: put into a fresh
     session's transcript before this one; passed over where the conversation has messages already."""
+    files: tuple[Attachment, ...] = ()
+    quote: Quote | None = None
+    handle: ReplyHandle | None = None
+    album: str | None = None
+    """What messages have in common that the platform brings one by one and people see as one."""
+    addressed: bool | None = None
+    """Whether the platform says that it is meant for us: we are mentioned, or it answers us. None where the
+    platform has no such thing, as in a direct chat."""
+
+
+class Edited(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody changed the message that the source names."""
+
+    source: SessionSource
+    text: str
+    event_id: str | None = None
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody deleted the message that the source names."""
+
+    source: SessionSource
+    event_id: str | None = None
+
+
+class Reacted(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody put a sign to the message that the source names, or took it away."""
+
+    source: SessionSource
+    emoji: str
+    removed: bool = False
+    event_id: str | None = None
+
+
+class Pressed(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody pressed a button under the message that the source names. Who that is, the platform says."""
+
+    source: SessionSource
+    token: str
+    event_id: str | None = None
+
+
+Happening = Incoming | Edited | Deleted | Reacted | Pressed
+"""What people do in a chat."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,87 @@
+"""What chats have besides text: buttons, files, quotes, signs; and how far a platform was read."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+TOKEN_CHARACTERS = 32
+"""The most that a button's token has, all ASCII: the smallest room that a platform gives."""
+
+
+class TextUnit(StrEnum):
+    """How a platform counts the length of a text."""
+
+    CHARACTERS = "characters"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+    def length(self, text: str) -> int:
+        match self:
+            case TextUnit.UTF16:
+                return len(text) + sum(character > "\uffff" for character in text)
+            case TextUnit.BYTES:
+                return len(text.encode("utf-8", "surrogatepass"))
+            case _:
+                return len(text)
+
+
+class Button(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to press under a message."""
+
+    label: str
+    token: str
+    """Opaque and for one use: what it does is known to the store alone."""
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A file in a message, as the platform has it: its bytes are fetched when they are wanted."""
+
+    id: str
+    name: str | None = None
+    kind: str = "application/octet-stream"
+    """Its media type, as the platform says."""
+    size: int | None = None
+    is_voice: bool = False
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that we have, kept once for all who have the same bytes."""
+
+    digest: str
+    name: str
+    kind: str
+    size: int
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that another one answers."""
+
+    message_id: str
+    text: str | None = None
+    is_ours: bool = False
+
+
+class ReplyHandle(msgspec.Struct, frozen=True, kw_only=True):
+    """What came with a message and is needed to answer it: opaque, and good for a while."""
+
+    value: str
+    expires_at: datetime | None = None
+
+
+class Cursor(msgspec.Struct, frozen=True, kw_only=True):
+    """How far we have read what a platform keeps for us."""
+
+    value: str
+    chat: str = ""
+    """The chat whose history it is about; empty for the account's one stream."""
+
+
+class ChatSign(StrEnum):
+    """What a chat is shown besides messages."""
+
+    TYPING = "typing"
+    SEEN = "seen"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
