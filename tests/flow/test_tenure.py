@@ -1,6 +1,7 @@
 """A node that stood still while others took over: what is over is neither begun nor carried on."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -174,7 +175,7 @@ async def test_answer_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_up
 ) -> None:
     """Where a second send does harm, it counts as perhaps sent: whoever took it cannot know."""
     agent, still = Acting(), Still("turns.finish")
-    notebook = Notebook(idempotent_sends=idempotent)
+    notebook = Notebook(idempotent_seconds=math.inf if idempotent else 0.0)
     async with standing_still(store_url, still, agent, notebook) as house:
         receipt = await house.say("hello")
         await taken_over(house, still)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import sys
 import weakref
 from collections.abc import AsyncGenerator
@@ -337,7 +338,7 @@ async def test_unknown_send_is_marked_and_not_repeated(house: House) -> None:
 
 
 async def test_unknown_send_is_repeated_where_the_platform_can_tell(store_url: str) -> None:
-    async with open_house(store_url, notebook=Notebook(idempotent_sends=True)) as house:
+    async with open_house(store_url, notebook=Notebook(idempotent_seconds=math.inf)) as house:
         house.notebook.outcomes = [deliveries.Unknown(why="timeout")]
         await house.ask("one")
         assert await house.notebook.wait_for(1) == ["echo: one"]

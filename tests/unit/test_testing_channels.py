@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, NamedTuple
@@ -61,7 +62,7 @@ class Channel:
 
     Options = MailboxOptions
     name = str(MAILBOX)
-    capabilities = contract.Capabilities(idempotent_sends=True)
+    capabilities = contract.Capabilities(idempotent_seconds=math.inf)
     routes: Sequence[contract.Route] = ()
 
     def __init__(self, options: MailboxOptions, account: str | None = None) -> None:
@@ -101,7 +102,7 @@ class Channel:
 class Editing(Channel):
     """A channel whose messages can be changed, as it should be."""
 
-    capabilities = contract.Capabilities(idempotent_sends=True, edits=True)
+    capabilities = contract.Capabilities(idempotent_seconds=math.inf, edits=True)
 
     async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         return await self.send(delivery)

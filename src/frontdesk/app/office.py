@@ -12,7 +12,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app.health import find_troubles
-from frontdesk.contracts.channels import Capabilities, Channel
+from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals, owner_of_terminal
@@ -131,10 +131,10 @@ class Office:
     async def _access(self, source: SessionSource) -> Plain:
         channels = self._gateway.parts.channels.values() if self._gateway else await self._channels()
         named = (str(source.platform), source.account)
-        able = next((each.capabilities for each in channels if (each.name, each.account) == named), None)
-        known = able or Capabilities()
+        channel = next((each for each in channels if (each.name, each.account) == named), None)
+        known = capabilities_in(channel, source) if channel else Capabilities()
         verdict = await self._people.look(source, known.authenticates, reliable_ids=known.reliable_sender_ids)
-        return {"channel": able is not None} | picked(verdict, "allowed", "rule", "role", "who")
+        return {"channel": channel is not None} | picked(verdict, "allowed", "rule", "role", "who")
 
     async def list_sessions(
         self,

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from frontdesk.model import deliveries, events, turns
-from frontdesk.model.chats import Attachment, Quote, ReplyHandle
+from frontdesk.model.chats import Attachment, ChatSign, Quote, ReplyHandle, TextUnit
 from frontdesk.model.sources import SessionSource
 
 
@@ -15,21 +15,32 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a platform can do. The flow asks for these, never for a platform's name."""
 
     text_limit: int | None = None
-    """The longest text of one message, in characters; longer ones are split."""
+    """The longest text of one message; longer ones are split."""
+    text_unit: TextUnit = TextUnit.CHARACTERS
+    """What the limit counts."""
     edits: bool = False
     """A sent message can be changed: an answer appears while it is written, and the channel is a `Drafts`."""
     edit_pause_seconds: float = 1.0
     """How long a message is left as it is before it is changed again."""
-    buttons: bool = False
-    threads: bool = False
-    files: bool = False
-    redactable_ids: bool = False
+    send_pause_seconds: float = 0.0
+    """How long a chat is left alone between two calls, whatever they are."""
+    most_buttons: int = 0
+    """How many buttons a message can have; 0: none."""
+    reactions: bool = False
+    """Signs that people put to a message come in, and we can put some."""
+    most_files: int = 0
+    """How many files a message can carry; 0: none."""
+    most_file_bytes: int | None = None
+    """The largest file that can be sent."""
+    typing_seconds: float | None = None
+    """How long it is shown that we are writing, unless it is said again; None: it is not shown at all."""
+    idempotent_seconds: float = 0.0
+    """So long after the first try, a send that is repeated with the same delivery id arrives once; 0: never,
+    infinite: always."""
     reliable_sender_ids: bool = False
     """Nobody can claim another's user id."""
     authenticates: bool = False
     """Whoever gets through the channel has shown a credential of ours: allow-lists are not asked."""
-    idempotent_sends: bool = False
-    """A send repeated with the same delivery id arrives once."""
     collects: bool = False
     """Answers are not sent: the other side comes and collects them."""
     notices: bool = True
@@ -206,6 +217,46 @@ class Watchful(Protocol):
     def trouble(self) -> str | None:
         """Why it can take no messages now, or send none, and what to do; None when it can. Asked often: it
         calls nobody."""
+
+
+@runtime_checkable
+class PerChat(Protocol):
+    """What a channel has besides whose chats differ."""
+
+    def capabilities_in(self, chat: SessionSource) -> Capabilities:
+        """What can be done in one chat. Asked often: it calls nobody, and never raises."""
+
+
+def capabilities_in(channel: Channel, chat: SessionSource) -> Capabilities:
+    return channel.capabilities_in(chat) if isinstance(channel, PerChat) else channel.capabilities
+
+
+@runtime_checkable
+class Signing(Protocol):
+    """What a channel has besides that shows more than messages. Nothing depends on it."""
+
+    async def sign(self, to: SessionSource, sign: ChatSign) -> deliveries.Outcome:
+        """Show that we are writing, where ``typing_seconds`` says so, or how far we are with the message that
+        the source names, where there are ``reactions``. Never raises for what the platform or the network
+        does; hopeless where it makes no sense to show that sign there."""
+
+
+@runtime_checkable
+class Seeking(Protocol):
+    """What a channel has besides that can look whether a send arrived of which nobody knows."""
+
+    async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        """Sent: it is there. NotSent: it surely is not, and may be sent again. Unknown: that cannot be told
+        now. Never raises for what the platform or the network does."""
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """What a channel has besides whose messages bring files."""
+
+    def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
+        """The bytes of a file, from the platform's own hosts alone. Raises a FrontdeskError that says why it
+        cannot be had, or that it is larger."""
 
 
 class Drafts(Protocol):

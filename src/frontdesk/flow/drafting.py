@@ -87,7 +87,8 @@ class Drafting:
 
     def _due_text(self) -> str | None:
         """What is to be shown now: when enough is new, or when it has not grown since the last look."""
-        text = split_text(self._speech.answer, self._capabilities.text_limit)[0]
+        limits = self._capabilities
+        text = split_text(self._speech.answer, limits.text_limit, limits.text_unit)[0]
         rests, self._seen = text == self._seen, text
         if text == self._shown:
             return None

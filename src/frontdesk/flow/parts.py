@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.agents import Agent
-from frontdesk.contracts.channels import Capabilities, Channel
+from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
@@ -21,6 +21,7 @@ from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.speech import Live
 from frontdesk.model import deliveries, lanes
+from frontdesk.model.chats import TextUnit
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
@@ -62,12 +63,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     def capabilities_of(self, source: SessionSource) -> Capabilities:
         channel = self.channels.get((str(source.platform), source.account))
-        return channel.capabilities if channel else NO_CHANNEL
+        return capabilities_in(channel, source) if channel else NO_CHANNEL
 
     def repeatable(self, delivery: Delivery) -> bool:
         """Whether sending it a second time does no harm."""
         capabilities = self.capabilities_of(delivery.to)
-        return capabilities.idempotent_sends or (capabilities.edits and delivery.draft is not None)
+        return capabilities.idempotent_seconds > 0 or (capabilities.edits and delivery.draft is not None)
 
     def answers(
         self,
@@ -86,7 +87,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         transaction, which may be run again, is given its id and the time.
         """
         capabilities = self.capabilities_of(turn.source)
-        pieces = split_text(text, capabilities.text_limit)
+        pieces = split_text(text, capabilities.text_limit, capabilities.text_unit)
         first, at = delivery_id or new_id("d"), at or self.clock.now()
         said = []
         for number, piece in enumerate(pieces, 1):
@@ -139,17 +140,30 @@ def new_id(letter: str) -> str:
     return f"{letter}_{secrets.token_hex(ID_BYTES)}"
 
 
-def split_text(text: str, limit: int | None) -> list[str]:
-    """Pieces of at most ``limit`` characters, parted at the best place there is; only white space between two
+def split_text(text: str, limit: int | None, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:
+    """Pieces that are at most ``limit`` long, parted at the best place there is; only white space between two
     pieces is lost."""
-    if limit is None or len(text) <= limit:
+    if limit is None or _fits(text, limit, unit):
         return [text]
     pieces = []
-    while len(text) > limit:
-        end = _best_end(text, limit)
+    while not _fits(text, limit, unit):
+        end = _best_end(text, _fitting(text, limit, unit))
         pieces.append(text[:end].rstrip())
         text = text[end:].lstrip()
     return [piece for piece in (*pieces, text) if piece]
+
+
+def _fits(text: str, limit: int, unit: TextUnit) -> bool:
+    return len(text) <= limit and unit.length(text) <= limit
+
+
+def _fitting(text: str, limit: int, unit: TextUnit) -> int:
+    """How many characters of a text that is too long fit; one at least."""
+    fits, too_many = 1, min(len(text), limit + 1)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        fits, too_many = (middle, too_many) if unit.length(text[:middle]) <= limit else (fits, middle)
+    return fits
 
 
 def _best_end(text: str, limit: int) -> int:

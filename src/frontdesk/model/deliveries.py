@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.model.chats import Button, ReplyHandle, StoredFile
 from frontdesk.model.lanes import Lease
 from frontdesk.model.sources import SessionSource
 
@@ -66,6 +67,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
     """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes,
     ``confirmation`` the id of what people are asked about."""
+    buttons: tuple[Button, ...] = ()
+    files: tuple[StoredFile, ...] = ()
+    handle: ReplyHandle | None = None
+    """What came with the message that is answered, where its platform wants it back."""
     created_at: datetime
     due_at: datetime | None = None
     """Not before then, while it waits."""
@@ -97,6 +102,9 @@ class NotSent(msgspec.Struct, frozen=True, kw_only=True):
 
     why: str
     retry_after_seconds: float | None = None
+    """So long nothing is to be sent to that chat."""
+    whole_account: bool = False
+    """Nor to any other chat of the account."""
     hopeless: bool = False
 
 

@@ -12,6 +12,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
+from frontdesk.model.chats import Button, ReplyHandle, StoredFile
 from frontdesk.model.codes import CodeKind, Pairing
 from frontdesk.model.confirmations import Confirmation, RequesterPause, Status, Terms
 from frontdesk.model.deliveries import Delivery
@@ -194,6 +195,9 @@ class DeliveryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     final: bool = True
     event_id: str | None = None
     extra: dict[str, Any] = {}
+    buttons: tuple[Button, ...] = ()
+    files: tuple[StoredFile, ...] = ()
+    handle: ReplyHandle | None = None
 
 
 DELIVERY_BODY = Document(DeliveryBody, to=SOURCE)
@@ -235,7 +239,14 @@ def delivery_row(delivery: Delivery) -> dict[str, Any]:
 def erased_body(blob: bytes) -> bytes:
     """The body of a delivery that says nothing any more."""
     try:
-        return DELIVERY_BODY.write({**DELIVERY_BODY.facts(blob), "text": deliveries.ERASED, "extra": {}})
+        nothing: dict[str, Any] = {
+            "text": deliveries.ERASED,
+            "extra": {},
+            "buttons": (),
+            "files": (),
+            "handle": None,
+        }
+        return DELIVERY_BODY.write(DELIVERY_BODY.facts(blob) | nothing)
     except columns.SENSELESS:
         return b"{}"
 

@@ -282,7 +282,7 @@ class SendingContract(ChannelContract[SendingBench]):
             for _ in range(2):
                 await bench.channel.send(delivery)
             known = {each.id for each in await bench.arrived()}
-            if bench.channel.capabilities.idempotent_sends:
+            if bench.channel.capabilities.idempotent_seconds:
                 assert len(known) == 1
                 assert None not in known
 

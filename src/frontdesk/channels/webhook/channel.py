@@ -1,5 +1,6 @@
 """One webhook endpoint: its address, its secrets, its callbacks."""
 
+import math
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -31,9 +32,8 @@ class Channel(CalledChannel[settings.Options]):
         self.capabilities = channels.Capabilities(
             authenticates=True,
             reliable_sender_ids=True,
-            threads=True,
             edits=options.stream,
-            idempotent_sends=options.idempotent,
+            idempotent_seconds=math.inf if options.idempotent else 0.0,
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from frontdesk.contracts.channels import Capabilities, Channel
+from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import cards, precedents, quoting
 from frontdesk.model import deliveries, lanes
@@ -168,7 +168,7 @@ class Notifier:
 
     def _capabilities(self, place: SessionSource) -> Capabilities:
         channel = self._channels.get((str(place.platform), place.account))
-        return channel.capabilities if channel else Capabilities()
+        return capabilities_in(channel, place) if channel else Capabilities()
 
     def _lane(self, place: SessionSource) -> str:
         return lanes.chat_lane(place, collects=self._capabilities(place).collects)
