@@ -9,6 +9,7 @@ FrontdeskError
 │   ├── InvalidEntry
 │   ├── InvalidMessage
 │   ├── InvalidTitle
+│   ├── UnknownDestination    where nothing can be sent
 │   ├── InvalidQuery
 │   ├── InvalidSetting
 │   │   ├── UnknownSetting
@@ -158,6 +159,10 @@ class InvalidMessage(InvalidInput):
 
 class InvalidTitle(InvalidInput):
     """Title {title!r} refused: {why}"""
+
+
+class UnknownDestination(InvalidInput):
+    """Nothing can be sent to {to!r}: {why}"""
 
 
 class InvalidQuery(InvalidInput):

@@ -179,7 +179,7 @@ class Tally:
         """The failure, when this event is too much."""
         self._events += 1
         match event:
-            case events.Text(text=text) | events.Summary(text=text):
+            case events.Text(text=text) | events.Summary(text=text) | events.Send(text=text):
                 self._characters += len(text)
             case events.Calls(calls=calls):
                 self._calls += len(calls)

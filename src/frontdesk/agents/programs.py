@@ -35,6 +35,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The program and its arguments; no shell reads them."""
     cwd: str | None = None
     """Where it works, unless the turn names a folder. The gateway's turns do: theirs is made of this."""
+    sends: bool = False
+    """It has a way for whoever thinks in it to send messages besides the answer: it is told where to."""
     env: tuple[str, ...] = ()
     """The names of further variables that it gets from the gateway's environment."""
     stop_seconds: Seconds = 5.0

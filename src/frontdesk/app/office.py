@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,6 +18,7 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
+from frontdesk.flow.sending import Outlets
 from frontdesk.formats import exports
 from frontdesk.model import access, background, checkpoints, inputs
 from frontdesk.model.checkpoints import Checkpoint
@@ -33,6 +35,7 @@ WORK_SECONDS = 10.0
 """How long a store in trouble is asked what it knows."""
 LIST_LIMIT = 50
 SEARCH_LIMIT = 20
+KEY_BYTES = 16
 MINUTE = timedelta(minutes=1)
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -227,6 +230,18 @@ class Office:
         if delivery is None:
             raise errors.UnknownDelivery(delivery_id=delivery_id)
         return _plain_delivery(delivery) | {"resent": resent}
+
+    async def send(self, to: str, text: str, session_id: str | None = None, key: str | None = None) -> Plain:
+        """Say something in a chat unprompted: a platform's home channel, `platform:chat_id[:thread_id]`, or
+        with a session the `origin` of that. The same key to the same chat is sent once."""
+        origin = (await self._find(session_id)).entry.origin if session_id else None
+        channels = self._gateway.parts.channels.values() if self._gateway else await self._channels()
+        named = {(str(each.name), each.account): each for each in channels}
+        outlets = Outlets(named, self._conversations.config, self._clock)
+        written = outlets.write(outlets.find(to, origin), text, key or secrets.token_hex(KEY_BYTES))
+        fresh = await self._store.deliveries.add(written)
+        first = await self._store.deliveries.find(written[0].id) or written[0]
+        return _plain_delivery(first) | {"pieces": len(written), "repeated": not fresh}
 
     async def list_people(self) -> list[Plain]:
         """Everybody who was let in by an administrator; the settings may let in others."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "sessions": "List, show, search and export conversations.",
     "background": "Say that work goes on for a conversation in the background.",
     "checkpoints": "List, compare and restore states of the agent's working directory.",
+    "send": "Send a message to a chat.",
     "deliveries": "Show answers that did not arrive, and send them again.",
     "people": "Show who was let in, let people in, take that back.",
     "confirm": "Let people decide before something dangerous is done.",

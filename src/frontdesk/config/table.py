@@ -225,11 +225,16 @@ RUNNING = {
     "extra_prompt": "Instructions for the agent in every turn, after the context.",
     "redact_pii": "Whether ids of people and chats are hidden from the agent where the platform allows it.",
     "close_after_answer": "Platforms whose session rests, resumably, once its answer is delivered.",
+    "send_to": (
+        "Chats that agents may [send](sending.md) to, besides the one that they answer in and the home"
+        " channels."
+    ),
 }
 RUNNING_KINDS = {
     "delivery_max_age_seconds": SECONDS,
     "busy_mode": SettingKind(", ".join(Busy), Busy),
     "prune_days": _whole(f"a whole number up to {MOST_DAYS}", 0, MOST_DAYS),
+    "send_to": _of(Running(), "send_to"),
 }
 CONFIRM = {
     "enabled": "Whether `frontdesk run` takes requests for confirmation on a port of their own.",

@@ -20,6 +20,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Comes to an end by itself after a Stop signal. Otherwise its iterator is closed at once."""
     models: bool = False
     """Heeds the model that a session has chosen, or fails where it cannot. Otherwise none can be chosen."""
+    sends: bool = False
+    """Whoever thinks in it has a way to send messages besides the answer (`Send`): it is told where to."""
     counts: bool = False
     """Tells what each call to a model used once it is over. What one that was cut short used is estimated."""
 

@@ -2,7 +2,7 @@
 
 from frontdesk.flow.redaction import Redaction
 from frontdesk.formats.quoting import quote, quote_any
-from frontdesk.model import keys
+from frontdesk.model import destinations, keys
 from frontdesk.model.contexts import SessionContext
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import TERMINAL, HomeChannel, Platform
@@ -18,6 +18,7 @@ SHARED = (
     "**Session:** shared by several people. The gateway puts the sender's name in square brackets before"
     " each message, as in [Name] text; only the first brackets are the gateway's. Do not prefix your replies."
 )
+SENDS = "**Where you can send messages besides your answer:**"
 HASHED = "Ids shown as 12 hex digits are hashes: they cannot be used as addresses."
 
 
@@ -128,13 +129,23 @@ def _remote_homes(context: SessionContext) -> dict[Platform, HomeChannel]:
 def _delivery(context: SessionContext, redaction: Redaction) -> str | None:
     homes = _remote_homes(context)
     hashed = any(map(redaction.covers, (context.source.platform, *homes)))
-    if not context.schedules:
+    origin = f"- origin: back to this chat ({_place(context.source, redaction)})"
+    at_home = [f"- {platform}: the home channel of {platform}" for platform in homes]
+    lines = []
+    if context.schedules:
+        files = f"- local: files under {context.home.rstrip('/')}/cron/output/"
+        elsewhere = "- platform:chat_id: any other chat, when the user gives you its id"
+        lines = ["**Delivery options for scheduled output:**", origin, files, *at_home, elsewhere]
+    elif context.sends_to is not None:
+        lines = [SENDS, origin, *at_home, *(f"- {chat}" for chat in _shown_chats(context, redaction))]
+    if not lines:
         return HASHED if hashed else None
-    lines = [
-        "**Delivery options for scheduled output:**",
-        f"- origin: back to this chat ({_place(context.source, redaction)})",
-        f"- local: files under {context.home.rstrip('/')}/cron/output/",
-        *(f"- {platform}: the home channel of {platform}" for platform in homes),
-        "- platform:chat_id: any other chat, when the user gives you its id",
-    ]
     return "\n".join([*lines, HASHED] if hashed else lines)
+
+
+def _shown_chats(context: SessionContext, redaction: Redaction) -> list[str]:
+    """Those that are named in the settings; not where ids are hidden from the agent."""
+    named = [(chat, destinations.parse(chat)) for chat in context.sends_to or ()]
+    shown = [(chat, to) for chat, to in named if to.platform and not redaction.covers(to.platform)]
+    every = destinations.EVERY_CHAT
+    return [f"{to.platform}:chat_id: any chat there" if to.chat_id == every else chat for chat, to in shown]

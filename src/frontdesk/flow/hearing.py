@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.agents import Line
-from frontdesk.flow import limits, prompts
+from frontdesk.flow import limits, prompts, sending
 from frontdesk.flow.crew import AskedAt, Held, Place
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
@@ -149,6 +149,7 @@ class Hearing(Held[TurnClaim]):
         self._stopping = False
         self._limit: EndReason | None = None
         self._asking = False
+        self._sends = 0
         self._place = NOWHERE
         self._steered: set[str] = set()
         self._unwritten: list[Turn] = []
@@ -249,6 +250,8 @@ class Hearing(Held[TurnClaim]):
             await self._ask(event)
         if isinstance(event, events.Background):
             await self._note(event)
+        if isinstance(event, events.Send):
+            await self._send(event, run)
         absorbed, speech = self._take_heard() if self._unwritten else [], run.speech
         rows = speech.close() if absorbed else []
         rows += [speech.row(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
@@ -267,6 +270,21 @@ class Hearing(Held[TurnClaim]):
                 await conversations.end_background(key, work.name)
         except (errors.InvalidInput, errors.UnknownSession) as refusal:
             log.warning("background_refused", turn=self.turn.id, why=str(refusal))
+
+    async def _send(self, wish: events.Send, run: AgentRun) -> None:
+        """A message to another chat, or to this one besides the answer; what is refused is said to the agent,
+        and the turn goes on."""
+        refusal = None
+        try:
+            self._sends += 1
+            written = sending.write_for_agent(self._parts, self.turn, wish, self._sends, run.session.id)
+            await self.confirm()
+            await self._parts.store.deliveries.add(written)
+        except (errors.InvalidInput, errors.NotAllowed) as error:
+            refusal = str(error)
+            log.warning("send_refused", turn=self.turn.id, why=refusal)
+        if wish.id:
+            self._line.send(events.Handed(id=wish.id, taken=refusal is None, why=refusal))
 
     async def _ask(self, approval: events.Approval) -> None:
         """Wait for people; the agent is asked for nothing more meanwhile. That the turn was told to stop may

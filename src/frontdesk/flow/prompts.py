@@ -63,7 +63,11 @@ def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
     place = replace(source, message_id=None) if source.message_id else source
     known = parts.places.get(place)
     if known is None:
-        facts = replace(context.build_session_context(place, parts.connected), schedules=False)
+        facts = replace(
+            context.build_session_context(place, parts.connected),
+            schedules=False,
+            sends_to=parts.running.send_to if parts.agent.abilities.sends else None,
+        )
         block = context.build_session_context_prompt(facts, redact_pii=parts.running.redact_pii)
         bound = parts.conversations.config.get_instructions(place)
         known = block, "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))

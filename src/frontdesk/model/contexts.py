@@ -16,7 +16,8 @@ from frontdesk.model.sources import SessionSource
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a session takes place and where output can go, with the real ids that routing needs.
 
-    ``platform_tools``, ``schedules`` and ``home`` serve the prompt alone and are not part of the dict form.
+    ``platform_tools``, ``schedules``, ``sends_to`` and ``home`` serve the prompt alone; they are not part of
+    the dict form.
     """
 
     source: SessionSource
@@ -32,6 +33,8 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent has the tools of the source's platform."""
     schedules: bool = True
     """Whether there is somebody who delivers scheduled output."""
+    sends_to: tuple[str, ...] | None = None
+    """The chats that the agent may send to besides this one and the home channels; None where it cannot."""
     home: str = GatewayConfig().home
     """The folder frontdesk keeps its files in."""
 

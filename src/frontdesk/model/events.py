@@ -89,6 +89,16 @@ class Background(Event, frozen=True, kw_only=True):
     """How long at most; said again, so long from then."""
 
 
+class Send(Event, frozen=True, kw_only=True):
+    """A message to a chat besides the answer. The agent hears whether it was taken when it gives an id; the
+    same words to the same chat are sent once in a turn, or once for each id."""
+
+    to: str
+    """`origin`, a platform for its home channel, or `platform:chat_id[:thread_id]`."""
+    text: str
+    id: str = ""
+
+
 class Done(Event, frozen=True, kw_only=True):
     """The turn is finished. An agent that simply stops is taken to be done, too."""
 
@@ -142,6 +152,15 @@ class Steer(Signal, frozen=True, kw_only=True):
     text: str
     id: str = ""
     """The turn that it would have been; once the agent heeds it, it is part of this one."""
+
+
+class Handed(Signal, frozen=True, kw_only=True):
+    """Whether a message that the agent sends besides its answer was taken: it is on disk then."""
+
+    id: str
+    taken: bool
+    why: str | None = None
+    """What it was not taken for."""
 
 
 class Stop(Signal, frozen=True, kw_only=True):

@@ -25,6 +25,9 @@ class PlatformFacts(msgspec.Struct, frozen=True, kw_only=True):
     """People are mentioned by id: these are never redacted, whatever else is said."""
     distinct_ids: bool = False
     """An id of a thread, a person and a chat never coincide."""
+    chat_id_form: str = "[^:]+"
+    """How its chat ids look in an address, as a pattern without groups: where an id of a chat ends and one of
+    a thread begins."""
     telling_rank: int = 100
     """Of several platforms with a home channel, the one with the lowest rank is told first."""
     notes: Callable[["SessionContext"], str] | None = None

@@ -3,11 +3,15 @@
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model import destinations
 from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.turns import Busy
 
 DAY_SECONDS = 24 * 3600
 SHORTEST_LEASE_SECONDS = 3.0
+CHATS = (
+    'a list of chats, each "platform:chat_id" or "platform:chat_id:thread_id"; "platform:*" for all of one'
+)
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: bool = False
     working_dir: str | None = None
     close_after_answer: tuple[str, ...] = ()
+    send_to: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("most_waiting", "keep_days", "turns_at_once", "commands_at_once", "deliveries_at_once"):
@@ -42,3 +47,14 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
         if self.lease_seconds < SHORTEST_LEASE_SECONDS:
             allowed = f"{SHORTEST_LEASE_SECONDS:g} or more"
             raise errors.InvalidSetting(key="lease_seconds", value=self.lease_seconds, allowed=allowed)
+        _check_chats(self.send_to)
+
+
+def _check_chats(chats: object) -> None:
+    """Each of them known when it is set: a misspelt one would silently mean nothing."""
+    try:
+        good = isinstance(chats, tuple | list) and all(destinations.parse(each).chat_id for each in chats)
+    except (TypeError, errors.UnknownDestination):
+        good = False
+    if not good:
+        raise errors.InvalidSetting(key="send_to", value=chats, allowed=CHATS)

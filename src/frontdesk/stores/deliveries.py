@@ -23,9 +23,11 @@ NODE_GONE = "the node that was sending it is gone"
 
 class Deliveries(Noun):
     @writes
-    def add(self, deliveries: Sequence[Delivery]) -> Work[None]:
-        yield from add(deliveries)
+    def add(self, deliveries: Sequence[Delivery]) -> Work[int]:
+        """Have these sent; how many of them are new."""
+        fresh = yield from add(deliveries)
         yield ring(Topic.DELIVERIES)
+        return fresh
 
     @writes
     def claim(
@@ -122,11 +124,14 @@ class Deliveries(Noun):
         return maybe_time((yield from value("next_due", kind=str(lanes.LaneKind.CHAT))))
 
 
-def add(deliveries: Sequence[Delivery]) -> Work[None]:
+def add(deliveries: Sequence[Delivery]) -> Work[int]:
+    added = 0
     for delivery in deliveries:
         fresh = yield "insert_delivery", delivery_row(delivery)
+        added += len(fresh)
         if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
+    return added
 
 
 def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryClaim | None]:

@@ -28,9 +28,9 @@ class Driver:
     """
 
     Options = AcpOptions
-    abilities = Abilities(stops=True, models=True)
 
     def __init__(self, options: AcpOptions) -> None:
+        self.abilities = Abilities(stops=True, models=True, sends=options.sends)
         self._options = options.checked()
         self._slots = asyncio.Semaphore(options.max_processes)
         self._working: dict[str, AcpSession | None] = {}

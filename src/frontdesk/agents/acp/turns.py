@@ -33,6 +33,7 @@ MAX_RESULT_CHARACTERS = 100_000
 MAX_DESCRIPTION_CHARACTERS = 2_000
 BREAK = "\n\n"
 BACKGROUND = "frontdesk/background"
+SEND = "frontdesk/send"
 """In the `_meta` of an update."""
 FINISHED = {"end_turn": "stop", "max_tokens": "length"}
 OVER = {"completed": False, "failed": True}
@@ -169,7 +170,7 @@ class Scribe:
         self.cost_usd: float | None = None
 
     def take(self, update: Body) -> list[events.Event]:
-        return [*self._reported(update), *_background(update)]
+        return [*self._reported(update), *_background(update), *_send(update)]
 
     def _reported(self, update: Body) -> list[events.Event]:
         match update.get("sessionUpdate"):
@@ -271,6 +272,13 @@ def _background(update: Body) -> list[events.Event]:
             seconds=float(seconds) if isinstance(seconds, int | float) else background.DEFAULT_SECONDS,
         )
     ]
+
+
+def _send(update: Body) -> list[events.Event]:
+    """A message besides the answer, in the same place."""
+    told = fields(fields(update.get("_meta")).get(SEND))
+    to, text = told.get("to"), told.get("text")
+    return [events.Send(to=to, text=text)] if isinstance(to, str) and isinstance(text, str) else []
 
 
 def usage_of(result: Body, used: int | None, cost_usd: float | None) -> Usage | None:

@@ -57,7 +57,8 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(steers=self._options.steers, stops=True, models=self._options.models)
+        options = self._options
+        return Abilities(steers=options.steers, stops=True, models=options.models, sends=options.sends)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

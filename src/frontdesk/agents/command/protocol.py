@@ -63,6 +63,12 @@ class BackgroundLine(AgentLine, frozen=True, kw_only=True, tag="background"):
     seconds: float = DEFAULT_SECONDS
 
 
+class SendLine(AgentLine, frozen=True, kw_only=True, tag="send"):
+    to: Name
+    text: str
+    id: Annotated[str, msgspec.Meta(max_length=256)] = ""
+
+
 class SteeredLine(AgentLine, frozen=True, kw_only=True, tag="steered"):
     id: Name
 
@@ -86,13 +92,19 @@ EVENTS: dict[type[AgentLine], type[events.Event]] = {
     ApprovalLine: events.Approval,
     SummaryLine: events.Summary,
     BackgroundLine: events.Background,
+    SendLine: events.Send,
     DoneLine: events.Done,
     ErrorLine: events.Failed,
 }
 """The lines that are events as they stand."""
 TOLD = ("session_id", "session_key", "turn_id", "attempt", "system", "messages", "input", "model")
 """What of a turn the agent is told."""
-SIGNALS = {events.Decision: "decision", events.Steer: "steer", events.Stop: "stop"}
+SIGNALS = {
+    events.Decision: "decision",
+    events.Handed: "handed",
+    events.Steer: "steer",
+    events.Stop: "stop",
+}
 
 
 def turn_line(turn: events.Assignment) -> bytes:

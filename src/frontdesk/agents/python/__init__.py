@@ -42,6 +42,8 @@ class PythonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The function ends by itself when it is to stop. Otherwise it is cancelled where it waits."""
     models: bool = False
     """The function heeds the `model` of its turn. Otherwise nobody can choose one with /model."""
+    sends: bool = False
+    """The function has a way for whoever thinks in it to send messages (`Send`): it is told where to."""
     max_threads: Count = 32
     """How many plain functions may run at once; one that was given up counts until it returns."""
 
@@ -93,7 +95,9 @@ class Driver:
     @property
     def abilities(self) -> Abilities:
         options = self._options
-        return Abilities(steers=options.steers, stops=options.stops, models=options.models)
+        return Abilities(
+            steers=options.steers, stops=options.stops, models=options.models, sends=options.sends
+        )
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

@@ -18,6 +18,7 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!steer``                   waits for a steering message and says ``steered: `` and its text
 ``!tokens IN OUT [COST]``    reports usage
 ``!summary TEXT``            gives a summary
+``!send TO TEXT``            sends a message besides the answer
 ``!background NAME [S]``     says that work goes on, for S seconds at most; with ``ended`` that it has ended
 ``!show WHAT``               says ``attempt``, ``messages`` (how many), ``session``, ``system`` or ``model``
 ``!fail [retryable] [N]``    fails
@@ -292,6 +293,10 @@ class Performance:
             return [events.Background(name=name, running=False)]
         seconds = step.number(1, default=DEFAULT_SECONDS)
         return [events.Background(name=name, seconds=seconds)]
+
+    async def do_send(self, step: Step) -> Sequence[events.Event]:
+        to, _, text = step.rest.partition(" ")
+        return [events.Send(to=to, text=text)]
 
     async def do_summary(self, step: Step) -> Sequence[events.Event]:
         return [events.Summary(text=step.rest)]

@@ -16,4 +16,6 @@ def _notes(context: SessionContext) -> str:
     return f"This chat is {known(room)}. {BOUNDARY}"
 
 
-FACTS = PlatformFacts(distinct_ids=True, notes=_notes)
+ROOM = r"[!#][^:]*(?::[^:$]+(?::[0-9]{1,5}(?=:|$))?)?"
+"""An id or an alias. Its server, which new ids lack, may have a port; threads begin with a dollar sign."""
+FACTS = PlatformFacts(distinct_ids=True, chat_id_form=ROOM, notes=_notes)

@@ -1,0 +1,145 @@
+"""Sending what answers nobody: to where it came from, to a home channel, to any chat; through the outbox."""
+
+import hashlib
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.clock import Clock
+from frontdesk.flow.parts import Parts, split_text
+from frontdesk.model import destinations, events, lanes
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.destinations import Destination
+from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import Turn
+
+MOST_CHARACTERS = 100_000
+"""Of one message; what is longer is no message for people."""
+MOST_IN_A_TURN = 20
+AGENT = "The agent"
+ELSEWHERE = "it may send to its own chat, to home channels, and where gateway.send_to says; not to {to}"
+
+Channels = Mapping[tuple[str, str | None], Channel]
+
+
+class Outlets:
+    """The chats that a gateway reaches."""
+
+    def __init__(self, channels: Channels, config: GatewayConfig, clock: Clock) -> None:
+        self._channels = channels
+        self._config = config
+        self._clock = clock
+
+    def find(self, to: str, origin: SessionSource | None = None) -> SessionSource:
+        """The chat that is meant; UnknownDestination when there is none, or nobody would ever see it."""
+        place = self._place(destinations.parse(to), origin)
+        channel = self._channels.get((str(place.platform), place.account))
+        if channel is None:
+            raise errors.UnknownDestination(to=to, why=self._not_connected(place))
+        if channel.capabilities.collects and not channel.capabilities.notices:
+            why = f"{place.platform} gives answers to requests alone"
+            raise errors.UnknownDestination(to=to, why=why)
+        return place
+
+    def find_for_agent(self, to: str, origin: SessionSource, allowed: tuple[str, ...]) -> SessionSource:
+        """The chat that an agent means; NotAllowed for one where it has nothing to say."""
+        place = self.find(to, origin)
+        homes = [self._home(platform, account) for platform, account in self._channels]
+        own = [lanes.chat_lane(each) for each in (origin, *homes) if each]
+        if lanes.chat_lane(place) not in own and not any(self._lists(each, place) for each in allowed):
+            raise errors.NotAllowed(who=AGENT, rule=ELSEWHERE.format(to=to))
+        return place
+
+    def _lists(self, allowed: str, place: SessionSource) -> bool:
+        entry = destinations.parse(allowed)
+        return replace(entry, account=self._account(entry, None)).covers(place)
+
+    def _place(self, meant: Destination, origin: SessionSource | None) -> SessionSource:
+        if meant.platform is None:
+            if origin is None:
+                raise errors.UnknownDestination(to=meant.text, why="there is none here; name a session")
+            return replace(origin, message_id=None)
+        account = self._account(meant, origin)
+        if meant.chat_id is None:
+            home = self._home(meant.platform, account)
+            if home is None:
+                why = (
+                    f"{meant.platform} has no home channel (platforms.{meant.platform}.home_channel.chat_id)"
+                )
+                raise errors.UnknownDestination(to=meant.text, why=why)
+            return home
+        chat = SessionSource(
+            platform=meant.platform, account=account, chat_id=meant.chat_id, thread_id=meant.thread_id
+        )
+        known = origin and lanes.chat_lane(origin) == lanes.chat_lane(chat)
+        return replace(origin, message_id=None) if origin and known else chat
+
+    def _home(self, platform: str, account: str | None) -> SessionSource | None:
+        home = self._config.get_home_channel(platform)
+        if home is None:
+            return None
+        return SessionSource(platform=home.platform, chat_id=home.chat_id, account=account)
+
+    def _account(self, meant: Destination, origin: SessionSource | None) -> str | None:
+        """The one that is named; else that of the origin, that without a name, or that which stands first."""
+        if meant.account is None and origin and origin.platform is meant.platform:
+            return origin.account
+        named = [account for name, account in self._channels if name == meant.platform]
+        return meant.account or (named[0] if named and None not in named else None)
+
+    def _not_connected(self, place: SessionSource) -> str:
+        there = [account for name, account in self._channels if name == place.platform]
+        if place.account and there:
+            known = ", ".join(account or "one without a name" for account in there)
+            return f"{place.platform} has no account {place.account!r}; there is {known}"
+        return f"no channel is connected for {place.platform}"
+
+    def write(
+        self, place: SessionSource, text: str, key: str, *, session_id: str | None = None
+    ) -> list[Delivery]:
+        """The text as the chat takes it, in as many pieces as its limit asks for. The same key to the same
+        chat is the same message."""
+        _check_text(text)
+        capabilities = self._channels[(str(place.platform), place.account)].capabilities
+        lane = lanes.chat_lane(place, collects=capabilities.collects)
+        first = f"d_{hashlib.sha256(f'{lane} {key}'.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        pieces = split_text(text, capabilities.text_limit)
+        return [
+            Delivery(
+                id=first if number == 1 else f"{first}-{number}",
+                lane=lane,
+                to=place,
+                text=piece,
+                final=number == len(pieces),
+                session_id=session_id,
+                created_at=self._clock.now(),
+            )
+            for number, piece in enumerate(pieces, 1)
+        ]
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise errors.InvalidInput(what="The text", why="it is empty")
+    if len(text) > MOST_CHARACTERS:
+        raise errors.InvalidInput(what="The text", why=f"it has more than {MOST_CHARACTERS} characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidInput(what="The text", why="it is no valid Unicode") from None
+
+
+def write_for_agent(
+    parts: Parts, turn: Turn, wish: events.Send, number: int, session_id: str
+) -> list[Delivery]:
+    """What an agent sends besides its answer, if it may; the same for every attempt at the turn. It is no
+    answer to the turn's message, so it does not belong to the turn."""
+    if number > MOST_IN_A_TURN:
+        raise errors.NotAllowed(who=AGENT, rule=f"{MOST_IN_A_TURN} messages besides the answer are enough")
+    outlets = Outlets(parts.channels, parts.conversations.config, parts.clock)
+    place = outlets.find_for_agent(wish.to, turn.source, parts.running.send_to)
+    words = f"id {wish.id}" if wish.id else f"text {wish.text}"
+    return outlets.write(place, wish.text, f"{turn.id} {words}", session_id=session_id)
