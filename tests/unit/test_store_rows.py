@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from frontdesk.stores import columns, rows, sql
+from frontdesk.stores import columns, confirmation_rows, rows, sql
 
 READING = {
     "session": rows.SESSION.names,
@@ -14,7 +14,7 @@ READING = {
     "turn": rows.TURN.names,
     "claim_first": rows.TURN.names,
     "begin_send": rows.DELIVERY.names,
-    "confirmation": rows.CONFIRMATION.names,
+    "confirmation": confirmation_rows.CONFIRMATION.names,
 }
 
 

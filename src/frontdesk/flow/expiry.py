@@ -85,6 +85,7 @@ class Forgetting:
         for forget, before in (
             (store.turns.prune, kept),
             (store.deliveries.prune, kept),
+            (store.buttons.prune, kept),
             (store.deliveries.expire_boxes, unwanted),
         ):
             while await forget(before, BATCH) == BATCH:

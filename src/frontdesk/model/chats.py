@@ -32,6 +32,8 @@ class Button(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     token: str
     """Opaque and for one use: what it does is known to the store alone."""
+    sign: str | None = None
+    """The reaction that stands for it in a chat without buttons: put under the message, it can be tapped."""
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ class DeliveryKind(StrEnum):
 
 
 DRAFT = "draft"
+REPLACES = "replaces"
 CONFIRMATION = "confirmation"
 ERASED = "(What was said here has been erased.)"
 
@@ -66,6 +67,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message that is answered."""
     extra: dict[str, Any] = {}
     """What some channels need to know. ``draft`` is the platform's id of the message whose place it takes,
+    ``replaces`` the id of the delivery that brought that message, as long as the platform's is not known,
     ``confirmation`` the id of what people are asked about."""
     buttons: tuple[Button, ...] = ()
     files: tuple[StoredFile, ...] = ()
@@ -84,6 +86,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     def draft(self) -> str | None:
         """The message that is to be changed into this one; None when it is one of its own."""
         return self.extra.get(DRAFT)
+
+    @property
+    def card(self) -> str:
+        """The delivery that brought its message: itself, unless it changes an earlier one."""
+        return str(self.extra.get(REPLACES, self.id))
 
     @property
     def confirmation_id(self) -> str | None:

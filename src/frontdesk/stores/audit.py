@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from frontdesk.contracts.store import Work
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind, Row, chained
 from frontdesk.stores.columns import from_micros, to_micros
-from frontdesk.stores.rows import AUDIT_ROW
+from frontdesk.stores.confirmation_rows import AUDIT_ROW
 
 LOCK = "audit"
 WINDOW = timedelta(seconds=ECHO_SECONDS)

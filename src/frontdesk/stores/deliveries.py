@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Repeatable, Work, ring
 from frontdesk.model import feed, lanes
+from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Taker
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
-from frontdesk.stores.rows import DELIVERIES, UNREADABLE_ROW, delivery_row
+from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_row
 from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
@@ -127,11 +128,29 @@ class Deliveries(Noun):
 def add(deliveries: Sequence[Delivery]) -> Work[int]:
     added = 0
     for delivery in deliveries:
-        fresh = yield "insert_delivery", delivery_row(delivery)
-        added += len(fresh)
+        fresh = yield from _insert(delivery)
+        added += fresh
         if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
     return added
+
+
+def _insert(delivery: Delivery) -> Work[bool]:
+    """Whether it is new; then its buttons are, too."""
+    fresh = bool((yield "insert_delivery", delivery_row(delivery)))
+    for button in delivery.buttons if fresh else ():
+        if isinstance(button, LiveButton):
+            kept = KeptButton(
+                token=button.token,
+                delivery_id=delivery.id,
+                card=delivery.card,
+                chat=chat_of(delivery.to),
+                sign=plain_sign(button.sign) if button.sign else None,
+                does=button.does,
+                until=button.until,
+            )
+            yield "insert_button", BUTTON.values(asdict(kept))
+    return fresh
 
 
 def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryClaim | None]:
@@ -146,7 +165,7 @@ def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryC
         yield from add(deliveries)
         return None
     taken = replace(first_one, state=DeliveryState.SENDING, attempts=1)
-    if not (yield "insert_delivery", delivery_row(taken)):  # it was said before
+    if not (yield from _insert(taken)):  # it was said before
         yield from add(others)
         yield from free(lease.lane)
         return None

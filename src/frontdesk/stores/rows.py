@@ -12,9 +12,9 @@ from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
+from frontdesk.model.buttons import ButtonAction, KeptButton, LiveButton
 from frontdesk.model.chats import Button, ReplyHandle, StoredFile
 from frontdesk.model.codes import CodeKind, Pairing
-from frontdesk.model.confirmations import Confirmation, RequesterPause, Status, Terms
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.keys import check_key, check_session_id
@@ -24,6 +24,7 @@ from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
 from frontdesk.model.turns import Turn
 from frontdesk.stores import columns
 from frontdesk.stores.columns import FLAG, PLAIN, TIME, Column, Columns, Document, Records
+from frontdesk.stores.confirmation_rows import AUDIT_ROW, CONFIRMATION, REQUESTER_PAUSE
 
 log = get_logger(__name__)
 
@@ -31,7 +32,6 @@ UNREADABLE_ROW = "its row cannot be read"
 READ_CHAT_TYPES = defaultdict(lambda: ChatType.DM, CHAT_TYPES)
 RELATIONS = {str(relation): relation for relation in Relation}
 SOURCE = Column(SessionSource.from_dict, SessionSource.to_dict)
-HEX = Column(bytes.hex, bytes.fromhex)
 
 
 # Sessions
@@ -200,7 +200,12 @@ class DeliveryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     handle: ReplyHandle | None = None
 
 
-DELIVERY_BODY = Document(DeliveryBody, to=SOURCE)
+def _shown(buttons: tuple[Button, ...]) -> tuple[Button, ...]:
+    """What they do stands in a table of its own."""
+    return tuple([each.shown if isinstance(each, LiveButton) else each for each in buttons])
+
+
+DELIVERY_BODY = Document(DeliveryBody, to=SOURCE, buttons=Column(write=_shown))
 DELIVERY = Columns(
     {
         "id": PLAIN,
@@ -249,6 +254,21 @@ def erased_body(blob: bytes) -> bytes:
         return DELIVERY_BODY.write(DELIVERY_BODY.facts(blob) | nothing)
     except columns.SENSELESS:
         return b"{}"
+
+
+BUTTON = Columns(
+    {
+        "token": PLAIN,
+        "delivery_id": PLAIN,
+        "card": PLAIN,
+        "chat": PLAIN,
+        "sign": PLAIN,
+        "does": Column(msgspec.json.Decoder(ButtonAction).decode, msgspec.json.encode),
+        "until": TIME,
+    },
+    kept={"used_at": TIME, "used_by": PLAIN},
+)
+BUTTONS = Records("button", KeptButton, BUTTON.facts)
 
 
 # The feed, and background work
@@ -303,78 +323,11 @@ PAIRINGS = Records("pairing", Pairing, PAIRING.facts)
 LOCKOUT = Columns({"failures": PLAIN, "since": TIME, "locked_until": TIME})
 
 
-# Confirmations, and the log of them
-
-
-def read_callbacks(written: str | None) -> tuple[str, ...]:
-    return tuple((written or "").split())
-
-
-def write_callbacks(callbacks: tuple[str, ...]) -> str | None:
-    """No address has space in it."""
-    return "\n".join(callbacks) or None
-
-
-CONFIRMATION = Columns(
-    {
-        "id": PLAIN,
-        "digest": PLAIN,
-        "action": PLAIN,
-        "requester": PLAIN,
-        "session_key": PLAIN,
-        "on_behalf_of": PLAIN,
-        "on_behalf_name": PLAIN,
-        "turn_id": PLAIN,
-        "kind_digest": PLAIN,
-        "target_digest": PLAIN,
-        "status": Column(Status, str),
-        "terms": Column(msgspec.json.Decoder(Terms).decode, msgspec.json.encode),
-        "timeout_seconds": PLAIN,
-        "created_at": TIME,
-        "expires_at": TIME,
-        "resolved_at": TIME,
-        "resolved_by": PLAIN,
-        "renewal_of": PLAIN,
-        "approvals": Column(msgspec.json.Decoder(tuple[str, ...]).decode, msgspec.json.encode),
-    },
-    kept={"redeemed_at": TIME, "redeemed_by": PLAIN, "lapsed_at": TIME},
-)
-PAYLOAD = Columns(
-    {
-        "payload": PLAIN,
-        "description": PLAIN,
-        "callbacks": Column(read_callbacks, write_callbacks),
-    },
-    kept={"resolved_as": PLAIN, "reason": PLAIN},
-    after=CONFIRMATION,
-)
-
-
-def _confirmation(row: Row) -> dict[str, Any]:
-    """Of one whose payload was erased, and of one that has none, the rest of it is gone, too."""
-    kept = {name: fact for name, fact in PAYLOAD.facts(row).items() if fact is not None}
-    return {**CONFIRMATION.facts(row), "payload": None, "description": "", **kept}
-
-
-CONFIRMATIONS = Records("confirmation", Confirmation, _confirmation)
-
-REQUESTER_PAUSE = Columns({"credential": PLAIN, "denials": PLAIN, "paused_at": TIME})
-
-
-def _requester_pause(row: Row) -> dict[str, Any]:
-    facts = REQUESTER_PAUSE.facts(row)
-    return {"requester": facts.pop("credential"), **facts}
-
-
-REQUESTER_PAUSES = Records("requester_pause", RequesterPause, _requester_pause)
-
-AUDIT_ROW = Columns({"number": PLAIN, "body": PLAIN, "previous": HEX, "hash": HEX})
-
-
 NAMED = {
     "session": (*SESSION.names, "details"),
     "turn": TURN.names,
     "delivery": DELIVERY.names,
+    "button": BUTTON.names,
     "feed_event": FEED_EVENT.names,
     "background_task": BACKGROUND_TASK.names,
     "grant": GRANT.names,

@@ -6,6 +6,7 @@ from typing import Self
 from frontdesk.contracts.store import Engine, Upgrade
 from frontdesk.stores.aliases import Aliases
 from frontdesk.stores.background import BackgroundWork
+from frontdesk.stores.buttons import Buttons
 from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
@@ -37,6 +38,7 @@ class Store:
         self.people = People(engine)
         self.turns = Turns(engine)
         self.deliveries = Deliveries(engine)
+        self.buttons = Buttons(engine)
         self.background = BackgroundWork(engine)
         self.feed = Feed(engine)
         self.nodes = nodes or Nodes(engine)

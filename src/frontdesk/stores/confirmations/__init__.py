@@ -22,13 +22,13 @@ from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
 from frontdesk.stores.confirmations.precautions import PrecautionIntentions
 from frontdesk.stores.confirmations.requests import at, holding_rules, listed, precedent_of, write_down
 from frontdesk.stores.confirmations.standings import StandingIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
-from frontdesk.stores.rows import CONFIRMATIONS
 from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 
 OVERDUE = timedelta(minutes=2)

@@ -20,10 +20,10 @@ from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
 from frontdesk.stores import audit, people
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
+from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations import precautions, requests
 from frontdesk.stores.confirmations.submissions import alike, check_load
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.rows import CONFIRMATIONS
 from frontdesk.stores.work import Noun, writes
 
 GRANT = timedelta(seconds=GRANT_SECONDS)

@@ -12,8 +12,8 @@ from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import MOST_DENIALS, Confirmation, RequesterPause, Status
 from frontdesk.stores import audit
 from frontdesk.stores.columns import maybe_micros
+from frontdesk.stores.confirmation_rows import CONFIRMATIONS, REQUESTER_PAUSES
 from frontdesk.stores.confirmations import requests
-from frontdesk.stores.rows import CONFIRMATIONS, REQUESTER_PAUSES
 from frontdesk.stores.work import Noun, glances, reads, writes
 
 

@@ -35,7 +35,7 @@ from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
 from frontdesk.stores.columns import SENSELESS, clean, maybe_micros, to_micros
-from frontdesk.stores.rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
+from frontdesk.stores.confirmation_rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
 from frontdesk.stores.work import value
 
 ENTRANCE = "confirmations"

@@ -8,8 +8,8 @@ from frontdesk.contracts.store import Row, Work
 from frontdesk.model.audit import RuleStanding, Standing, Standings
 from frontdesk.model.rules import Rule
 from frontdesk.stores.columns import SENSELESS, maybe_micros
+from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations.requests import DIGEST, ID
-from frontdesk.stores.rows import CONFIRMATIONS
 from frontdesk.stores.work import Noun, reads, writes
 
 READ_AT_ONCE = 50

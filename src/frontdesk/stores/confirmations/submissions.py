@@ -20,8 +20,13 @@ from frontdesk.model.rules import Effect, Ruling
 from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, to_micros
+from frontdesk.stores.confirmation_rows import (
+    CONFIRMATIONS,
+    REQUESTER_PAUSES,
+    read_callbacks,
+    write_callbacks,
+)
 from frontdesk.stores.confirmations import requests
-from frontdesk.stores.rows import CONFIRMATIONS, REQUESTER_PAUSES, read_callbacks, write_callbacks
 from frontdesk.stores.work import Noun, value, writes
 
 MUTE = timedelta(seconds=confirmations.MUTE_SECONDS)

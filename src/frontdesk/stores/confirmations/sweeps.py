@@ -10,9 +10,10 @@ from frontdesk.model.confirmations import GRANT_SECONDS, RETENTION, TIMEOUT, WIT
 from frontdesk.model.lanes import Lease
 from frontdesk.stores import audit
 from frontdesk.stores.columns import to_micros
+from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations.requests import DIGEST, ID, at, entry_of, tell_of, write_down
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.rows import CONFIRMATIONS, erased_body
+from frontdesk.stores.rows import erased_body
 from frontdesk.stores.work import Noun, writes, writes_lazily
 
 ESCALATION = "system:escalation"
