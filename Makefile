@@ -9,6 +9,7 @@ RUN := $(VENV)/run
 LOCAL := $(VENV)/local
 DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
+PEERS := $(patsubst tests/peers/%.lock,.peers/%/installed,$(wildcard tests/peers/*.lock))
 PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
 JOBS ?= 4
@@ -27,7 +28,7 @@ export UV_SYSTEM_CERTS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format browser clocks cover bench prove screenshots lock clean
+.PHONY: help run test check format browser clocks peers cover bench prove screenshots lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -60,6 +61,8 @@ clocks: ## install libfaketime for the tests that turn clocks, where apt-get may
 	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null || $(call debian,libfaketime) \
 		|| echo 'Install libfaketime, and `make test` will use it. Without it, the tests that turn clocks are skipped.'
 
+peers: $(PEERS) ## install real servers of platforms for the tests, each for itself; `make test` never does
+
 cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -rfE $(ARGS)
@@ -81,9 +84,10 @@ lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versio
 	$(compile) --constraint requirements.lock --extra postgres --extra pydantic-ai --group build --group dev \
 		--output-file requirements-dev.lock pyproject.toml
 	$(compile) --no-deps --output-file requirements-local.lock requirements-local.in
+	for peer in tests/peers/*.in; do $(compile) --output-file $${peer%.in}.lock $$peer || exit; done
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .peers build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -115,3 +119,10 @@ $(DEV): requirements-dev.lock | $(RUN)
 	@echo 'Installing what tests need ...'
 	@$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
+
+# A server for tests, in an environment of its own: what it needs is no business of ours.
+.peers/%/installed: tests/peers/%.lock | $(BIN)/python
+	@rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D)
+	@{ test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<; } \
+		|| $(BIN)/python -m pip --python $(@D)/bin/python install --quiet --only-binary :all: --require-hashes -r $< \
+		|| { rm -rf $(@D); echo 'There is no $* here: its tests are skipped.'; exit 0; }; test ! -d $(@D) || touch $@

@@ -15,6 +15,7 @@ import uvloop
 
 from frontdesk import SessionStore
 from tests import counts, servers
+from tests.peers import synapse as homeservers
 from tests.schemas import Schemas
 
 # A busy machine is no failure; the reduced run is the same run every time, the full one explores.
@@ -125,6 +126,13 @@ def postgres_url() -> Iterator[str]:
     # Nobody cuts the power: without fsync nothing is lost here, and the tests take a fraction of the time.
     with servers.running(fsync="off", max_connections="200") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def synapse() -> Iterator[homeservers.Homeserver]:
+    """A Matrix homeserver, one for the whole run: tests register people of their own."""
+    with homeservers.running() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
