@@ -4,6 +4,7 @@ FrontdeskError
 ├── InvalidInput              what was handed in cannot be used; nothing was changed
 │   ├── InvalidSource
 │   ├── UnknownPlatform
+│   ├── UnknownProfile        never served by another one
 │   ├── UnsafeKey
 │   ├── UnsafeSessionId
 │   ├── InvalidEntry
@@ -139,6 +140,10 @@ class InvalidSource(InvalidInput):
 
 class UnknownPlatform(InvalidInput):
     """Unknown platform {name!r}. Known: {known}. A plug-in adds one with Platform.register(name)."""
+
+
+class UnknownProfile(InvalidInput):
+    """There is no profile {name!r}, and no other one answers in its place. Known: {known}"""
 
 
 class UnsafeKey(InvalidInput):

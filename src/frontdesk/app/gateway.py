@@ -2,7 +2,7 @@
 
 import asyncio
 import platform as machine
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from frontdesk import errors
@@ -46,6 +46,7 @@ class Gateway:
         agent: Agent,
         channels: Sequence[Channel],
         *,
+        profiles: Mapping[str, Agent] | None = None,
         running: Running | None = None,
         hooks: Hooks | None = None,
         snapshots: Snapshots | None = None,
@@ -53,6 +54,7 @@ class Gateway:
         clock: Clock | None = None,
         elapsed: Elapsed = since_boot,
     ) -> None:
+        """``profiles`` has the agents of those that have one of their own; the others have ``agent``."""
         clock = clock or SystemClock()
         running = running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
@@ -60,10 +62,14 @@ class Gateway:
         notifier = Notifier(channels_by_name, sessions.config, clock, settings.page_url)
         service = ConfirmationService(sessions.store, settings, clock=clock, tell=notifier)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
+        default = Bounded(agent, bounds)
+        own = {name: Bounded(each, bounds) for name, each in (profiles or {}).items()}
+        self._agents = (default, *own.values())
         self.parts = Parts(
             store=sessions.store,
             conversations=sessions,
-            agent=Bounded(agent, bounds),
+            agent=default,
+            agents=dict.fromkeys(sessions.config.profiles, default) | own,
             channels=channels_by_name,
             connected=sessions.config.connected_to(channel.name for channel in channels),
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
@@ -124,7 +130,7 @@ class Gateway:
             await self._stop(self._worker)
         for channel in self.parts.channels.values():
             await _close(channel)
-        await self.parts.agent.close()
+        await asyncio.gather(*(agent.close() for agent in self._agents))
         log.info("gateway_closed", node=self.node)
 
     async def _stop(self, worker: Worker) -> None:

@@ -56,7 +56,7 @@ class Authorization(Service):
         return access.decide(
             source,
             authenticates,
-            self._config.get_access(source.platform),
+            self._config.get_access(source.platform, source.account),
             [grant] if grant else [],
             aliases=aliases,
             reliable_ids=reliable_ids,

@@ -161,7 +161,7 @@ class Hearing(Held[TurnClaim]):
             return
         self._stopping, self._limit = True, limit
         self._line.send(events.Stop())
-        able = self._parts.agent.abilities.stops and not self._asking
+        able = self._parts.abilities_of(self.turn.source).stops and not self._asking
         delay = self._parts.running.stop_seconds if able else 0.0
         self._loop.call_later(delay, self._cancel)
 
@@ -173,7 +173,7 @@ class Hearing(Held[TurnClaim]):
 
     def steer(self, turns: tuple[Turn, ...]) -> None:
         """Pass on messages that came in meanwhile, each once."""
-        if not self._parts.agent.abilities.steers:
+        if not self._parts.abilities_of(self.turn.source).steers:
             return
         for turn in turns:
             signal = events.Steer(text=turn.text, id=turn.id)
@@ -216,7 +216,7 @@ class Hearing(Held[TurnClaim]):
     async def _listen(self, run: AgentRun) -> events.Failed | None:
         self._parts.live.begin(self.turn.id, run.assignment.attempt)
         since, count = self._loop.time(), 0
-        stream = self._parts.agent.run(run.assignment, self._line)
+        stream = self._parts.agent_of(self.turn.source).run(run.assignment, self._line)
         async with aclosing(stream):
             while True:
                 # The agent's next step begins right after it was certain that the turn is ours: it takes
@@ -243,7 +243,7 @@ class Hearing(Held[TurnClaim]):
         if self._stopping or not (limit := await run.overrun_after(event)):
             return False
         self.stop(limit)
-        return not self._parts.agent.abilities.stops
+        return not self._parts.abilities_of(self.turn.source).stops
 
     async def _write(self, event: events.Event, run: AgentRun) -> None:
         if isinstance(event, events.Approval):

@@ -63,7 +63,7 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
     """
     await tell(parts, HookEvent.END, session.entry, reason)
     heard = await tell(parts, HookEvent.FINALIZE, session.entry, reason)
-    await parts.agent.release(session.id)
+    await parts.release(session.entry)
     if heard:
         await parts.store.sessions.finalize(session.id)
         log.info("session_finalized", session=session.id, reason=str(reason))
@@ -72,7 +72,7 @@ async def take_leave(parts: Parts, session: Session, reason: EndReason) -> None:
 async def leave(parts: Parts, entry: SessionEntry, reason: EndReason) -> None:
     """Of a session that a person has left: tell the hooks, free the agent."""
     await tell(parts, HookEvent.END, entry, reason)
-    await parts.agent.release(entry.session_id)
+    await parts.release(entry)
     log.info("session_left", session=entry.session_id, reason=str(reason))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+import msgspec
+
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import Channel, Incoming, Receipt
@@ -56,6 +58,9 @@ class Intake:
         _check(incoming)
         self._check_origin(incoming.source)
         verdict = await self._admitted(incoming.source)
+        source = self._parts.conversations.directed(incoming.source)
+        if source is not incoming.source:
+            incoming = msgspec.structs.replace(incoming, source=source)
         key = await self._parts.conversations.route(incoming.source)
         turn, command, argument = self._turn(incoming, key, verdict)
         accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command))
@@ -174,7 +179,7 @@ class Intake:
         if running is not None and running.state is turns.TurnState.WAITING:
             return Busy.QUEUE
         able = running is not None and running.kind is TurnKind.MESSAGE and not queued
-        if mode is Busy.STEER and not (able and self._parts.agent.abilities.steers):
+        if mode is Busy.STEER and not (running and able and self._parts.abilities_of(running.source).steers):
             return Busy.QUEUE
         return mode
 

@@ -13,7 +13,7 @@ from frontdesk.flow.service import peer_of
 from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, limits, messages, moves, people, whatsapp
 from frontdesk.model.moves import Move, Settled, Situation
-from frontdesk.model.policies import EndReason, SessionResetPolicy
+from frontdesk.model.policies import EndReason
 from frontdesk.model.resolution import Resolver
 from frontdesk.model.resuming import Resumed, Resuming, Resumption, Wanted
 from frontdesk.model.sessions import (
@@ -87,13 +87,6 @@ class Lifecycle(Finder):
         )
         owner = people.owner_of(source, where, aliases)
         return Session(entry=entry, owner=owner, peer=peer_of(source, where, aliases))
-
-    def policy_for(self, entry: SessionEntry, source: SessionSource | None = None) -> SessionResetPolicy:
-        """The policy that holds for an entry, seen from a source when there is one."""
-        if source is not None:
-            return self.policy_at(source)
-        chat_id = entry.origin.chat_id if entry.origin else None
-        return self._config.get_reset_policy(entry.platform, entry.chat_type, chat_id)
 
     async def reset_reason(
         self, entry: SessionEntry, source: SessionSource | None = None
@@ -356,8 +349,9 @@ class Lifecycle(Finder):
         where = self._address(source, await self._aliases(source))
         refused = None
         try:
+            self._config.check_profile(source.profile)
             keys.check_routable(source, where)
-        except (errors.Unroutable, errors.UnsafeKey) as error:
+        except (errors.Unroutable, errors.UnsafeKey, errors.UnknownProfile) as error:
             refused = str(error)
         session = await self._store.sessions.current(where.key)
         return {
@@ -365,6 +359,7 @@ class Lifecycle(Finder):
             "rule": str(where.rule),
             "shared": where.shared,
             "refused": refused,
+            **self.explain_route(source),
             "policy": self.policy_at(source).to_dict(),
             "session": session.entry.to_dict() if session else None,
             "reset_reason": await self.reset_reason(session.entry, source) if session else None,

@@ -2,13 +2,14 @@
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.contracts.agents import Agent
+from frontdesk.contracts.agents import Abilities, Agent
 from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
@@ -26,12 +27,14 @@ from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
+from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn, TurnKind
 from frontdesk.stores.store import Store
 
 ID_BYTES = 8
 NO_CHANNEL = Capabilities()
+NO_AGENT = Abilities()
 FORGOTTEN = "{id} waits for nobody any more."
 UNHEARD = frozenset({TurnKind.EXPIRY, TurnKind.HOOK, TurnKind.OBSERVED})
 """Nobody waits for an answer to these."""
@@ -41,6 +44,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     store: Store
     conversations: Conversations
     agent: Agent
+    """Of the default profile."""
+    agents: Mapping[str, Agent] = {}
+    """Of the other profiles, by their names."""
     channels: Mapping[tuple[str, str | None], Channel]
     connected: GatewayConfig
     """The configuration with the platforms that have a channel: what the agent is told of them."""
@@ -57,6 +63,30 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     refusals: Refusals
     places: dict[SessionSource, tuple[str, str]] = {}
     """What agents are told of the places of messages, as far as it was made."""
+
+    def agent_of(self, source: SessionSource) -> Agent:
+        """The agent of a message's profile; UnknownProfile when there is none by now."""
+        if not source.profile:
+            return self.agent
+        self.connected.check_profile(source.profile)
+        return self.agents.get(source.profile, self.agent)
+
+    def abilities_of(self, source: SessionSource) -> Abilities:
+        """What the agent of a message's profile can do; nothing, where there is none."""
+        try:
+            return self.agent_of(source).abilities
+        except errors.UnknownProfile:
+            return NO_AGENT
+
+    async def release(self, entry: SessionEntry) -> None:
+        """Free what an agent holds for a session. One whose profile is gone holds nothing."""
+        with suppress(errors.UnknownProfile):
+            await self.agent_of(entry.origin or SessionSource.local_cli()).release(entry.session_id)
+
+    def working_dir_of(self, source: SessionSource) -> str | None:
+        """Where the agent of a message works."""
+        own = self.connected.profile_at(source).working_dir if self.connected.profiles else None
+        return own or self.running.working_dir
 
     def channel_of(self, source: SessionSource) -> Channel | None:
         return self.channels.get((str(source.platform), source.account))

@@ -70,7 +70,8 @@ def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
         )
         block = context.build_session_context_prompt(facts, redact_pii=parts.running.redact_pii)
         bound = parts.conversations.config.get_instructions(place)
-        known = block, "\n\n".join(filter(None, (bound, parts.running.extra_prompt)))
+        extra = parts.conversations.config.profile_at(place).prompt or parts.running.extra_prompt
+        known = block, "\n\n".join(filter(None, (bound, extra)))
         if len(parts.places) >= MOST_PLACES:
             parts.places.clear()
         parts.places[place] = known

@@ -28,7 +28,7 @@ async def rotate(parts: Parts, held: Held[TurnClaim], session: Session, reason: 
     the next, tell people, let go of the lane."""
     claim = held.claim
     await held.confirm()
-    checkpointed = await _checkpoint(parts, session.id, claim.turn.id)
+    checkpointed = await _checkpoint(parts, session.id, claim.turn)
     written = await parts.store.sessions.find(session.id)
     await held.confirm()  # a checkpoint may have taken longer than a lease lasts
     await hook_calls.take_leave(parts, written or session, reason)
@@ -47,15 +47,15 @@ async def rotate(parts: Parts, held: Held[TurnClaim], session: Session, reason: 
         log.info("session_rotated", session=session.id, reason=str(reason))
 
 
-async def _checkpoint(parts: Parts, session_id: str, turn_id: str) -> bool:
+async def _checkpoint(parts: Parts, session_id: str, turn: Turn) -> bool:
     """Whether there is a checkpoint of the directory as it is now."""
-    directory = parts.running.working_dir
+    directory = parts.working_dir_of(turn.source)
     if not (parts.running.checkpoints and parts.snapshots and directory):
         return False
     label = LABEL.format(session_id=session_id)
     try:
         async with asyncio.timeout(CHECKPOINT_SECONDS):
-            await parts.snapshots.create_checkpoint(directory, label, session_id, turn_id)
+            await parts.snapshots.create_checkpoint(directory, label, session_id, turn.id)
     except Exception:
         log.exception("snapshot_failed", session=session_id)
         return False

@@ -34,6 +34,7 @@ MAX_ERROR_CHARACTERS = 2_000
 FAILED = "Sorry, this went wrong and your message was not answered: {why}"
 OUR_FAULT = "an error in frontdesk itself; its log has the details"
 STORE_FAULT = "this conversation could not be read or written: {why}"
+NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
 UNANSWERED = "The agent gave no answer."
 SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
@@ -137,6 +138,10 @@ class RunningTurn(Hearing):
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
+        if (self.turn.source.profile or self._parts.connected.routes) and (why := self._why_not()):
+            ending = Ending(state=TurnState.FAILED, deliveries=self._tell(FAILED.format(why=why)), error=why)
+            await self._finish(replace(ending, session_id=self._session_id))
+            return
         run = self._agent_run = await self._begin(await self._resolve(), content, note)
         try:
             failure = await self._hear_and_show(run)
@@ -151,6 +156,17 @@ class RunningTurn(Hearing):
             return
         ending = self._failed(run, failure) if failure else self._completed(run)
         await self._conclude(run, ending)
+
+    def _why_not(self) -> str | None:
+        """Why nobody can answer here: the profile is gone, or its agent cannot have the model that is routed
+        to the place. Another one never answers instead."""
+        source = self.turn.source
+        try:
+            abilities = self._parts.agent_of(source).abilities
+        except errors.UnknownProfile as error:
+            return str(error)
+        routed = self._routed_model
+        return NO_MODEL.format(**routed) if routed and not abilities.models else None
 
     async def _hear_and_show(self, run: AgentRun) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
@@ -192,10 +208,16 @@ class RunningTurn(Hearing):
             system=prompts.system_prompt(parts, turn, counted, policy, transcript),
             messages=transcript,
             input=message,
-            model=session.entry.model_override,
-            working_dir=parts.running.working_dir,
+            model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),
+            working_dir=parts.working_dir_of(turn.source),
         )
         return AgentRun(parts, turn, counted, policy, assignment, begun.position)
+
+    @property
+    def _routed_model(self) -> dict[str, str] | None:
+        """The model that the place of the message has, unless its session has chosen one."""
+        model = self._parts.connected.directions(self.turn.source).model
+        return {"model": model} if model else None
 
     async def _write_message(self, session: Session, message: Plain, note: str | None) -> Begun:
         """Write the message into the transcript; what a session's first turn brings along is before it."""
@@ -343,7 +365,7 @@ class RunningTurn(Hearing):
     def _count_rest(self, *, silence: bool) -> None:
         """Count what a call to the model used that nobody will tell, where the agent would have told it."""
         run = self._agent_run
-        if run and self._parts.agent.abilities.counts:
+        if run and self._parts.abilities_of(self.turn.source).counts:
             likely = prompts.prompt_tokens(run.assignment, run.session)
             run.speech.count_rest(likely, silence=silence)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.logs import get_logger
-from frontdesk.model import background, inputs, keys, people, sessions, whatsapp
+from frontdesk.model import background, inputs, keys, people, routing, sessions, whatsapp
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.policies import SessionResetPolicy
@@ -60,10 +60,21 @@ class Service:
 
     def _address(self, source: SessionSource, aliases: Mapping[str, str]) -> keys.Address:
         config = self._config
-        profile = (source.profile or config.active_profile) if config.multiplex_profiles else None
+        profile = config.profile_of(source)[0] if config.multiplex_profiles else None
         return keys.address(
             source, config.group_sessions_per_user, config.thread_sessions_per_user, profile, aliases
         )
+
+    def directed(self, source: SessionSource) -> SessionSource:
+        """The source of a message that comes in, with the profile that deals with it; UnknownProfile when it
+        names one that is not there. From here on the profile is carried, whatever becomes of the settings."""
+        config = self._config
+        if not source.profile and not config.profiles:
+            return source
+        config.check_profile(source.profile)
+        if not config.profiles:
+            return source
+        return replace(source, profile=config.profile_of(source)[0] or routing.DEFAULT)
 
     async def session_key_for(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to."""
@@ -82,7 +93,30 @@ class Service:
 
     def policy_at(self, source: SessionSource) -> SessionResetPolicy:
         """The policy that holds where a message came from."""
-        return self._config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
+        config = self._config
+        if config.profiles or config.routes:
+            return config.policy_at(source)
+        return config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
+
+    def policy_for(
+        self, entry: sessions.SessionEntry, source: SessionSource | None = None
+    ) -> SessionResetPolicy:
+        """The policy that holds for an entry, seen from a source when there is one."""
+        config, origin = self._config, source or entry.origin
+        if origin is not None and (source or config.profiles or config.routes):
+            return self.policy_at(origin)
+        chat_id = origin.chat_id if origin else None
+        return config.get_reset_policy(entry.platform, entry.chat_type, chat_id)
+
+    def explain_route(self, source: SessionSource) -> dict[str, object]:
+        """The profile of a message, what is routed for its place, and which rows say so."""
+        profile, why = self._config.profile_of(source)
+        directions = self._config.directions(source)
+        return {
+            "profile": {"name": routing.named(profile) or routing.DEFAULT, "why": why},
+            "routes": dict(directions.rows),
+            "model": directions.model,
+        }
 
     def resolver(self, source: SessionSource) -> Resolver:
         """What decides about sessions where a message came from, as long as none has to be started."""

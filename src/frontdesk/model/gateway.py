@@ -8,10 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.model import inputs
+from frontdesk.model import inputs, keys, routing
 from frontdesk.model.access import Access
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.routing import Directions, Profile, RoutingRow
 from frontdesk.model.sources import ChatType, SessionSource
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
@@ -24,6 +25,7 @@ TABLES = {
     "reset_by_platform": SessionResetPolicy,
     "reset_by_chat": SessionResetPolicy,
     "instructions": str,
+    "profiles": Profile,
 }
 CHATS = ("reset_by_chat", "instructions")
 """Those with a row for each of some chats."""
@@ -34,7 +36,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     platforms: Mapping[str, PlatformConfig] = msgspec.field(default_factory=dict)
     access: Mapping[str, Access] = msgspec.field(default_factory=dict)
-    """Who may use each platform; nobody, where it is not said."""
+    """Who may use each platform, or one account of ours on it, by ``platform@account``; nobody, where it is
+    not said."""
     default_reset_policy: SessionResetPolicy = msgspec.field(default_factory=SessionResetPolicy)
     reset_by_type: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
     reset_by_platform: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
@@ -48,6 +51,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     multiplex_profiles: bool = False
     active_profile: str | None = None
     """The profile that messages without one of their own belong to."""
+    profiles: Mapping[str, Profile] = msgspec.field(default_factory=dict)
+    routes: tuple[RoutingRow, ...] = ()
     auto_continue_freshness_seconds: int = 3600
     home: str = "~/.frontdesk"
     """The folder frontdesk keeps its files in."""
@@ -60,6 +65,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
             if name not in tuple(ChatType):
                 allowed = f"the names {', '.join(ChatType)}"
                 raise errors.InvalidSetting(key="reset_by_type", value=name, allowed=allowed)
+        self._check_profiles()
         inputs.check_flags(self, "group_sessions_per_user", "thread_sessions_per_user", "multiplex_profiles")
         seconds = self.auto_continue_freshness_seconds
         number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
@@ -69,6 +75,53 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
                 value=seconds,
                 allowed=f"a number up to {MAX_FRESHNESS_SECONDS}; 0 turns it off",
             )
+
+    def _check_profiles(self) -> None:
+        for row in self.routes:
+            _check_kind("routes", row, RoutingRow)
+        routing.check_table(self.routes, self.profiles)
+        if not self.profiles:
+            return
+        if not self.multiplex_profiles:  # two agents would go on in one conversation
+            allowed = "true, since there are profiles"
+            raise errors.InvalidSetting(key="multiplex_profiles", value=False, allowed=allowed)
+        self.check_profile(self.active_profile)
+
+    def check_profile(self, profile: str | None) -> None:
+        """Refuse a profile that nobody set up."""
+        name = routing.named(profile)
+        if name and name not in self.profiles and (self.profiles or name != self.active_profile):
+            known = ", ".join([routing.DEFAULT, *self.profiles])
+            raise errors.UnknownProfile(name=name, known=known)
+
+    def directions(self, source: SessionSource) -> Directions:
+        """What the routes say of the place of a message."""
+        return routing.direct(source, self.routes) if self.routes else routing.NOWHERE
+
+    def profile_of(self, source: SessionSource) -> tuple[str | None, str]:
+        """The profile of a message, and why: the one that it names, the one that its place is routed to, the
+        one that its account belongs to, or the active one."""
+        if source.profile:
+            return source.profile, "named by the message"
+        if (directions := self.directions(source)).profile:
+            return directions.profile, directions.rows["profile"]
+        place = keys.place_of(source) if self.profiles else ""
+        for name, profile in self.profiles.items():
+            if place in profile.accounts:
+                return name, f"the account {place}"
+        return self.active_profile, "active_profile" if self.active_profile else "no other"
+
+    def profile_at(self, source: SessionSource) -> Profile:
+        """What the profile of a message sets."""
+        name = self.profile_of(source)[0] if self.profiles else None
+        return self.profiles.get(name or "") or routing.PLAIN
+
+    def policy_at(self, source: SessionSource) -> SessionResetPolicy:
+        """The policy that holds where a message came from."""
+        policy = self.profile_at(source).reset_policy
+        if policy is None or f"{source.platform}:{source.chat_id}" in self.reset_by_chat:
+            policy = self.get_reset_policy(source.platform, source.chat_type, source.chat_id)
+        return self.directions(source).limited(policy) if self.routes else policy
 
     def get_reset_policy(
         self, platform: str | None = None, session_type: str | None = None, chat_id: str | None = None
@@ -90,11 +143,13 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
             source.thread_id and f"{source.chat_id}:{source.thread_id}",
         )
         names = dict.fromkeys(f"{source.platform}:{chat}" for chat in chats if chat)
-        return "\n\n".join(self.instructions[name] for name in names if name in self.instructions) or None
+        texts = [self.instructions[name] for name in names if name in self.instructions]
+        return "\n\n".join(filter(None, (*texts, self.directions(source).prompt))) or None
 
-    def get_access(self, platform: str) -> Access:
-        """Who may use the platform."""
-        return self.access.get(platform) or NOBODY
+    def get_access(self, platform: str, account: str | None = None) -> Access:
+        """Who may use the platform through one of our accounts."""
+        own = self.access.get(f"{platform}@{keys.encode_part(account)}") if account else None
+        return own or self.access.get(platform) or NOBODY
 
     def get_connected_platforms(self) -> list[Platform]:
         """The enabled platforms, in the order they were configured."""

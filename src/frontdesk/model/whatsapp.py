@@ -8,7 +8,14 @@ from frontdesk.model.platforms import Platform
 
 PLATFORM = Platform.WHATSAPP
 
+GROUP = "@g.us"
+
 _EDGES = re.compile(r"\A[+\s]+|\s+\Z")
+
+
+def is_group(chat_id: str) -> bool:
+    """Whether a chat is a group, which has one name alone."""
+    return chat_id.endswith(GROUP)
 
 
 def normalize_whatsapp_identifier(value: object) -> str:

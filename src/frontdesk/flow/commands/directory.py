@@ -28,7 +28,7 @@ COMMANDS = CommandTable()
 def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | None:
     """The checkpoints and their directory. Everybody's turns share it, so it is the administrators'."""
     views.require_administrator(request, "looks after the working directory, which all conversations share")
-    directory = parts.running.working_dir
+    directory = parts.working_dir_of(request.turn.source)
     if not (parts.running.checkpoints and parts.snapshots and directory):
         return None
     return parts.snapshots, directory

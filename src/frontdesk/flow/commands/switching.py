@@ -228,7 +228,7 @@ async def model(parts: Parts, request: CommandRequest) -> str:
     if not MODEL.fullmatch(wanted):
         raise errors.InvalidInput(what=f"Model {quoted(wanted)}", why="a model's name is one word")
     override = None if wanted.lower() == DEFAULT_MODEL else {"model": wanted}
-    if override and not parts.agent.abilities.models:
+    if override and not parts.abilities_of(request.turn.source).models:
         return Refusal(NO_OTHER_MODEL)
     # The choice belongs to the session that the next message goes to.
     await parts.conversations.get_or_create_session(request.turn.source)
@@ -242,9 +242,9 @@ async def model(parts: Parts, request: CommandRequest) -> str:
 async def _model_shown(parts: Parts, request: CommandRequest) -> str:
     session = await views.own_session(parts, request)
     override = session.entry.model_override if session else None
-    chosen = override.get("model") if override else None
+    chosen = (override or {}).get("model") or parts.conversations.config.directions(request.turn.source).model
     name = quoted(chosen) if chosen else "the default model"
-    if not parts.agent.abilities.models:
+    if not parts.abilities_of(request.turn.source).models:
         return "This conversation uses the agent's own model, and no other can be chosen."
     return f"This conversation uses {name}. To choose another: /model NAME"
 
