@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from frontdesk.model import deliveries, events, turns
-from frontdesk.model.chats import Attachment, ChatSign, Quote, ReplyHandle, TextUnit
+from frontdesk.model.chats import Attachment, ChatSign, Cursor, Quote, ReplyHandle, TextUnit
 from frontdesk.model.sources import SessionSource
 
 
@@ -122,12 +122,19 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 class Desk(Protocol):
     """What a channel hands its messages to."""
 
-    async def accept(self, incoming: Incoming) -> Receipt:
-        """Store a message; only then may the platform be told that we have it.
+    async def accept(self, happening: Happening, *, cursor: Cursor | None = None) -> Receipt:
+        """Store what happened, and with it how far the platform was read; only then may the platform be told
+        that we have it.
 
         Raises InvalidInput, Unroutable, NotAllowed, TooManyWaiting, or a StoreError when it could not be
-        stored.
+        stored: then the cursor has not moved.
         """
+
+    async def move_cursor(self, cursor: Cursor) -> None:
+        """Note how far the platform was read where that brought nothing to store."""
+
+    async def cursors(self) -> Mapping[str, str]:
+        """How far this account was read, by the chat; its own stream stands under an empty name."""
 
     def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn.

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from frontdesk.flow.clockwatch import Elapsed, since_boot
 from frontdesk.flow.commands import views
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import Turn, TurnKind
+from frontdesk.model.turns import PROMPT, Turn
 
 LAPSED = "it was interrupted too long ago to go on by itself"
 NOT_CONTINUED = (
@@ -45,7 +45,7 @@ async def _way_on(parts: Parts, turn: Turn) -> str:
     """Retrying takes the last message of the present session: is that the one?"""
     entry = await parts.conversations.get_session(turn.session_key)
     open_turns = await parts.store.turns.open_turns(turn.session_key, MOST_BEHIND)
-    others = [each for each in open_turns if each.id != turn.id and each.kind is not TurnKind.CONTROL]
+    others = [each for each in open_turns if each.id != turn.id and each.kind not in PROMPT]
     present = entry is not None and entry.session_id == turn.session_id and not others
     if entry and present and await parts.conversations.reset_reason(entry, turn.source) is None:
         return "/retry"

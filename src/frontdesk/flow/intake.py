@@ -1,18 +1,29 @@
 """Intake: a message is checked, addressed and stored; only then does the platform hear that we have it."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.channels import Channel, Incoming, Receipt
+from frontdesk.contracts.channels import (
+    Channel,
+    Deleted,
+    Edited,
+    Happening,
+    Incoming,
+    Pressed,
+    Reacted,
+    Receipt,
+)
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
+from frontdesk.model.chats import Cursor
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
@@ -47,23 +58,54 @@ class Intake:
         self._parts = parts
         self._channel = channel
 
-    async def accept(self, incoming: Incoming) -> Receipt:
+    async def accept(self, happening: Happening, *, cursor: Cursor | None = None) -> Receipt:
         try:
-            return await self._accept(incoming)
+            _check_event(happening.event_id)
+            self._check_origin(happening.source)
+            if isinstance(happening, Incoming):
+                return await self._accept(happening, cursor)
+            return await self._accept_other(happening, cursor)
         except REFUSALS as refusal:
             self._parts.refusals.count(refusal)
             raise
 
-    async def _accept(self, incoming: Incoming) -> Receipt:
+    async def move_cursor(self, cursor: Cursor) -> None:
+        if self._channel:
+            await self._parts.store.cursors.move(self._channel.name, self._channel.account, cursor)
+
+    async def cursors(self) -> Mapping[str, str]:
+        channel = self._channel
+        return await self._parts.store.cursors.of_account(channel.name, channel.account) if channel else {}
+
+    async def _accept_other(
+        self, happening: Edited | Deleted | Reacted | Pressed, cursor: Cursor | None
+    ) -> Receipt:
+        verdict = await self._admitted(happening.source, answers=False)
+        key = await self._parts.conversations.route(happening.source)
+        pressed = happening.token if isinstance(happening, Pressed) else None
+        turn = Turn(
+            id=new_id("t"),
+            kind=TurnKind.OBSERVED if pressed is None else TurnKind.PRESS,
+            session_key=key,
+            source=happening.source,
+            text=_told_of(happening),
+            token=pressed,
+            role=str(verdict.role) if verdict.role else None,
+            event_id=happening.event_id,
+            received_at=self._parts.clock.now(),
+        )
+        accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
+        return Receipt(turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated)
+
+    async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
         _check(incoming)
-        self._check_origin(incoming.source)
         verdict = await self._admitted(incoming.source)
         source = self._parts.conversations.directed(incoming.source)
         if source is not incoming.source:
             incoming = msgspec.structs.replace(incoming, source=source)
         key = await self._parts.conversations.route(incoming.source)
         turn, command, argument = self._turn(incoming, key, verdict)
-        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command))
+        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command), cursor)
         if accepted.running and command and command.stops_when:
             try:
                 # By now the other turn may have ended: then there is nothing to stop.
@@ -89,8 +131,8 @@ class Intake:
             claimed = f"{source.platform}@{source.account}" if source.account else str(source.platform)
             raise errors.InvalidSource(why=f"the channel {channel.name} cannot bring messages of {claimed}")
 
-    async def _admitted(self, source: SessionSource) -> access.AccessVerdict:
-        """Refuse strangers; some are told how they can be let in."""
+    async def _admitted(self, source: SessionSource, *, answers: bool = True) -> access.AccessVerdict:
+        """Refuse strangers; some are told how they can be let in, where they are answered at all."""
         authorization = self._parts.authorization
         capabilities = self._parts.capabilities_of(source)
         verdict = await authorization.check(
@@ -98,7 +140,7 @@ class Intake:
         )
         if verdict.allowed:
             return verdict
-        answer = await authorization.answer_stranger(source, verdict)
+        answer = await authorization.answer_stranger(source, verdict) if answers else None
         if answer:
             await self._parts.store.deliveries.add([self._to_stranger(source, answer)])
         raise errors.NotAllowed(who=verdict.who, rule=str(verdict.rule))
@@ -135,6 +177,11 @@ class Intake:
             content=incoming.content,
             history=incoming.history or None,
             role=str(verdict.role) if verdict.role else None,
+            files=incoming.files,
+            quote=incoming.quote,
+            handle=incoming.handle,
+            album=incoming.album,
+            sent_at=incoming.sent_at,
             event_id=incoming.event_id,
             received_at=self._parts.clock.now(),
         )
@@ -144,7 +191,8 @@ class Intake:
         """What becomes of a message when something runs or waits before it. It is decided in the transaction
         that stores the message, so nothing here waits, or looks at the clock."""
         wanted = command.takes_in if command and turn.kind is TurnKind.MESSAGE else None
-        alone = turn.kind in (TurnKind.CONTROL, TurnKind.OBSERVED) or (running is None and not queued)
+        unhurried = turn.kind in turns.PROMPT or turn.kind is TurnKind.OBSERVED
+        alone = unhurried or (running is None and not queued)
         if alone and not wanted:
             return Admission()
         if queued >= self._parts.running.most_waiting:
@@ -222,19 +270,37 @@ class Intake:
 
 def _check(incoming: Incoming) -> None:
     """Refuse what could not be kept as it is."""
-    if not incoming.text.strip() and not incoming.content:
+    if not incoming.text.strip() and not incoming.content and not incoming.files:
         raise errors.InvalidMessage(why="it is empty")
     if len(incoming.text) > MAX_TEXT_CHARACTERS:
         raise errors.InvalidMessage(why=f"it is longer than {MAX_TEXT_CHARACTERS} characters")
-    event_id = incoming.event_id
-    if event_id is not None and not 0 < len(event_id) <= MAX_EVENT_ID_CHARACTERS:
-        raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
-    if event_id is not None and "\0" in event_id:
-        raise errors.InvalidMessage(why="its event id holds a NUL character")
-    for text in (incoming.text, event_id or ""):
-        if not text.isascii():
-            messages.pack({"role": "user", "content": text})
+    if not incoming.text.isascii():
+        messages.pack({"role": "user", "content": incoming.text})
     if incoming.content:
         messages.pack({"role": "user", "content": incoming.content})
     for each in incoming.history:
         messages.pack(each)
+
+
+def _check_event(event_id: str | None) -> None:
+    if event_id is None:
+        return
+    if not 0 < len(event_id) <= MAX_EVENT_ID_CHARACTERS:
+        raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
+    if "\0" in event_id:
+        raise errors.InvalidMessage(why="its event id holds a NUL character")
+    if not event_id.isascii():
+        messages.pack({"role": "user", "content": event_id})
+
+
+def _told_of(happening: Edited | Deleted | Reacted | Pressed) -> str:
+    match happening:
+        case Edited(text=text):
+            return f"(changed an earlier message to {quoting.quote(text)})"
+        case Deleted():
+            return "(deleted an earlier message)"
+        case Reacted(emoji=emoji, removed=removed):
+            sign = quoting.quote(emoji)
+            return f"(took back {sign})" if removed else f"(reacted with {sign})"
+        case Pressed():
+            return "(pressed a button)"

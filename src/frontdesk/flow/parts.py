@@ -132,6 +132,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
                 session_id=session_id,
                 session_key=turn.session_key,
                 event_id=turn.event_id,
+                handle=turn.handle,
                 extra={deliveries.DRAFT: turn.draft} if final and turn.draft and number == 1 else {},
                 created_at=at,
             )

@@ -36,6 +36,7 @@ OUR_FAULT = "an error in frontdesk itself; its log has the details"
 STORE_FAULT = "this conversation could not be read or written: {why}"
 NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
 UNANSWERED = "The agent gave no answer."
+NO_BUTTON = "there is no such button"
 SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
     " your next message starts a new one."
@@ -99,6 +100,8 @@ class RunningTurn(Hearing):
             case TurnKind.HOOK:
                 again = await hook_calls.tell_again(self._parts, turn)
                 await (self._requeue(again) if again else self._finish(Ending(state=TurnState.DONE)))
+            case TurnKind.PRESS:
+                await self._finish(Ending(state=TurnState.DONE, error=NO_BUTTON))
             case TurnKind.OBSERVED:
                 await self._overhear()
             case TurnKind.COMMAND | TurnKind.CONTROL if command := registry.parse(turn.text):

@@ -2,11 +2,18 @@
 
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 
 import msgspec
 
+from frontdesk import errors
+from frontdesk.model.sources import SessionSource
+
 TOKEN_CHARACTERS = 32
 """The most that a button's token has, all ASCII: the smallest room that a platform gives."""
+MAX_CURSOR_CHARACTERS = 10_000
+MAX_CHAT_CHARACTERS = 500
+DIGEST_BYTES = 16
 
 
 class TextUnit(StrEnum):
@@ -78,6 +85,15 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     chat: str = ""
     """The chat whose history it is about; empty for the account's one stream."""
 
+    def __post_init__(self) -> None:
+        for name, text, most in (
+            ("value", self.value, MAX_CURSOR_CHARACTERS),
+            ("chat", self.chat, MAX_CHAT_CHARACTERS),
+        ):
+            if len(text) > most or "\0" in text:
+                why = f"use at most {most} characters, and no NUL"
+                raise errors.InvalidInput(what=f"a cursor's {name}", why=why)
+
 
 class ChatSign(StrEnum):
     """What a chat is shown besides messages."""
@@ -87,3 +103,12 @@ class ChatSign(StrEnum):
     WORKING = "working"
     DONE = "done"
     FAILED = "failed"
+
+
+def message_digest(source: SessionSource, message_id: str | None) -> str | None:
+    """What a message of a chat is found by, whatever the platform's ids look like; None without an id."""
+    if not message_id:
+        return None
+    chat = source.chat_id or source.user_id
+    named = repr((str(source.platform), source.account, chat, message_id))
+    return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model.chats import Attachment, Quote, ReplyHandle
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.messages import Message
@@ -67,12 +68,18 @@ class TurnKind(StrEnum):
     COMMAND = "command"
     CONTROL = "control"
     """A command that a hanging turn does not hold up."""
+    PRESS = "press"
+    """A button that somebody pressed; no hanging turn holds it up either."""
     OBSERVED = "observed"
     """Overheard in a group: kept, not answered."""
     EXPIRY = "expiry"
     """Not a message: a session whose time is over is to be finalized."""
     HOOK = "hook"
     """Not a message: hooks that could not be started are to be told again."""
+
+
+PROMPT = frozenset({TurnKind.CONTROL, TurnKind.PRESS})
+"""What has a lane of its own in each conversation, where nothing holds it up."""
 
 
 class Busy(StrEnum):
@@ -100,6 +107,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """What its sender may do, as it was decided when the message came in."""
     about: str | None = None
     """The session that an order of the gateway's own is about."""
+    token: str | None = None
+    """Of the button that was pressed."""
+    files: tuple[Attachment, ...] = ()
+    quote: Quote | None = None
+    handle: ReplyHandle | None = None
+    """What the platform wants back with the answer."""
+    album: str | None = None
+    sent_at: datetime | None = None
+    """When it was written, as the platform says."""
     event_id: str | None = None
     received_at: datetime
     started_at: datetime | None = None
@@ -120,6 +136,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     draft: str | None = None
     """The platform's id of the message that shows its answer while it is written, if there is one."""
+    part_of: str | None = None
+    """The turn that it was gathered into."""
+    parts: int = 0
+    """How many messages were gathered into it."""
     number: int = 0
     """The order of arrival."""
 

@@ -8,7 +8,7 @@ from frontdesk.contracts.store import Readdress, Rename, Work, ring
 from frontdesk.model import lanes, whatsapp
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
-from frontdesk.model.turns import Turn, TurnKind, TurnState
+from frontdesk.model.turns import PROMPT, Turn, TurnState
 from frontdesk.stores import people, search
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
@@ -88,7 +88,7 @@ def _move_turns(table: Table, readdress: Readdress, now: datetime) -> Work[None]
 
 
 def _lane(turn: Turn, key: str) -> str:
-    return lanes.control_lane(key) if turn.kind is TurnKind.CONTROL else lanes.turn_lane(key)
+    return lanes.control_lane(key) if turn.kind in PROMPT else lanes.turn_lane(key)
 
 
 def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:

@@ -9,8 +9,9 @@ import msgspec
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes
-from frontdesk.model.turns import Accepted, Admission, Turn, TurnKind, TurnState
-from frontdesk.stores import deliveries
+from frontdesk.model.chats import Cursor, message_digest
+from frontdesk.model.turns import PROMPT, Accepted, Admission, Turn, TurnState
+from frontdesk.stores import cursors, deliveries
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
 from frontdesk.stores.rows import TURN, TURNS
@@ -18,17 +19,19 @@ from frontdesk.stores.rows import TURN, TURNS
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
 
-Arrival = tuple[Turn, str, Admit]
+Arrival = tuple[Turn, str, Admit, Cursor | None]
 AT_REST = Admission()
 
 
 def lane_of(turn: Turn) -> str:
-    control = turn.kind is TurnKind.CONTROL
-    return lanes.control_lane(turn.session_key) if control else lanes.turn_lane(turn.session_key)
+    prompt = turn.kind in PROMPT
+    return lanes.control_lane(turn.session_key) if prompt else lanes.turn_lane(turn.session_key)
 
 
-def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
-    """Take one message in."""
+def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) -> Work[Accepted]:
+    """Take one message in, and note how far its platform was read."""
+    if cursor:
+        yield from _move(turn, cursor)
     values = _row(turn, lane)
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
@@ -46,7 +49,7 @@ def accept(turn: Turn, lane: str, admit: Admit) -> Work[Accepted]:
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
-    yield ring(Topic.CONTROL if turn.kind is TurnKind.CONTROL else Topic.TURNS, far=False)
+    yield ring(Topic.CONTROL if turn.kind in PROMPT else Topic.TURNS, far=False)
     yield ring(Topic.FEED)
     if waiting:
         yield ring(Topic.SIGNALS)
@@ -86,8 +89,15 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     yield ring(Topic.FEED)
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
-        accepted[place] = Accepted(turn=_numbered(arrivals[place][0], number))
+        turn, _, _, cursor = arrivals[place]
+        if cursor:
+            yield from _move(turn, cursor)
+        accepted[place] = Accepted(turn=_numbered(turn, number))
     return accepted
+
+
+def _move(turn: Turn, cursor: Cursor) -> Work[None]:
+    return cursors.move(str(turn.source.platform), turn.source.account, cursor)
 
 
 def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], bytearray]:
@@ -95,7 +105,7 @@ def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], by
     fitting: dict[int, dict[str, Any]] = {}
     bodies = bytearray()
     for place in _short_ones(arrivals):
-        turn, lane, _ = arrivals[place]
+        turn, lane, _, _ = arrivals[place]
         values = _row(turn, lane)
         body = values.pop("body")
         fitting[place] = {**values, "start": len(bodies) + 1, "size": len(body)}
@@ -105,16 +115,16 @@ def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], by
 
 def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
     """The places of short messages, each the only one of its conversation and its event."""
-    in_lane = Counter([lane for _, lane, _ in arrivals])
-    with_event = Counter([turn.event_id for turn, _, _ in arrivals])
-    for place, (turn, lane, admit) in enumerate(arrivals):
+    in_lane = Counter([lane for _, lane, _, _ in arrivals])
+    with_event = Counter([turn.event_id for turn, _, _, _ in arrivals])
+    for place, (turn, lane, admit, _) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
         if single and _is_short(turn) and admit(None, 0) == AT_REST:
             yield place
 
 
 def _is_short(turn: Turn) -> bool:
-    text_alone = turn.content is None and turn.history is None and turn.kind is not TurnKind.CONTROL
+    text_alone = turn.content is None and turn.history is None and turn.kind not in PROMPT
     return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 
@@ -129,4 +139,10 @@ def _event(turn: Turn) -> dict[str, Any]:
 
 
 def _row(turn: Turn, lane: str) -> dict[str, Any]:
-    return {**TURN.values(msgspec.structs.asdict(turn)), **_event(turn), "lane": lane}
+    digest = message_digest(turn.source, turn.source.message_id)
+    return {
+        **TURN.values(msgspec.structs.asdict(turn)),
+        **_event(turn),
+        "lane": lane,
+        "message_digest": digest,
+    }

@@ -10,8 +10,10 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Repeatable, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
+from frontdesk.model.chats import message_digest
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Taker
+from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
@@ -65,6 +67,11 @@ class Deliveries(Noun):
     @reads
     def find(self, delivery_id: str) -> Work[Delivery | None]:
         return DELIVERIES.one("delivery", delivery_id=delivery_id)
+
+    @reads
+    def of_message(self, source: SessionSource, message_id: str) -> Work[Delivery | None]:
+        """The delivery that became a message of the source's chat."""
+        return DELIVERIES.one("delivery_of_message", message_digest=message_digest(source, message_id))
 
     @reads
     def of_turn(self, turn_id: str) -> Work[list[Delivery]]:
@@ -189,13 +196,14 @@ def _take_first(lane: str) -> Work[Delivery | None]:
         if delivery is not None:
             return delivery
         unread = Settlement(state=DeliveryState.DEAD, error=UNREADABLE_ROW)
-        yield "settle_delivery", _settled(found[0][0], unread, sent_at=None)
+        yield "settle_delivery", _settled(found[0][0], unread)
     return None
 
 
 def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
     sent_at = now if settlement.state is DeliveryState.SENT else None
-    yield "settle_delivery", _settled(delivery.id, settlement, sent_at)
+    digest = message_digest(delivery.to, settlement.platform_message_id)
+    yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
     yield from tell(
         feed.FeedKind.DELIVERY,
         now,
@@ -207,7 +215,9 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
     )
 
 
-def _settled(delivery_id: str, settlement: Settlement, sent_at: datetime | None) -> dict[str, Any]:
+def _settled(
+    delivery_id: str, settlement: Settlement, sent_at: datetime | None = None, digest: str | None = None
+) -> dict[str, Any]:
     return {
         "delivery_id": delivery_id,
         "state": str(settlement.state),
@@ -216,4 +226,5 @@ def _settled(delivery_id: str, settlement: Settlement, sent_at: datetime | None)
         "sent_at": maybe_micros(sent_at),
         "error": clean(settlement.error),
         "platform_message_id": clean(settlement.platform_message_id),
+        "message_digest": digest,
     }

@@ -1,6 +1,7 @@
 """What stands in the rows of each table, each column once."""
 
 from collections import defaultdict
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from frontdesk.model import deliveries, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.buttons import ButtonAction, KeptButton, LiveButton
-from frontdesk.model.chats import Button, ReplyHandle, StoredFile
+from frontdesk.model.chats import Attachment, Button, Quote, ReplyHandle, StoredFile
 from frontdesk.model.codes import CodeKind, Pairing
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
@@ -155,6 +156,12 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     history: list[dict[str, Any]] | None = None
     role: str | None = None
     about: str | None = None
+    token: str | None = None
+    files: tuple[Attachment, ...] = ()
+    quote: Quote | None = None
+    handle: ReplyHandle | None = None
+    album: str | None = None
+    sent_at: datetime | None = None
 
 
 TURN = Columns(
@@ -179,6 +186,8 @@ TURN = Columns(
         "stop_requested": FLAG,
         "error": PLAIN,
         "draft": PLAIN,
+        "part_of": PLAIN,
+        "parts": PLAIN,
         "number": PLAIN,
     },
     body=Document(TurnBody, source=SOURCE),

@@ -8,6 +8,7 @@ from frontdesk.stores.aliases import Aliases
 from frontdesk.stores.background import BackgroundWork
 from frontdesk.stores.buttons import Buttons
 from frontdesk.stores.confirmations import Confirmations
+from frontdesk.stores.cursors import Cursors
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
 from frontdesk.stores.nodes import Nodes
@@ -37,6 +38,7 @@ class Store:
         self.aliases = Aliases(engine)
         self.people = People(engine)
         self.turns = Turns(engine)
+        self.cursors = Cursors(engine)
         self.deliveries = Deliveries(engine)
         self.buttons = Buttons(engine)
         self.background = BackgroundWork(engine)

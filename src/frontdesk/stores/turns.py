@@ -11,6 +11,7 @@ from frontdesk.contracts import store
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Mergeable, Row, Statement, Work, ring
 from frontdesk.model import lanes, turns
+from frontdesk.model.chats import Cursor
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.messages import Message
@@ -34,10 +35,12 @@ CREWS = (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES)
 class Turns(Noun):
     """The turns of all conversations. What is written under a claim is refused once its lease is lost."""
 
-    def accept(self, turn: Turn, admit: store.Admit) -> Coroutine[Any, Any, Accepted]:
-        """Take a message in, once for each event of a platform's account."""
+    def accept(
+        self, turn: Turn, admit: store.Admit, cursor: Cursor | None = None
+    ) -> Coroutine[Any, Any, Accepted]:
+        """Take a message in, once for each event of a platform's account; with it, how far we have read."""
         return self._engine.write(
-            Mergeable((turn, lane_of(turn), admit), alone=accept, together=accept_together)
+            Mergeable((turn, lane_of(turn), admit, cursor), alone=accept, together=accept_together)
         )
 
     @writes  # never lazily: a claim that a server lost would have its token given out a second time

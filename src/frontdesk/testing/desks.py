@@ -10,6 +10,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries, events, keys, lanes, turns
+from frontdesk.model.chats import Cursor
 from frontdesk.model.sources import SessionSource
 
 LOOP_TURNS = 20
@@ -44,6 +45,10 @@ class RecordingDesk:
         """What accept raises."""
         self.offered: list[channels.Incoming] = []
         self.stored: list[channels.Incoming] = []
+        self.happened: list[channels.Happening] = []
+        """What was stored, messages and everything else, in its order."""
+        self.read_until: dict[str, str] = {}
+        """The cursors, by the chat."""
         self.collected_ids: list[str] = []
         self.released = asyncio.Event()
         self.following = asyncio.Event()
@@ -51,21 +56,36 @@ class RecordingDesk:
         self._receipts: dict[tuple[str, str | None, str | None], channels.Receipt] = {}
         self._answers: dict[str, list[deliveries.Delivery]] = {}
 
-    async def accept(self, incoming: channels.Incoming) -> channels.Receipt:
-        self.offered.append(incoming)
+    async def accept(
+        self, happening: channels.Happening, *, cursor: Cursor | None = None
+    ) -> channels.Receipt:
+        if isinstance(happening, channels.Incoming):
+            self.offered.append(happening)
         for _ in range(LOOP_TURNS):
             await asyncio.sleep(0)
         if self.refusal is not None:
             raise self.refusal
-        keys.check_routable(incoming.source, keys.address(incoming.source))
-        event = (str(incoming.source.platform), incoming.source.account, incoming.event_id)
-        if event in self._receipts:
+        source = happening.source
+        keys.check_routable(source, keys.address(source))
+        if cursor:
+            await self.move_cursor(cursor)
+        event = (str(source.platform), source.account, happening.event_id)
+        if happening.event_id is not None and event in self._receipts:
             return msgspec.structs.replace(self._receipts[event], repeated=True)
-        self.stored.append(incoming)
-        turn_id, key = f"turn-{len(self.stored)}", keys.build_session_key(incoming.source)
-        self._answers[turn_id] = _deliveries_of(turn_id, incoming, self.answer(incoming))
-        self._receipts[event] = channels.Receipt(turn_id=turn_id, session_key=key)
+        self.happened.append(happening)
+        turn_id = f"other-{len(self.happened)}"
+        if isinstance(happening, channels.Incoming):
+            self.stored.append(happening)
+            turn_id = f"turn-{len(self.stored)}"
+            self._answers[turn_id] = _deliveries_of(turn_id, happening, self.answer(happening))
+        self._receipts[event] = channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(source))
         return self._receipts[event]
+
+    async def move_cursor(self, cursor: Cursor) -> None:
+        self.read_until[cursor.chat] = cursor.value
+
+    async def cursors(self) -> dict[str, str]:
+        return dict(self.read_until)
 
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         incoming = self.stored[int(turn_id.removeprefix("turn-")) - 1]
@@ -108,6 +128,7 @@ def _deliveries_of(turn_id: str, incoming: channels.Incoming, answer: Answer) ->
             text=text,
             turn_id=turn_id,
             event_id=incoming.event_id,
+            handle=incoming.handle,
             created_at=NOW,
         )
         for kind, text in said

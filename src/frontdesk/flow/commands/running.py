@@ -15,7 +15,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.resolution import mark_expired
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.sources import ChatType
-from frontdesk.model.turns import HELD_BACK, Busy, Ending, Turn, TurnKind, TurnState
+from frontdesk.model.turns import HELD_BACK, PROMPT, Busy, Ending, Turn, TurnKind, TurnState
 
 GRACE_SECONDS = 1.0
 POLL_SECONDS = 1.0
@@ -171,9 +171,7 @@ async def _outlook(parts: Parts, request: CommandRequest, entry: SessionEntry) -
 
 
 def _work(parts: Parts, turns: list[Turn]) -> list[str]:
-    running = next(
-        (each for each in turns if each.state in UNDER_WAY and each.kind is not TurnKind.CONTROL), None
-    )
+    running = next((each for each in turns if each.state in UNDER_WAY and each.kind not in PROMPT), None)
     held_back = any(each.is_held_back for each in turns)
     now = WAITS if held_back and running is None else _now(parts, running)
     return [now, f"Waiting: {views.plural(_queued(turns), 'message')}"]

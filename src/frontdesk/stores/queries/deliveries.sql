@@ -21,7 +21,8 @@ RETURNING {delivery};
 UPDATE deliveries SET
     state = :state, due_at = COALESCE(:due_at, due_at), sent_at = :sent_at, error = :error,
     attempts = attempts - :uncounted,
-    platform_message_id = COALESCE(:platform_message_id, platform_message_id)
+    platform_message_id = COALESCE(:platform_message_id, platform_message_id),
+    message_digest = COALESCE(:message_digest, message_digest)
 WHERE id = :delivery_id RETURNING turn_id, session_id, session_key;
 
 -- name: hasten_deliveries
@@ -39,6 +40,10 @@ SELECT {d.delivery} FROM deliveries d WHERE d.lane = :lane AND d.state = 'sendin
 -- name: delivery
 -- A delivery by its id.
 SELECT {d.delivery} FROM deliveries d WHERE d.id = :delivery_id;
+
+-- name: delivery_of_message
+-- The newest delivery that became a message of a chat.
+SELECT {d.delivery} FROM deliveries d WHERE d.message_digest = :message_digest ORDER BY d.number DESC LIMIT 1;
 
 -- name: deliveries_of
 -- What was said in answer to a turn.

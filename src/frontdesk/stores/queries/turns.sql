@@ -11,10 +11,10 @@ SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 -- name: insert_turn
 -- A message that came in, unless it is there already.
 INSERT INTO turns (
-    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, body
+    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, message_digest, body
 ) VALUES (
     :id, :lane, :kind, 'queued', :session_key, :platform, :account, :event_id, :received_at, :received_at, :steers,
-    :body
+    :message_digest, :body
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
 
 -- name: before_turn

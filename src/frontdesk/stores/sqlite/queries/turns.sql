@@ -21,11 +21,11 @@ OR EXISTS (
 -- name: add_turns
 -- New turns, after the newest; the body of each is a piece of all the bodies.
 INSERT INTO turns (
-    number, id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, body
+    number, id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, message_digest, body
 )
 SELECT :last + 1 + key, value ->> 'id', value ->> 'lane', value ->> 'kind', 'queued', value ->> 'session_key',
     value ->> 'platform', value ->> 'account', value ->> 'event_id', value ->> 'received_at',
-    value ->> 'received_at', substr(:bodies, value ->> 'start', value ->> 'size')
+    value ->> 'received_at', value ->> 'message_digest', substr(:bodies, value ->> 'start', value ->> 'size')
 FROM json_each(:turns);
 
 -- name: line_up_turns
