@@ -202,7 +202,8 @@ def _take_first(lane: str) -> Work[Delivery | None]:
 
 def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
     sent_at = now if settlement.state is DeliveryState.SENT else None
-    digest = message_digest(delivery.to, settlement.platform_message_id)
+    changed = delivery.draft if sent_at else None
+    digest = message_digest(delivery.to, settlement.platform_message_id or changed)
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
     yield from tell(
         feed.FeedKind.DELIVERY,
