@@ -191,7 +191,7 @@ async def test_lost_lease_writes_nothing(store: Store, node: int) -> None:
     await store.turns.accept(make_turn(1), queue)
     stale = await claim_one(store, node)
     assert stale
-    await store.turns.recover(node, lambda _: True, NOW)
+    await store.turns.recover(node, lambda _, now: now, NOW)
     fresh = await claim_one(store, node)
     assert fresh
     assert fresh.turn.attempts == 2
@@ -211,7 +211,7 @@ async def test_recovered_turn_marks_its_session_to_be_resumed(store: Store, node
     await store.turns.begin(
         claim, session.id, [messages.pack({"role": "user", "content": "x"}, "t1", 0)], NOW
     )
-    recovered = await store.turns.recover(node, lambda _: True, NOW)
+    recovered = await store.turns.recover(node, lambda _, now: now, NOW)
     assert [turn.id for turn in recovered] == ["t1"]
     entry = (await store.sessions.find("s1")).entry  # type: ignore[union-attr]
     assert entry.resume_pending
@@ -236,7 +236,7 @@ async def test_turn_begun_too_often_is_set_aside_and_next_one_runs(store: Store,
         await store.turns.begin(
             claim, session.id, [messages.pack({"role": "user", "content": "x"}, "t1", 0)], NOW
         )
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
     told = [make_delivery("aside")]
     claims = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: told)
     assert [claim.turn.id for claim in claims] == ["t2"]
@@ -253,7 +253,7 @@ async def test_turn_that_waited_for_people_is_never_set_aside_for_it(store: Stor
         claim = await claim_one(store, node)
         assert claim
         await store.turns.mark(claim, turns.TurnState.WAITING, NOW)
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
     again = await claim_one(store, node)
     assert again
     assert again.turn.tries == 1
@@ -347,7 +347,7 @@ async def test_send_cut_off_is_repeated_only_where_that_does_no_harm(
 ) -> None:
     await store.deliveries.add([make_delivery("d1")])
     await store.deliveries.claim(node, 1, NOW)
-    await store.turns.recover(node, lambda _: repeatable, NOW)
+    await store.turns.recover(node, lambda _, now: now if repeatable else None, NOW)
     found = await store.deliveries.find("d1")
     assert found
     assert found.state == state

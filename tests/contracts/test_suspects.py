@@ -60,7 +60,7 @@ async def crash(store: Store, node: int, times: int) -> None:
     """Begin everything that waits and break off."""
     for _ in range(times):
         assert await claim(store, node)
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
 
 
 async def states(store: Store, *names: str) -> dict[str, turns.TurnState]:
@@ -157,7 +157,7 @@ async def test_suspect_on_trial_is_blamed_and_not_the_one_that_has_run_for_long(
     (first,) = await claim(store, node)
     await store.turns.acquit(first)
     (second,) = await claim(store, node, LATER, beside=[acquitted(first)])
-    await store.turns.recover(node, lambda _: True, LATER)
+    await store.turns.recover(node, lambda _, now: now, LATER)
     (again,) = await claim(store, node, LATER)
     assert again.turn.id == first.turn.id
     wanted = {first.turn.id: turns.TurnState.RUNNING, second.turn.id: turns.TurnState.SET_ASIDE}
@@ -172,7 +172,7 @@ async def test_suspect_is_not_blamed_for_what_broke_off_before_and_runs_beside_i
     await accept(store, "b")
     await crash(store, node, 1)
     assert {each.turn.tries for each in await claim(store, node)} == {2, turns.MAX_ATTEMPTS}
-    await store.turns.recover(node, lambda _: True, NOW)
+    await store.turns.recover(node, lambda _, now: now, NOW)
     (first,) = await claim(store, node)
     assert {first.turn.tries} == {turns.MAX_ATTEMPTS}
     assert turns.TurnState.SET_ASIDE not in (await states(store, "a", "b")).values()
@@ -187,7 +187,7 @@ async def test_suspects_that_cannot_be_told_apart_do_not_kill_for_ever(store: St
             for each in await claim(store, node, now, beside=beside):
                 await store.turns.acquit(each)
                 beside.append(acquitted(each))
-        await store.turns.recover(node, lambda _: True, NOW + timedelta(minutes=minute))
+        await store.turns.recover(node, lambda _, now: now, NOW + timedelta(minutes=minute))
     assert set((await states(store, "a", "b")).values()) == {turns.TurnState.SET_ASIDE}
     assert (await found(store, "a")).attempts <= turns.MAX_ATTEMPTS + turns.MOST_DOUBTS + 1
 
@@ -201,7 +201,7 @@ async def test_attempt_that_an_announced_stop_cuts_off_does_not_count(store_url:
             assert len(await claim(store, node)) == 2
             await store.nodes.announce_stop(node, NOW)
         async with opened(store_url) as store:
-            await store.turns.recover(node, lambda _: True, NOW)
+            await store.turns.recover(node, lambda _, now: now, NOW)
     async with opened(store_url) as store:
         turn = await found(store, "a")
     assert (turn.state, turn.tries, turn.doubts) == (turns.TurnState.QUEUED, 0, 0)
@@ -236,7 +236,7 @@ async def test_crashed_turn_was_interrupted_when_its_node_was_last_seen(
         await claim(store, node)
     await edit_store("UPDATE lanes SET leased_until = leased_until - 7200000000")
     async with opened(store_url) as store:
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
         interrupted = (await found(store, "a")).interrupted_at
     assert interrupted is not None
     assert timedelta(hours=1, minutes=59) < NOW - interrupted < timedelta(hours=2, minutes=1)
@@ -249,7 +249,7 @@ async def test_turn_that_was_claimed_again_and_not_begun_was_interrupted_before(
     await crash(store, node, 1)
     before = (await found(store, "a")).interrupted_at
     await claim(store, node, LATER)
-    await store.turns.recover(node, lambda _: True, LATER + timedelta(hours=5))
+    await store.turns.recover(node, lambda _, now: now, LATER + timedelta(hours=5))
     assert (await found(store, "a")).interrupted_at == before
 
 
@@ -278,7 +278,7 @@ async def test_turn_that_has_ended_stays_ended(store: Store, node: int) -> None:
 async def test_only_the_turn_that_breaks_off_alone_is_set_aside(store: Store, node: int) -> None:
     await in_doubt(store, node, "a", "b", "c")
     (culprit,) = await claim(store, node)
-    await store.turns.recover(node, lambda _: True, NOW)
+    await store.turns.recover(node, lambda _, now: now, NOW)
     for minute in range(1, 10):
         await finish(store, *await claim(store, node, NOW + timedelta(minutes=minute)))
     wanted = dict.fromkeys(("a", "b", "c"), turns.TurnState.DONE) | {
@@ -304,7 +304,7 @@ async def test_turn_that_is_set_aside_leaves_no_open_calls(store: Store, node: i
         )
         called = {"role": "assistant", "content": None, "tool_calls": [CALL | {"id": f"c{attempt}"}]}
         await store.turns.record(begun, "s", [messages.pack(called, "a", 1 + attempt)], NOW)
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
     assert await claim(store, node) == []
     rows = await store.transcripts.load("s")
     called_ids = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
@@ -319,7 +319,7 @@ async def test_what_was_taken_from_a_node_is_no_longer_held_by_it(store: Store, 
     await accept(store, "a", "b")
     claims = await claim(store, node)
     assert await store.turns.held(node) == {each.lease for each in claims}
-    await store.turns.recover(node, lambda _: True, NOW)
+    await store.turns.recover(node, lambda _, now: now, NOW)
     assert await store.turns.held(node) == set()
     again = await claim(store, node)
     assert await store.turns.held(node) == {each.lease for each in again}
@@ -337,7 +337,7 @@ async def test_lease_that_nobody_renews_runs_out_for_its_own_node_too(
     async with opened(store_url) as store:
         assert await store.turns.renew([known.lease]) == {known.lease}
         assert (await store.nodes.left_behind(node))[1] == [node]
-        recovered = await store.turns.recover(node, lambda _: True, NOW, overdue=True)
+        recovered = await store.turns.recover(node, lambda _, now: now, NOW, overdue=True)
         assert [turn.id for turn in recovered] == [unknown.turn.id]
         assert (await store.nodes.left_behind(node))[1] == []
         assert await store.turns.held(node) == {known.lease}
@@ -348,7 +348,7 @@ async def test_lease_that_was_lost_is_not_renewed(store_url: str, edit_store: Ed
         node = await store.nodes.join("test", NOW)
         await accept(store, "a")
         (lost,) = await claim(store, node)
-        await store.turns.recover(node, lambda _: True, NOW)
+        await store.turns.recover(node, lambda _, now: now, NOW)
         await claim(store, node)
     await edit_store("UPDATE lanes SET leased_until = 1")
     async with opened(store_url) as store:

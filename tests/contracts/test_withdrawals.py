@@ -124,7 +124,7 @@ async def test_withdrawn_request_does_not_mute_the_next_one(desk: Desk) -> None:
 async def test_who_has_lost_the_turn_withdraws_nothing(desk: Desk) -> None:
     lost = await desk.begin("t1")
     asked = await desk.ask_in(lost)
-    await desk.store.turns.recover(desk.node, lambda _: False, desk.clock.now())
+    await desk.store.turns.recover(desk.node, lambda *_: None, desk.clock.now())
     now = await desk.claim()
     assert now.turn.id == lost.turn.id
     with pytest.raises(errors.LeaseLost):
@@ -139,7 +139,7 @@ async def test_turn_that_goes_on_keeps_its_request(desk: Desk) -> None:
     assert await desk.expire() == []
     await desk.store.turns.mark(claim, turns.TurnState.WAITING, desk.clock.now())
     assert await desk.expire() == []
-    await desk.store.turns.recover(desk.node, lambda _: False, desk.clock.now())
+    await desk.store.turns.recover(desk.node, lambda *_: None, desk.clock.now())
     assert await desk.expire() == []
     assert await desk.status(asked) is Status.PENDING
 
@@ -183,7 +183,7 @@ async def test_stopped_turn_does_not_use_its_grant(desk: Desk) -> None:
 async def test_who_has_lost_the_turn_does_not_use_its_grant(desk: Desk) -> None:
     lost = await desk.begin("t1")
     asked = await desk.vote(await desk.ask_in(lost))
-    await desk.store.turns.recover(desk.node, lambda _: False, desk.clock.now())
+    await desk.store.turns.recover(desk.node, lambda *_: None, desk.clock.now())
     with pytest.raises(errors.LeaseLost):
         await desk.use(asked, lost)
     assert (await desk.use(asked, await desk.claim())).payload == asked.payload

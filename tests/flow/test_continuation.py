@@ -116,5 +116,7 @@ async def test_turn_of_a_crashed_gateway_is_as_old_as_its_last_sign_of_life(stor
         receipt = await house.say("!sleep 2; done")
         await house.rows(1)
         assert house.gateway.node is not None
-        await house.store.turns.recover(house.gateway.node, lambda _: True, clock.now() - timedelta(hours=2))
+        await house.store.turns.recover(
+            house.gateway.node, lambda _, now: now, clock.now() - timedelta(hours=2)
+        )
         assert (await house.finished(receipt.turn_id)).state is turns.TurnState.INTERRUPTED

@@ -399,7 +399,7 @@ async def test_draft_outlives_the_lease_that_it_was_kept_under(store_url: str) -
         await store.turns.accept(turn, lambda *_: turns.Admission())
         (lost,) = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: [])
         await store.turns.keep_draft(lost, "message 1")
-        await store.turns.recover(node, lambda _: False, NOW)
+        await store.turns.recover(node, lambda *_: None, NOW)
         with pytest.raises(errors.LeaseLost):
             await store.turns.keep_draft(lost, "message 2")
         (again,) = await store.turns.claim(node, lanes.LaneKind.TURN, 1, NOW, lambda _: [])

@@ -22,7 +22,7 @@ async def doubted(store_url: str, people: Sequence[str], text: str) -> list[str]
             await store.turns.accept(turn, lambda *_: turns.Admission())
         for _ in range(turns.MAX_ATTEMPTS):
             assert await store.turns.claim(node, lanes.LaneKind.TURN, 10, now, lambda _: [])
-            await store.turns.recover(node, lambda _: True, now)
+            await store.turns.recover(node, lambda _, now: now, now)
     finally:
         await store.close()
     return [f"t-{name}" for name in people]

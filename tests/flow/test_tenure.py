@@ -107,7 +107,7 @@ async def taken_over(house: House, still: Still) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         await still.reached.wait()
     store, parts = house.store, house.gateway.parts
-    await store.turns.recover(house.gateway.node or 0, parts.repeatable, parts.clock.now())
+    await store.turns.recover(house.gateway.node or 0, parts.try_again_at, parts.clock.now())
 
 
 @pytest.mark.parametrize("step", ["turns.claim", "turns.begin"])

@@ -426,7 +426,7 @@ async def test_order_to_stop_is_noted_before_turns_are_drained(store_url: str) -
         closing = asyncio.create_task(house.gateway.close())
         await asyncio.sleep(0.3)  # it is killed so long after it was told to stop
         assert house.gateway.node is not None
-        (turn,) = await house.store.turns.recover(house.gateway.node, lambda _: True, datetime.now(UTC))
+        (turn,) = await house.store.turns.recover(house.gateway.node, lambda _, now: now, datetime.now(UTC))
         assert (turn.id, turn.attempts) == (receipt.turn_id, 1)
         found = await house.store.turns.find(receipt.turn_id)
         assert found is not None

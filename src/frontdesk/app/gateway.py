@@ -20,6 +20,7 @@ from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import Notifier
 from frontdesk.flow.intake import Intake
+from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Live
 from frontdesk.flow.worker import Worker
@@ -83,6 +84,7 @@ class Gateway:
             notifier=notifier,
             gate=Gate(service, notifier, sessions.store, clock),
             refusals=Refusals(clock.now()),
+            pacing=Pacing(elapsed),
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""

@@ -6,6 +6,7 @@ which changes happen together, is said once for all engines, in ``frontdesk.stor
 """
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -32,8 +33,8 @@ TellTurn = Callable[[Turn], Sequence[Delivery]]
 """What people are told of a turn that ends without an answer."""
 TellReset = Callable[[Session], Sequence[Delivery]]
 """What people are told of the new session."""
-Repeatable = Callable[[Delivery], bool]
-"""Whether sending it a second time does no harm."""
+TryAgain = Callable[[Delivery, datetime], datetime | None]
+"""When a send that may have arrived may be tried again, given the time; None: not by itself."""
 
 Row = tuple[Any, ...]
 Statement = tuple[str, Mapping[str, Any]]

@@ -3,12 +3,17 @@
 import asyncio
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
+
+from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.contracts.channels import Seeking
 from frontdesk.contracts.hooks import HookEvent
 from frontdesk.flow import hook_calls
 from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME
 from frontdesk.flow.crew import Held, until_stored
+from frontdesk.flow.pacing import LONGEST_WAIT_SECONDS
 from frontdesk.flow.parts import Parts
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
@@ -31,10 +36,15 @@ SHORT_PAUSE_SECONDS = 5.0
 PAUSES_OF_AN_OUTAGE = 6
 """A pause is at most this part of the time that an answer has waited: after an outage of a minute, ten
 seconds."""
+WAIT_SECONDS = 1.0
+"""So long an answer keeps its place while nothing may go to its chat."""
 MOST_REMEMBERED = 10_000
 MAX_DOUBLINGS = 16
 FEWEST_ATTEMPTS = 8
 """Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
+
+TOLD_TO_WAIT = "the platform wants us to wait before anything more goes there"
+TOO_LATE = Unknown(why="it may have arrived, and the platform would not know it again by now")
 
 log = get_logger(__name__)
 
@@ -61,6 +71,9 @@ class Sender:
         try:
             if delivery.confirmation_id is not None:
                 delivery = await self._parts.as_it_stands(delivery)
+            pause = self._parts.capabilities_of(delivery.to).send_pause_seconds
+            if (pause or self._parts.pacing.closed_until) and await self._put_off(sending, pause):
+                return
             await until_stored(sending.confirm, delivery=delivery.id)
         except asyncio.CancelledError:
             await self.put_back(sending)
@@ -68,8 +81,12 @@ class Sender:
         if sending.is_lost:
             return
         # Nothing is waited for between the certainty that it is ours and the send.
-        outcome = await self._try(delivery)
-        settlement = self._settlement(claim.delivery, outcome)
+        begun = self._parts.clock.now()
+        found = await self._look_for(sending, delivery, begun) if delivery.unsure_since else None
+        if sending.is_lost:
+            return
+        outcome = found or await self._call("send", delivery)
+        settlement = self._settlement(claim.delivery, outcome, begun)
         settle = partial(self._parts.store.deliveries.settle, claim, settlement, self._parts.clock.now())
         await until_stored(settle, delivery=delivery.id)
         _log(claim.delivery, settlement)
@@ -89,16 +106,32 @@ class Sender:
         except (errors.LeaseLost, errors.StoreError) as error:
             log.warning("delivery_not_put_back", delivery=sending.claim.delivery.id, why=str(error))
 
+    async def _put_off(self, sending: Sending, pause_seconds: float) -> bool:
+        """Wait until something may go to its chat. When that takes long, nothing of it was sent, and others
+        have its place meanwhile."""
+        claim = sending.claim
+        seconds = await self._parts.pacing.wait(claim.delivery.to, pause_seconds, WAIT_SECONDS)
+        if not seconds:
+            return False
+        now = self._parts.clock.now()
+        later = now + timedelta(seconds=seconds)
+        waits = Settlement(state=DeliveryState.PENDING, retry_at=later, error=TOLD_TO_WAIT, counts=False)
+        settle = partial(self._parts.store.deliveries.settle, claim, waits, now)
+        await until_stored(settle, delivery=claim.delivery.id)
+        return True
+
     async def _note_receiver(self, delivery: Delivery, outcome: Outcome, settlement: Settlement) -> None:
         """Whoever takes one answer takes the others, too: those that wait for another try are due at once.
-        When the receiver itself has said how long to wait, that holds; and one that is refused even then
-        waits as it would alone, however many others arrive."""
+        When the receiver itself has said how long to wait, that holds; what is to be looked for is left time
+        to arrive; and one that is refused even then waits as it would alone, however many others arrive."""
         late = self._late.setdefault((str(delivery.to.platform), delivery.to.account), {})
         late.pop(delivery.id, None)
         if settlement.state is not DeliveryState.PENDING:
             self._hastened.discard(delivery.id)
-        asked = isinstance(outcome, NotSent) and outcome.retry_after_seconds is not None
-        hastens = not asked and delivery.id not in self._hastened
+        waits = not isinstance(outcome, Sent) and (
+            outcome.retry_after_seconds is not None or self._is_sought(delivery, outcome)
+        )
+        hastens = not waits and delivery.id not in self._hastened
         if settlement.state is DeliveryState.PENDING and hastens and len(late) < MOST_REMEMBERED:
             late[delivery.id] = delivery
         elif settlement.state is DeliveryState.SENT and late:
@@ -112,34 +145,60 @@ class Sender:
             except errors.StoreError as error:  # they are tried when it is their time
                 log.warning("store_troubled", delivery=delivery.id, why=str(error))
 
-    async def _try(self, delivery: Delivery) -> Outcome:
+    def _is_sought(self, delivery: Delivery, outcome: Outcome) -> bool:
+        return isinstance(outcome, Unknown) and isinstance(self._parts.channel_of(delivery.to), Seeking)
+
+    async def _look_for(self, sending: Sending, delivery: Delivery, now: datetime) -> Outcome | None:
+        """What became of a send that may have arrived, and may not be repeated just so; None when it is to be
+        sent again, as when a person says so."""
+        if delivery.attempts == 1 or self._parts.repeatable(delivery, now):
+            return None
+        if not isinstance(self._parts.channel_of(delivery.to), Seeking):
+            return TOO_LATE
+        found = await self._call("find", delivery)
+        if not isinstance(found, NotSent) or found.hopeless or found.retry_after_seconds:
+            return found
+        await until_stored(sending.confirm, delivery=delivery.id)  # looking may have taken long
+        return None
+
+    async def _call(self, verb: Literal["send", "find"], delivery: Delivery) -> Outcome:
         channel = self._parts.channel_of(delivery.to)
         if channel is None:
             return NotSent(why=f"no channel is connected for {delivery.to.platform}")
         try:
             async with asyncio.timeout(self._parts.running.send_seconds):
-                return await channel.send(delivery)
+                outcome: Outcome = await getattr(channel, verb)(delivery)
         except TimeoutError:
             return Unknown(why="no answer in time")
         except Exception as error:
             log.exception("send_failed", delivery=delivery.id)
             return Unknown(why=f"the channel failed: {type(error).__name__}")
+        if not isinstance(outcome, Sent):
+            self._parts.pacing.heed(delivery.to, outcome)
+        return outcome
 
-    def _settlement(self, delivery: Delivery, outcome: Outcome) -> Settlement:
-        now = self._parts.clock.now()
+    def _settlement(self, delivery: Delivery, outcome: Outcome, begun: datetime) -> Settlement:
+        now, unsure_since, not_before = self._parts.clock.now(), delivery.unsure_since, None
         match outcome:
             case Sent():
                 return Settlement(state=DeliveryState.SENT, platform_message_id=outcome.message_id)
             case NotSent(hopeless=True):
                 return Settlement(state=DeliveryState.DEAD, error=outcome.why)
-            case Unknown() if not self._parts.repeatable(delivery):
-                return Settlement(state=DeliveryState.UNKNOWN, error=outcome.why)
+            case Unknown():
+                unsure_since = unsure_since or begun
+                not_before = self._parts.try_again_at(replace(delivery, unsure_since=unsure_since), now)
+                if not_before is None:
+                    return Settlement(state=DeliveryState.UNKNOWN, error=outcome.why)
         oldest = now - timedelta(seconds=self._parts.running.delivery_max_age_seconds)
         if delivery.created_at < oldest and delivery.attempts >= FEWEST_ATTEMPTS:
-            return Settlement(state=DeliveryState.DEAD, error=f"given up: {outcome.why}")
-        asked = outcome.retry_after_seconds if isinstance(outcome, NotSent) else None
+            state = DeliveryState.UNKNOWN if unsure_since else DeliveryState.DEAD
+            return Settlement(state=state, error=f"given up: {outcome.why}")
+        later = _later(now, delivery, outcome.retry_after_seconds)
         return Settlement(
-            state=DeliveryState.PENDING, retry_at=_later(now, delivery, asked), error=outcome.why
+            state=DeliveryState.PENDING,
+            retry_at=max(later, not_before or later),
+            error=outcome.why,
+            unsure_since=unsure_since,
         )
 
     async def _tell_elsewhere(self, delivery: Delivery) -> None:
@@ -176,8 +235,10 @@ def _later(now: datetime, delivery: Delivery, asked_seconds: float | None) -> da
     doubled = FIRST_PAUSE_SECONDS * 2 ** min(max(delivery.attempts - 1, 0), MAX_DOUBLINGS)
     waited = (now - delivery.created_at).total_seconds()
     patience = max(waited / PAUSES_OF_AN_OUTAGE, SHORT_PAUSE_SECONDS)
-    seconds = min(doubled, patience) if asked_seconds is None else max(asked_seconds, FIRST_PAUSE_SECONDS)
-    return now + timedelta(seconds=min(seconds, LONGEST_PAUSE_SECONDS))
+    seconds = min(doubled, patience, LONGEST_PAUSE_SECONDS)
+    if asked_seconds is not None:
+        seconds = min(max(asked_seconds, FIRST_PAUSE_SECONDS), LONGEST_WAIT_SECONDS)
+    return now + timedelta(seconds=seconds)
 
 
 def _log(delivery: Delivery, settlement: Settlement) -> None:

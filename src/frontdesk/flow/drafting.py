@@ -98,20 +98,25 @@ class Drafting:
     async def _show(self, channel: Drafts, text: str) -> float | None:
         """How long to leave it so; None when nothing more is to be shown: where there may be a message that
         we know nothing of, a second one would be worse than none."""
+        pacing, chat, limits = self._parts.pacing, self._turn.source, self._capabilities
+        if not pacing.may_pass(chat):
+            return max(pacing.seconds_left(chat), limits.edit_pause_seconds)
         await self._held.confirm()  # or it would change the answer that somebody else has given by now
+        pacing.pass_by(chat, limits.send_pause_seconds)
         outcome: Outcome = Unknown(why="no answer in time")
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience_seconds):
                 outcome = await channel.draft(self._delivery(text))
+        pacing.heed(chat, outcome)
         match outcome:
             case Sent() if message_id := outcome.message_id or self.message_id:
                 self._shown, self._failures = text, 0
                 await self._keep(message_id)
-                return self._capabilities.edit_pause_seconds
+                return limits.edit_pause_seconds
             case NotSent(hopeless=False):
                 return self._put_off(outcome.why, outcome.retry_after_seconds)
             case Unknown() if self.message_id:
-                return self._put_off(outcome.why)
+                return self._put_off(outcome.why, outcome.retry_after_seconds)
         self._give_up(NO_ID if isinstance(outcome, Sent) else outcome.why)
         return None
 

@@ -3,14 +3,14 @@
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.agents import Abilities, Agent
-from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
+from frontdesk.contracts.channels import Capabilities, Channel, PerChat, Seeking
 from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
@@ -20,6 +20,7 @@ from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
+from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.speech import Live
 from frontdesk.model import deliveries, lanes
 from frontdesk.model.chats import TextUnit
@@ -33,6 +34,8 @@ from frontdesk.model.turns import Turn, TurnKind
 from frontdesk.stores.store import Store
 
 ID_BYTES = 8
+ARRIVAL_SECONDS = 5.0
+"""What is under way has arrived by then, and can be looked for."""
 NO_CHANNEL = Capabilities()
 NO_AGENT = Abilities()
 FORGOTTEN = "{id} waits for nobody any more."
@@ -61,6 +64,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     notifier: Notifier
     gate: Gate
     refusals: Refusals
+    pacing: Pacing
     places: dict[SessionSource, tuple[str, str]] = {}
     """What agents are told of the places of messages, as far as it was made."""
 
@@ -93,12 +97,26 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     def capabilities_of(self, source: SessionSource) -> Capabilities:
         channel = self.channels.get((str(source.platform), source.account))
-        return capabilities_in(channel, source) if channel else NO_CHANNEL
+        if channel is None:
+            return NO_CHANNEL
+        # What isinstance says of a protocol takes longer, and this is asked several times for each message.
+        per_chat = cast("PerChat", channel) if hasattr(channel, "capabilities_in") else None
+        return per_chat.capabilities_in(source) if per_chat else channel.capabilities
 
-    def repeatable(self, delivery: Delivery) -> bool:
-        """Whether sending it a second time does no harm."""
+    def repeatable(self, delivery: Delivery, now: datetime) -> bool:
+        """Whether sending it again does no harm, though it may have arrived."""
         capabilities = self.capabilities_of(delivery.to)
-        return capabilities.idempotent_seconds > 0 or (capabilities.edits and delivery.draft is not None)
+        if capabilities.edits and delivery.draft is not None:
+            return True
+        since = delivery.unsure_since or delivery.due_at or delivery.created_at
+        return (now - since).total_seconds() < capabilities.idempotent_seconds
+
+    def try_again_at(self, delivery: Delivery, now: datetime) -> datetime | None:
+        """When a send that may have arrived is tried again, or looked for; None: not by itself."""
+        if self.repeatable(delivery, now):
+            return now
+        can_look = isinstance(self.channel_of(delivery.to), Seeking)
+        return now + timedelta(seconds=ARRIVAL_SECONDS) if can_look else None
 
     def answers(
         self,

@@ -292,7 +292,7 @@ class Worker:
         parts = self._parts
         now, seconds = parts.clock.now(), parts.running.lease_seconds
         return await parts.store.turns.recover(
-            node, parts.repeatable, now, overdue=overdue, lease_seconds=seconds
+            node, parts.try_again_at, now, overdue=overdue, lease_seconds=seconds
         )
 
     async def _expire(self) -> None:

@@ -73,6 +73,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[StoredFile, ...] = ()
     handle: ReplyHandle | None = None
     """What came with the message that is answered, where its platform wants it back."""
+    unsure_since: datetime | None = None
+    """From then on a send may have arrived of which nobody knows."""
     created_at: datetime
     due_at: datetime | None = None
     """Not before then, while it waits."""
@@ -119,6 +121,8 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     """It may have arrived."""
 
     why: str
+    retry_after_seconds: float | None = None
+    whole_account: bool = False
 
 
 Outcome = Sent | NotSent | Unknown
@@ -140,3 +144,5 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     platform_message_id: str | None = None
     counts: bool = True
     """False when it was claimed and nothing of it was sent."""
+    unsure_since: datetime | None = None
+    """When the attempt began, if it may have arrived and is to be tried again."""

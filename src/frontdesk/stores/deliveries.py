@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Repeatable, Work, ring
+from frontdesk.contracts.store import TryAgain, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.chats import message_digest
@@ -17,7 +17,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
-from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_row
+from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_body, delivery_row
 from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
@@ -180,12 +180,13 @@ def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryC
     return DeliveryClaim(delivery=taken, lease=lease)
 
 
-def recover(lane: str, repeatable: Repeatable, now: datetime) -> Work[None]:
+def recover(lane: str, try_again: TryAgain, now: datetime) -> Work[None]:
     """Sends that were under way when their holder was gone: to be repeated only where that does no harm."""
     for delivery in (yield from DELIVERIES.many("sends_under_way", lane=lane)):
-        again = repeatable(delivery)
-        state = DeliveryState.PENDING if again else DeliveryState.UNKNOWN
-        settlement = Settlement(state=state, error=NODE_GONE, retry_at=now if again else None)
+        retry_at = try_again(delivery, now)
+        state = DeliveryState.PENDING if retry_at else DeliveryState.UNKNOWN
+        begun = delivery.due_at if retry_at else None  # or later: nobody knows
+        settlement = Settlement(state=state, error=NODE_GONE, retry_at=retry_at, unsure_since=begun)
         yield from _settle(delivery, settlement, now)
 
 
@@ -205,6 +206,8 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
     changed = delivery.draft if sent_at else None
     digest = message_digest(delivery.to, settlement.platform_message_id or changed)
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
+    if settlement.unsure_since and not delivery.unsure_since:
+        yield from _mark(delivery.id, settlement.unsure_since)
     yield from tell(
         feed.FeedKind.DELIVERY,
         now,
@@ -214,6 +217,13 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
         delivery_id=delivery.id,
         state=str(settlement.state),
     )
+
+
+def _mark(delivery_id: str, unsure_since: datetime) -> Work[None]:
+    """Keep since when it may have arrived. Its text may have been erased since it was claimed."""
+    if delivery := (yield from DELIVERIES.one("delivery_locked", delivery_id=delivery_id)):
+        body = delivery_body(replace(delivery, unsure_since=unsure_since))
+        yield "rewrite_message", {"delivery_id": delivery_id, "body": body}
 
 
 def _settled(

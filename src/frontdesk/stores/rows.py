@@ -207,6 +207,7 @@ class DeliveryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     buttons: tuple[Button, ...] = ()
     files: tuple[StoredFile, ...] = ()
     handle: ReplyHandle | None = None
+    unsure_since: datetime | None = None
 
 
 def _shown(buttons: tuple[Button, ...]) -> tuple[Button, ...]:
@@ -248,6 +249,10 @@ def delivery_row(delivery: Delivery) -> dict[str, Any]:
         "account": delivery.to.account or "",
         "confirmation_id": delivery.confirmation_id,
     }
+
+
+def delivery_body(delivery: Delivery) -> bytes:
+    return DELIVERY_BODY.write(asdict(delivery))
 
 
 def erased_body(blob: bytes) -> bytes:

@@ -256,7 +256,7 @@ class Turns(Noun):
     def recover(
         self,
         gone: int,
-        repeatable: store.Repeatable,
+        try_again: store.TryAgain,
         now: datetime,
         *,
         overdue: bool = False,
@@ -271,7 +271,7 @@ class Turns(Noun):
         held = yield "overdue_lanes" if overdue else "lanes_of", {"node": gone}
         for lane, kind, late in held:
             if kind == lanes.LaneKind.CHAT:
-                yield from deliveries.recover(lane, repeatable, now)
+                yield from deliveries.recover(lane, try_again, now)
             else:
                 seen_at = now - max(timedelta(microseconds=late, seconds=lease_seconds), timedelta(0))
                 ran += [(found, seen_at) for found in (yield "running_in", {"lane": lane})]

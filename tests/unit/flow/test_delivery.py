@@ -7,8 +7,10 @@ from typing import Any, cast
 import pytest
 
 from frontdesk import Platform, SessionSource
+from frontdesk.contracts.channels import Capabilities
 from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender, Sending
+from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Lease
@@ -38,7 +40,8 @@ async def settlement_of(attempts: int, age: timedelta) -> Settlement:
         running=Running(delivery_max_age_seconds=DAY.total_seconds()),
         store=SimpleNamespace(nodes=SimpleNamespace(standing=0), deliveries=ledger),
         channel_of=lambda _: None,
-        repeatable=lambda _: True,
+        capabilities_of=lambda _: Capabilities(),
+        pacing=Pacing(lambda: 0.0),
     )
     to = SessionSource(platform=Platform.TELEGRAM, chat_id="1")
     delivery = Delivery(id="d", lane="chat:1", to=to, text="x", created_at=CREATED, attempts=attempts)

@@ -13,6 +13,7 @@ from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME, LONGEST_CHARACTERS, Notifier
 from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import Sender, Sending
+from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import canonical, cards
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
@@ -274,7 +275,7 @@ async def fail(delivery: Delivery, told: Notifier, post: Post) -> None:
         notifier=told,
         channel_of=lambda _: None,
         capabilities_of=lambda _: Capabilities(),
-        repeatable=lambda _: True,
+        pacing=Pacing(lambda: 0.0),
         as_it_stands=lambda each: Parts.as_it_stands(cast(Parts, parts), each),
     )
     tried = Delivery(

@@ -45,6 +45,10 @@ SELECT {d.delivery} FROM deliveries d WHERE d.id = :delivery_id;
 -- The newest delivery that became a message of a chat.
 SELECT {d.delivery} FROM deliveries d WHERE d.message_digest = :message_digest ORDER BY d.number DESC LIMIT 1;
 
+-- name: delivery_locked
+-- A delivery by its id, to be changed.
+SELECT {d.delivery} FROM deliveries d WHERE d.id = :delivery_id /*pg FOR UPDATE */;
+
 -- name: deliveries_of
 -- What was said in answer to a turn.
 SELECT {d.delivery} FROM deliveries d WHERE d.turn_id = :turn_id ORDER BY d.number;

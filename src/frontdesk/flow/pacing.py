@@ -1,0 +1,88 @@
+"""Pacing: one gate before each chat and each account of ours, for all that goes there from this node."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from frontdesk.flow.clockwatch import Elapsed, since_boot
+from frontdesk.logs import get_logger
+from frontdesk.model.deliveries import Outcome, Sent
+from frontdesk.model.sources import SessionSource
+
+LONGEST_WAIT_SECONDS = 24 * 3600.0
+"""Whatever a platform says."""
+FEW_GATES = 10_000
+
+Gate = tuple[str, str | None, str | None]
+"""A platform, our account there and a chat; without the chat, the whole account."""
+
+log = get_logger(__name__)
+
+
+class Pacing:
+    """Knows from when on something may be sent to a chat: the pause after the last call is over, and so is
+    the time that the platform told us to wait. Answers wait here and go before everything else; a draft or a
+    sign goes when nothing stands before it, or not at all."""
+
+    def __init__(self, elapsed: Elapsed = since_boot) -> None:
+        self._elapsed = elapsed
+        self.closed_until: dict[Gate, float] = {}
+        """While it is empty, nobody has to wait anywhere."""
+        self._answers: dict[Gate, int] = {}
+        """How many answers wait at a gate."""
+        self._few = FEW_GATES
+
+    def seconds_left(self, chat: SessionSource) -> float:
+        """Until something may go there; 0 when it may now."""
+        closed, gate = self.closed_until, _gate_of(chat)
+        until = max(closed.get(gate, 0.0), closed.get((*gate[:2], None), 0.0))
+        return max(until - self._elapsed(), 0.0)
+
+    def may_pass(self, chat: SessionSource) -> bool:
+        """Whether something that is no answer may go there now."""
+        return not self.seconds_left(chat) and not self._answers.get(_gate_of(chat))
+
+    def pass_by(self, chat: SessionSource, pause_seconds: float) -> None:
+        """Something goes there now, and nothing more before the pause is over."""
+        if pause_seconds > 0:
+            self._close(_gate_of(chat), pause_seconds)
+
+    async def wait(self, chat: SessionSource, pause_seconds: float, most_seconds: float) -> float:
+        """Pass as soon as an answer may, if that is soon; otherwise how many seconds are left."""
+        with self._waiting(chat):
+            while left := self.seconds_left(chat):
+                if left > most_seconds:
+                    return left
+                await asyncio.sleep(left)
+            self.pass_by(chat, pause_seconds)
+        return 0.0
+
+    def heed(self, chat: SessionSource, outcome: Outcome) -> None:
+        """Where the platform said that we are to wait, nothing goes there meanwhile."""
+        if isinstance(outcome, Sent) or not (seconds := outcome.retry_after_seconds):
+            return
+        gate = _gate_of(chat)
+        log.warning("told_to_wait", platform=gate[0], account=gate[1], seconds=seconds, why=outcome.why)
+        self._close((*gate[:2], None) if outcome.whole_account else gate, seconds)
+
+    @contextmanager
+    def _waiting(self, chat: SessionSource) -> Iterator[None]:
+        gate = _gate_of(chat)
+        self._answers[gate] = self._answers.get(gate, 0) + 1
+        try:
+            yield
+        finally:
+            self._answers[gate] -= 1
+            if not self._answers[gate]:
+                del self._answers[gate]
+
+    def _close(self, gate: Gate, seconds: float) -> None:
+        closed, now = self.closed_until, self._elapsed()
+        closed[gate] = max(closed.get(gate, 0.0), now + min(seconds, LONGEST_WAIT_SECONDS))
+        if len(closed) > self._few:
+            self.closed_until = {each: until for each, until in closed.items() if until > now}
+            self._few = max(FEW_GATES, 2 * len(self.closed_until))
+
+
+def _gate_of(chat: SessionSource) -> Gate:
+    return str(chat.platform), chat.account, chat.chat_id or chat.user_id or ""
