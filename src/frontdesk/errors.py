@@ -30,6 +30,8 @@ FrontdeskError
 │   └── SessionNotFound       a question about one
 ├── UnknownTurn
 ├── UnknownDelivery
+├── FileUnavailable           a file cannot be had, or not be used
+│   └── FileLater             the same, and it may be otherwise soon
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
 │   ├── Unproven              the session came without its proof
@@ -248,6 +250,14 @@ class UnknownTurn(FrontdeskError):
 
 class UnknownDelivery(FrontdeskError):
     """There is no delivery {delivery_id!r}."""
+
+
+class FileUnavailable(FrontdeskError):
+    """The file cannot be had: {why}"""
+
+
+class FileLater(FileUnavailable):
+    """The file cannot be had just now: {why}"""
 
 
 class LeaseLost(FrontdeskError):

@@ -19,6 +19,7 @@ from frontdesk.config import options as records
 from frontdesk.config.settings import Value
 from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
+from frontdesk.files import CommandTranscriber, FileShelf
 from frontdesk.formats import links
 from frontdesk.formats.http import url_of
 from frontdesk.hooks import open_hooks
@@ -31,6 +32,8 @@ from frontdesk.snapshots import CheckpointManager
 LOCAL = "local"
 APPROVERS = "approvers"
 TRIAL_SECONDS = 15.0
+FILES = "files"
+"""Where the bytes of files are kept, under the home folder."""
 PROGRAMS = "programs"
 """Where the record of the programs that run is kept, under the home folder."""
 EVERYWHERE = ("0.0.0.0", "::")
@@ -65,6 +68,9 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             hooks=hooks,
             snapshots=workplace(config)[0],
             confirming=_confirming(config),
+            files=config.files,
+            shelf=FileShelf(config.home / FILES, private=(config.home,)),
+            transcriber=_transcriber(config),
         )
         gateway.warnings = lambda: [str(missing) for missing in missing_secrets(config)]
         opened.push_async_callback(gateway.close)
@@ -81,6 +87,11 @@ def _confirming(config: Config) -> confirmations.Settings:
     if host in EVERYWHERE:
         return service  # nobody knows under which name people reach us
     return msgspec.structs.replace(service, page_url=url_of(host, config.port))
+
+
+def _transcriber(config: Config) -> CommandTranscriber | None:
+    files = config.files
+    return CommandTranscriber(files.transcribe, files.transcribe_seconds) if files.transcribe else None
 
 
 def _offer_links(gateway: Gateway, config: Config) -> None:

@@ -12,6 +12,7 @@ from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.files import Shelf, Transcriber
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
@@ -19,6 +20,7 @@ from frontdesk.flow.clockwatch import Elapsed, since_boot
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import Notifier
+from frontdesk.flow.files import Filing
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
@@ -27,6 +29,7 @@ from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
+from frontdesk.model.files import FileSettings
 from frontdesk.model.running import Running
 
 RECEIVE_PAUSE_SECONDS = 5.0
@@ -51,6 +54,9 @@ class Gateway:
         running: Running | None = None,
         hooks: Hooks | None = None,
         snapshots: Snapshots | None = None,
+        files: FileSettings | None = None,
+        shelf: Shelf | None = None,
+        transcriber: Transcriber | None = None,
         confirming: confirmations.Settings | None = None,
         clock: Clock | None = None,
         elapsed: Elapsed = since_boot,
@@ -85,6 +91,7 @@ class Gateway:
             gate=Gate(service, notifier, sessions.store, clock),
             refusals=Refusals(clock.now()),
             pacing=Pacing(elapsed),
+            filing=Filing(sessions.store, clock, files or FileSettings(), shelf, transcriber),
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""

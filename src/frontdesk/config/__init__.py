@@ -19,6 +19,7 @@ from frontdesk.config.confirm import Confirm
 from frontdesk.config.reading import FILE_VARIABLE, ROWS, SettingsReader
 from frontdesk.config.settings import Value
 from frontdesk.contracts.hooks import Commands
+from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import NAME, Platform
 from frontdesk.model.running import Running
@@ -54,6 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     running: Running
     max_checkpoints: int
     hooks: Commands = Commands()
+    files: FileSettings = FileSettings()
     confirm: Confirm
     values: tuple[Value, ...]
     """Every effective value with where it came from."""
@@ -91,6 +93,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         running=reading.running(),
         max_checkpoints=reading.get("checkpoints.max_checkpoints"),
         hooks=reading.hooks(),
+        files=reading.files(),
         confirm=reading.confirm(),
         values=values,
         unknown_variables=tuple(sorted(reading.unknown_variables)),

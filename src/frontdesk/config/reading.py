@@ -13,6 +13,7 @@ from frontdesk.config.settings import OPTION, Origin, Setting, Value
 from frontdesk.config.table import CHAT_ID, SETTINGS
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.access import Access
+from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import HomeChannel, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
@@ -133,6 +134,9 @@ class SettingsReader:
 
     def hooks(self) -> Commands:
         return Commands(**self._under("hooks"))
+
+    def files(self) -> FileSettings:
+        return FileSettings(**self._under("files"))
 
     def _names(self, *above: str) -> list[str]:
         """The tables right under another one."""

@@ -14,6 +14,7 @@ from frontdesk.config.settings import Setting, SettingKind
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.access import Access, Strangers
 from frontdesk.model.confirmations import Mode
+from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import MAX_FRESHNESS_SECONDS, GatewayConfig
 from frontdesk.model.platforms import Platform, PlatformConfig
 from frontdesk.model.policies import LIMITS, SessionResetPolicy
@@ -285,6 +286,27 @@ HOOKS = {
 HOOKS_KINDS = dict.fromkeys(HOOKS, COMMAND) | {
     "timeout_seconds": _whole(f"a whole number from 1 to {MAX_HOOK_SECONDS}", 1, MAX_HOOK_SECONDS)
 }
+FILES = {
+    "most_bytes": "The largest file that is taken from a message, or from the agent.",
+    "most_files": "How many files are taken from one message, and from the agent in one turn.",
+    "fetch_seconds": "How long the files of a message may take to come from the platform, all together.",
+    "keep_days": (
+        "How long a file is kept. With a conversation that is forgotten its files are, too, at once."
+    ),
+    "transcribe": (
+        "The command that writes down what is said in a voice message; it gets the file's path as its last"
+        " argument and writes the text to its standard output."
+    ),
+    "transcribe_seconds": "How long that may take; the command is killed after that.",
+    "spoken_names": (
+        "What people call the agent. A voice message in a group in which one of these is heard is meant for"
+        " it."
+    ),
+}
+FILES_KINDS = {
+    "transcribe": COMMAND,
+    "spoken_names": SettingKind("a list of names", _names, settings.parse_names),
+}
 POLICY = {
     "mode": "When a conversation starts afresh: `daily` at an hour, when `idle` for long, `both`, or `none`.",
     "at_hour": "The hour of the daily reset, by the clock of `timezone`.",
@@ -396,6 +418,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="How many are kept; the oldest ones are dropped.",
     ),
     *_rows("hooks", Commands(), HOOKS, HOOKS_KINDS),
+    *_rows("files", FileSettings(), FILES, FILES_KINDS),
     *_rows("session_reset", SessionResetPolicy(), POLICY, POLICY_KINDS),
     *_rows("session_reset.by_type.<type>", SessionResetPolicy(), POLICY, POLICY_KINDS),
     *_rows("session_reset.by_platform.<platform>", SessionResetPolicy(), POLICY, POLICY_KINDS),

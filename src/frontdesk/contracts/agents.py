@@ -22,6 +22,10 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Heeds the model that a session has chosen, or fails where it cannot. Otherwise none can be chosen."""
     sends: bool = False
     """Whoever thinks in it has a way to send messages besides the answer (`Send`): it is told where to."""
+    images: bool = False
+    """Is shown images of messages as parts of them."""
+    paths: bool = False
+    """Works on this machine, and is told where files of messages lie."""
     counts: bool = False
     """Tells what each call to a model used once it is over. What one that was cut short used is estimated."""
 

@@ -167,7 +167,7 @@ class Sender:
             return NotSent(why=f"no channel is connected for {delivery.to.platform}")
         try:
             async with asyncio.timeout(self._parts.running.send_seconds):
-                outcome: Outcome = await getattr(channel, verb)(delivery)
+                outcome: Outcome = await getattr(channel, verb)(self._parts.filing.at_hand(delivery))
         except TimeoutError:
             return Unknown(why="no answer in time")
         except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.speech import SUMMARY
 from frontdesk.formats import quoting
 from frontdesk.model import calls
@@ -97,6 +98,17 @@ def is_handover(message: Mapping[str, Any]) -> bool:
 def as_given(message: Plain) -> Plain:
     """The row as the agent gets it."""
     return {"role": str(Role.SYSTEM), "content": message["content"]} if is_handover(message) else message
+
+
+async def opening(
+    conversations: Conversations, session: Session, history: Sequence[Plain] | None
+) -> list[Plain]:
+    """What stands before the first message: the hand-over, and what the other side brought along."""
+    brought = list(history or ()) if session.is_empty else []
+    if not is_due(session) or session.parent_id is None:
+        return brought
+    before = await conversations.load_transcript(session.parent_id, as_stored=True)
+    return [handover_message(make_handover(before, last_summary(before))), *brought]
 
 
 def is_due(session: Session) -> bool:

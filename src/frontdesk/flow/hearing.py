@@ -14,8 +14,11 @@ from frontdesk.flow import limits, prompts, sending
 from frontdesk.flow.crew import AskedAt, Held, Place
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, spirals
+from frontdesk.model.chats import StoredFile
+from frontdesk.model.files import KeptFile
 from frontdesk.model.policies import EndReason, SessionResetPolicy
 from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry
 from frontdesk.model.turns import Turn, TurnClaim
@@ -23,6 +26,7 @@ from frontdesk.model.turns import Turn, TurnClaim
 CLEANUP_SECONDS = 10.0
 BREATH_EVENTS = 50
 BREATH_SECONDS = 0.02
+UNSENT = "[The file {name} could not be sent: {why}]"
 
 NOWHERE = Place(lambda _: None)
 """Where a turn is until it is run."""
@@ -60,6 +64,10 @@ class AgentRun:
         self.policy = policy
         self.assignment = assignment
         self.speech = Speech(turn.id, position)
+        self.files: list[StoredFile] = []
+        """What goes out with the answer."""
+        self.unsent: list[str] = []
+        """What is said in the place of files that do not."""
         self._open_calls: set[str] = set()
         self._acted = False
         """The agent's step has called tools."""
@@ -147,6 +155,7 @@ class Hearing(Held[TurnClaim]):
         self._loop = asyncio.get_running_loop()
         self._given_up: asyncio.Future[None] = self._loop.create_future()
         self._stopping = False
+        self._stop_told = asyncio.Event()
         self._limit: EndReason | None = None
         self._asking = False
         self._sends = 0
@@ -160,6 +169,7 @@ class Hearing(Held[TurnClaim]):
         if self._stopping:
             return
         self._stopping, self._limit = True, limit
+        self._stop_told.set()
         self._line.send(events.Stop())
         able = self._parts.abilities_of(self.turn.source).stops and not self._asking
         delay = self._parts.running.stop_seconds if able else 0.0
@@ -177,9 +187,16 @@ class Hearing(Held[TurnClaim]):
             return
         for turn in turns:
             signal = events.Steer(text=turn.text, id=turn.id)
+            if turn.files:
+                continue  # an agent hears texts in the middle of a turn: it waits for its own
             if turn.id not in self._steered and self._line.send(signal):
                 self._steered.add(turn.id)
                 self._unwritten.append(turn)
+
+    async def _received(self, session_id: str) -> list[KeptFile]:
+        """The files of the message, as far as they can be had."""
+        channel = self._parts.channel_of(self.turn.source)
+        return await self._parts.filing.received(self.turn, session_id, channel, self._stop_told)
 
     async def _hear(self, run: AgentRun) -> events.Failed | None:
         """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.
@@ -225,7 +242,8 @@ class Hearing(Held[TurnClaim]):
                 event = await anext(stream, None)
                 if event is None:
                     break
-                self._parts.live.tell(self.turn.id, event)
+                if not isinstance(event, events.File):  # who follows is told of it with the answer
+                    self._parts.live.tell(self.turn.id, event)
                 if isinstance(event, events.Failed):
                     return event
                 await self._write(event, run)
@@ -252,6 +270,8 @@ class Hearing(Held[TurnClaim]):
             await self._note(event)
         if isinstance(event, events.Send):
             await self._send(event, run)
+        if isinstance(event, events.File):
+            await self._take_file(event, run)
         absorbed, speech = self._take_heard() if self._unwritten else [], run.speech
         rows = speech.close() if absorbed else []
         rows += [speech.row(prompts.user_message(self._parts, turn, turn.text)) for turn in absorbed]
@@ -259,6 +279,20 @@ class Hearing(Held[TurnClaim]):
         if rows:
             now = self._parts.clock.now()
             await self._parts.store.turns.record(self.claim, run.session.id, rows, now, absorbed)
+
+    async def _take_file(self, file: events.File, run: AgentRun) -> None:
+        """Keep it until the answer goes out; of one that cannot be sent the chat is told why."""
+        filing, folder = self._parts.filing, run.assignment.working_dir
+        place = len(run.files) + len(run.unsent)
+        try:
+            stored = await filing.given(self.turn, run.session.id, place, file, folder)
+        except errors.FileUnavailable as error:
+            name = quoting.quote(file.name or file.path or "without a name")
+            log.warning("file_unsent", turn=self.turn.id, file=name, why=str(error))
+            run.unsent.append(UNSENT.format(name=name, why=vars(error)["why"]))
+            return
+        run.files.append(stored)
+        run.speech.attach(stored)
 
     async def _note(self, work: events.Background) -> None:
         """Background work; what cannot be noted of it is logged, and the turn goes on."""

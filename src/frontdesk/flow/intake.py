@@ -17,6 +17,7 @@ from frontdesk.contracts.channels import (
     Reacted,
     Receipt,
 )
+from frontdesk.flow import exhibits
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
@@ -280,6 +281,10 @@ def _check(incoming: Incoming) -> None:
         messages.pack({"role": "user", "content": incoming.content})
     for each in incoming.history:
         messages.pack(each)
+    if any(
+        map(exhibits.brings_ours, (incoming.content, *(each.get("content") for each in incoming.history)))
+    ):
+        raise errors.InvalidMessage(why=f"only frontdesk itself writes parts of the type {exhibits.PART}")
 
 
 def _check_event(event_id: str | None) -> None:

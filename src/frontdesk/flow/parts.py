@@ -1,7 +1,7 @@
 """The parts of a gateway that everything in the flow works with."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -20,10 +20,11 @@ from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
+from frontdesk.flow.files import Filing, described
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.speech import Live
 from frontdesk.model import deliveries, lanes
-from frontdesk.model.chats import TextUnit
+from frontdesk.model.chats import StoredFile, TextUnit
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
@@ -38,6 +39,7 @@ ARRIVAL_SECONDS = 5.0
 """What is under way has arrived by then, and can be looked for."""
 NO_CHANNEL = Capabilities()
 NO_AGENT = Abilities()
+UNTAKEN = "[{file}: this chat does not take it]"
 FORGOTTEN = "{id} waits for nobody any more."
 UNHEARD = frozenset({TurnKind.EXPIRY, TurnKind.HOOK, TurnKind.OBSERVED})
 """Nobody waits for an answer to these."""
@@ -65,6 +67,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     refusals: Refusals
     pacing: Pacing
+    filing: Filing
     places: dict[SessionSource, tuple[str, str]] = {}
     """What agents are told of the places of messages, as far as it was made."""
 
@@ -128,6 +131,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         session_id: str | None = None,
         delivery_id: str | None = None,
         at: datetime | None = None,
+        files: Sequence[StoredFile] = (),
     ) -> tuple[Delivery, ...]:
         """The answer to a message as its chat takes it: in as many pieces as its limit asks for.
 
@@ -135,23 +139,25 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         transaction, which may be run again, is given its id and the time.
         """
         capabilities = self.capabilities_of(turn.source)
-        pieces = split_text(text, capabilities.text_limit, capabilities.text_unit)
+        draft = turn.draft if final else None
+        pieces = pieces_of(text, files, capabilities, changes=draft is not None)
         first, at = delivery_id or new_id("d"), at or self.clock.now()
         said = []
-        for number, piece in enumerate(pieces, 1):
+        for number, (piece, carried) in enumerate(pieces, 1):
             delivery = Delivery(
                 id=first if number == 1 else f"{first}-{number}",
                 kind=kind,
                 lane=lanes.chat_lane(turn.source, collects=capabilities.collects),
                 to=turn.source,
                 text=piece,
+                files=carried,
                 final=final and number == len(pieces),
                 turn_id=turn.id,
                 session_id=session_id,
                 session_key=turn.session_key,
                 event_id=turn.event_id,
                 handle=turn.handle,
-                extra={deliveries.DRAFT: turn.draft} if final and turn.draft and number == 1 else {},
+                extra={deliveries.DRAFT: draft} if draft and number == 1 else {},
                 created_at=at,
             )
             said.append(delivery)
@@ -187,6 +193,30 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_id(letter: str) -> str:
     return f"{letter}_{secrets.token_hex(ID_BYTES)}"
+
+
+Piece = tuple[str, tuple[StoredFile, ...]]
+"""A message: its text, and the files that it carries."""
+
+
+def pieces_of(
+    text: str, files: Sequence[StoredFile], capabilities: Capabilities, *, changes: bool = False
+) -> list[Piece]:
+    """An answer as messages of a chat. Where one carries several files, the first ones go with the end of the
+    text, unless that ``changes`` a message which is there; where it carries one, each goes alone. A file that
+    the chat does not take is named."""
+    limit, unit = capabilities.text_limit, capabilities.text_unit
+    if not files:
+        return [(piece, ()) for piece in split_text(text, limit, unit)]
+    most, largest = capabilities.most_files, capabilities.most_file_bytes
+    taken = [file for file in files if most and (largest is None or file.size <= largest)]
+    named = [UNTAKEN.format(file=described(file)) for file in files if file not in taken]
+    whole = "\n\n".join(filter(None, (text, *named)))
+    pieces: list[Piece] = [(piece, ()) for piece in split_text(whole, limit, unit) if piece]
+    loads = [tuple(taken[start : start + most]) for start in range(0, len(taken), most or 1)]
+    if loads and most > 1 and pieces and not changes:
+        pieces[-1] = pieces[-1][0], loads.pop(0)
+    return [*pieces, *(("", load) for load in loads)]
 
 
 def split_text(text: str, limit: int | None, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:

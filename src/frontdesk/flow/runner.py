@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import continuation, handover, hook_calls, notices, prompts
+from frontdesk.flow import continuation, exhibits, handover, hook_calls, notices, prompts
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -145,7 +145,10 @@ class RunningTurn(Hearing):
             ending = Ending(state=TurnState.FAILED, deliveries=self._tell(FAILED.format(why=why)), error=why)
             await self._finish(replace(ending, session_id=self._session_id))
             return
-        run = self._agent_run = await self._begin(await self._resolve(), content, note)
+        session = await self._resolve()
+        if self.turn.files:
+            content = exhibits.with_files(content, await self._received(session.id))
+        run = self._agent_run = await self._begin(session, content, note)
         try:
             failure = await self._hear_and_show(run)
         except Stopped as stopped:
@@ -202,7 +205,11 @@ class RunningTurn(Hearing):
         log.info("turn_began", turn=turn.id, session=session.id, attempt=turn.attempts)
         counted = session.changed(message_count=begun.message_count)
         policy = parts.conversations.policy_at(turn.source)
-        transcript = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
+        written = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
+        transcript, given = written, message
+        if exhibits.are_in(written):
+            able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
+            transcript, given = await exhibits.show(shelf, able, written, message)
         assignment = events.Assignment(
             turn_id=turn.id,
             session_id=session.id,
@@ -210,7 +217,7 @@ class RunningTurn(Hearing):
             attempt=turn.attempts,
             system=prompts.system_prompt(parts, turn, counted, policy, transcript),
             messages=transcript,
-            input=message,
+            input=given,
             model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),
             working_dir=parts.working_dir_of(turn.source),
         )
@@ -233,7 +240,7 @@ class RunningTurn(Hearing):
         rows: list[Plain] = [message]
         told: list[Delivery] = []
         if not session.started or turn.session_id == session.id:
-            rows = [*await self._opening(session), message]
+            rows = [*await handover.opening(parts.conversations, session, turn.history), message]
         if not session.reset_told:
             told += reset_notices(parts, turn, parts.clock.now(), session)
         if note:
@@ -247,18 +254,11 @@ class RunningTurn(Hearing):
             notices=told,
         )
 
-    async def _opening(self, session: Session) -> list[Plain]:
-        """What stands before the first message: the hand-over, and what the other side brought along."""
-        brought = list(self.turn.history or ()) if session.is_empty else []
-        if not handover.is_due(session) or session.parent_id is None:
-            return brought
-        before = await self._parts.conversations.load_transcript(session.parent_id, as_stored=True)
-        text = handover.make_handover(before, handover.last_summary(before))
-        return [handover.handover_message(text), *brought]
-
     def _completed(self, run: AgentRun) -> Ending:
         speech, answer = run.speech, run.speech.answer
-        said = self._parts.answers(self.turn, answer) if answer else self._tell(UNANSWERED)
+        text = "\n\n".join(filter(None, (answer, *run.unsent)))
+        brings = bool(text or run.files)
+        said = self._parts.answers(self.turn, text, files=run.files) if brings else self._tell(UNANSWERED)
         return Ending(
             state=TurnState.DONE,
             messages=(*speech.close(), *speech.summarize()),

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from frontdesk.contracts.bells import Bell
 from frontdesk.formats import tokens
 from frontdesk.model import events, messages
+from frontdesk.model.chats import StoredFile
 from frontdesk.model.messages import Message, Plain
 from frontdesk.model.sessions import USAGE_COUNTERS, Usage
 
@@ -68,6 +69,11 @@ class Speech:
             case events.Summary():
                 self.summary = event.text
         return []
+
+    def attach(self, file: StoredFile) -> None:
+        """The assistant's message that comes next brings a file."""
+        facts = {name: fact for name, fact in asdict(file).items() if name != "path"}
+        self._details["files"] = [*self._details.get("files", ()), facts]
 
     def count_rest(self, prompt_tokens: int, *, silence: bool) -> None:
         """Count what a call to the model has used that was cut short: the prompt, and what was said so far.

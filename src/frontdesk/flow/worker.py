@@ -161,6 +161,8 @@ class Worker:
         for turn in due:
             if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts:
                 continue
+            if turn.files:
+                continue  # they are fetched first
             if turn.source.platform is whatsapp.PLATFORM:
                 continue  # a name learned since it came in may have moved its conversation
             row = prompts.user_message(self._parts, turn, turn.content or turn.text)

@@ -61,6 +61,8 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     size: int
+    path: str | None = None
+    """Where its bytes lie on this machine; known while it is sent."""
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):

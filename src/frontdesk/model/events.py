@@ -67,6 +67,17 @@ class Approval(Event, frozen=True, kw_only=True):
     details: Mapping[str, Any] = {}
 
 
+class File(Event, frozen=True, kw_only=True):
+    """A file for the chat, which gets it with the answer: a path in the working directory, or the bytes."""
+
+    path: str | None = None
+    data: bytes | None = None
+    name: str | None = None
+    """What it is called there; else as in the path."""
+    kind: str | None = None
+    """Its media type; else as its name and its bytes say."""
+
+
 class Used(Event, frozen=True, kw_only=True):
     """What a call to the model used; several are added up."""
 

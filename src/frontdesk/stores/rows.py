@@ -18,6 +18,7 @@ from frontdesk.model.chats import Attachment, Button, Quote, ReplyHandle, Stored
 from frontdesk.model.codes import CodeKind, Pairing
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
+from frontdesk.model.files import FileWay, KeptFile
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Relation, Renewal, Session, SessionEntry
@@ -285,6 +286,26 @@ BUTTON = Columns(
 BUTTONS = Records("button", KeptButton, BUTTON.facts)
 
 
+# Files
+
+KEPT_FILE = Columns(
+    {
+        "turn_id": PLAIN,
+        "way": Column(FileWay, str),
+        "place": PLAIN,
+        "session_id": PLAIN,
+        "name": Column(write=columns.clean),
+        "kind": PLAIN,
+        "size": PLAIN,
+        "digest": PLAIN,
+        "said": Column(write=columns.clean),
+        "why": Column(write=columns.clean),
+        "kept_at": TIME,
+    }
+)
+KEPT_FILES = Records("kept_file", KeptFile, KEPT_FILE.facts)
+
+
 # The feed, and background work
 
 FEED_EVENT = Columns(
@@ -342,6 +363,7 @@ NAMED = {
     "turn": TURN.names,
     "delivery": DELIVERY.names,
     "button": BUTTON.names,
+    "kept_file": KEPT_FILE.names,
     "feed_event": FEED_EVENT.names,
     "background_task": BACKGROUND_TASK.names,
     "grant": GRANT.names,

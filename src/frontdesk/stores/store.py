@@ -11,6 +11,7 @@ from frontdesk.stores.confirmations import Confirmations
 from frontdesk.stores.cursors import Cursors
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
+from frontdesk.stores.files import Files
 from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
@@ -43,6 +44,7 @@ class Store:
         self.buttons = Buttons(engine)
         self.background = BackgroundWork(engine)
         self.feed = Feed(engine)
+        self.files = Files(engine)
         self.nodes = nodes or Nodes(engine)
         self.confirmations = Confirmations(engine)
         self._engine = engine

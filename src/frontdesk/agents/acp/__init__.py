@@ -30,7 +30,7 @@ class Driver:
     Options = AcpOptions
 
     def __init__(self, options: AcpOptions) -> None:
-        self.abilities = Abilities(stops=True, models=True, sends=options.sends)
+        self.abilities = Abilities(stops=True, models=True, sends=options.sends, images=True, paths=True)
         self._options = options.checked()
         self._slots = asyncio.Semaphore(options.max_processes)
         self._working: dict[str, AcpSession | None] = {}

@@ -1,6 +1,7 @@
 """A turn with an agent: what it reports goes out, what it is told goes in."""
 
 import asyncio
+import base64
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -35,6 +36,8 @@ BREAK = "\n\n"
 BACKGROUND = "frontdesk/background"
 SEND = "frontdesk/send"
 """In the `_meta` of an update."""
+FILE = "frontdesk/file"
+"""There, too: a file of the working directory that the chat is to get."""
 FINISHED = {"end_turn": "stop", "max_tokens": "length"}
 OVER = {"completed": False, "failed": True}
 """The last states of a call, and whether they are errors."""
@@ -170,7 +173,7 @@ class Scribe:
         self.cost_usd: float | None = None
 
     def take(self, update: Body) -> list[events.Event]:
-        return [*self._reported(update), *_background(update), *_send(update)]
+        return [*self._reported(update), *_background(update), *_send(update), *_named_file(update)]
 
     def _reported(self, update: Body) -> list[events.Event]:
         match update.get("sessionUpdate"):
@@ -203,6 +206,8 @@ class Scribe:
         )
 
     def _say(self, update: Body) -> list[events.Event]:
+        if file := file_of(update.get("content")):
+            return [file]
         text, message = block_text(update.get("content")), update.get("messageId")
         if not text:
             return []
@@ -279,6 +284,32 @@ def _send(update: Body) -> list[events.Event]:
     told = fields(fields(update.get("_meta")).get(SEND))
     to, text = told.get("to"), told.get("text")
     return [events.Send(to=to, text=text)] if isinstance(to, str) and isinstance(text, str) else []
+
+
+def _named_file(update: Body) -> list[events.Event]:
+    told = fields(fields(update.get("_meta")).get(FILE))
+    path, name, kind = (told.get(field) for field in ("path", "name", "kind"))
+    if not isinstance(path, str) or not path:
+        return []
+    return [events.File(path=path, name=text_or(name, "") or None, kind=text_or(kind, "") or None)]
+
+
+def file_of(block: object) -> events.File | None:
+    """A block of the agent's message that brings the bytes of an image, a recording or a file."""
+    given = fields(block)
+    kind, body = given.get("type"), given
+    if kind == "resource":
+        body = fields(given.get("resource"))
+    data = body.get("blob" if kind == "resource" else "data")
+    if kind not in ("image", "audio", "resource") or not isinstance(data, str):
+        return None
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
+    name = text_or(body.get("uri"), "").rpartition("/")[2]
+    media_type = text_or(body.get("mimeType"), "")
+    return events.File(data=content, name=name[:MAX_ID_CHARACTERS] or None, kind=media_type or None)
 
 
 def usage_of(result: Body, used: int | None, cost_usd: float | None) -> Usage | None:

@@ -26,6 +26,8 @@ class CommandOptions(ProgramOptions, frozen=True, kw_only=True):
     """The agent heeds `steer` and answers with `steered`. Otherwise a message waits for its own turn."""
     models: bool = False
     """The agent heeds the `model` of a turn. Otherwise nobody can choose one with /model."""
+    images: bool = False
+    """The agent takes images as parts of a message. Otherwise it is told where they lie."""
     keep: bool = False
     """Keep the process of a session from turn to turn. Otherwise each turn has a process of its own."""
     keep_seconds: Seconds = 900.0
@@ -58,7 +60,8 @@ class Driver:
     @property
     def abilities(self) -> Abilities:
         options = self._options
-        return Abilities(steers=options.steers, stops=True, models=options.models, sends=options.sends)
+        able = {name: getattr(options, name) for name in ("steers", "models", "sends", "images")}
+        return Abilities(stops=True, paths=True, **able)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

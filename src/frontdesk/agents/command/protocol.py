@@ -69,6 +69,13 @@ class SendLine(AgentLine, frozen=True, kw_only=True, tag="send"):
     id: Annotated[str, msgspec.Meta(max_length=256)] = ""
 
 
+class FileLine(AgentLine, frozen=True, kw_only=True, tag="file"):
+    path: str | None = None
+    data: bytes | None = None
+    name: str | None = None
+    kind: str | None = None
+
+
 class SteeredLine(AgentLine, frozen=True, kw_only=True, tag="steered"):
     id: Name
 
@@ -93,6 +100,7 @@ EVENTS: dict[type[AgentLine], type[events.Event]] = {
     SummaryLine: events.Summary,
     BackgroundLine: events.Background,
     SendLine: events.Send,
+    FileLine: events.File,
     DoneLine: events.Done,
     ErrorLine: events.Failed,
 }
@@ -164,6 +172,9 @@ class LineReader:
                 again = "an approval with this id was asked for before in this turn"
                 _refuse_if(line.id in self._asked, again)
                 self._asked.add(line.id)
+            case FileLine():
+                both = "use one of path and data"
+                _refuse_if((line.path is None) == (line.data is None), both, what="the file")
             case BackgroundLine():
                 background.check_name(line.name)
                 background.check_seconds(line.seconds)
@@ -171,9 +182,9 @@ class LineReader:
         return EVENTS[type(line)](**said)
 
 
-def _refuse_if(wrong: bool, why: str) -> None:
+def _refuse_if(wrong: bool, why: str, what: str = "the id") -> None:
     if wrong:
-        raise errors.InvalidInput(what="the id", why=why)
+        raise errors.InvalidInput(what=what, why=why)
 
 
 def _arguments(raw: bytes) -> str:

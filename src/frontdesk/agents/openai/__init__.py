@@ -33,6 +33,8 @@ class OpenAIOptions(chat.Bounds, frozen=True, kw_only=True):
     reasoning_fields: tuple[str, ...] = ()
     """Which of the assistant's reasoning fields the endpoint wants back."""
     include_usage: bool = True
+    images: bool = True
+    """Whether the model is shown images of messages. One that cannot look at them fails the turn."""
     tools: str | None = None
     """``package.module:NAME`` of a mapping: name to (schema, async function)."""
     max_rounds: int = 20
@@ -52,7 +54,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(models=True, counts=self._options.include_usage)
+        return Abilities(models=True, images=self._options.images, counts=self._options.include_usage)
 
     async def run(
         self,

@@ -50,6 +50,8 @@ class PydanticOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The key for `model`; without it pydantic-ai looks in the provider's environment variable."""
     stream: bool = True
     """Whether the answer is asked for in pieces. Some models cannot do that."""
+    images: bool = True
+    """Whether the model is shown images of messages. One that cannot look at them fails the turn."""
     request_seconds: float = 300.0
     max_requests: int = 50
     """The most requests to the model in a turn."""
@@ -74,13 +76,16 @@ class Driver:
     """Runs each turn from its transcript; nothing is kept from one turn to the next."""
 
     Options = PydanticOptions
-    abilities = Abilities(steers=True, models=True, counts=True)
 
     def __init__(self, options: PydanticOptions) -> None:
         self._options = options.checked()
         self._agent = find_agent(options)
         # The latest are kept, since each has connections of its own.
         self._made = lru_cache(MAX_MODELS)(make)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(steers=True, models=True, images=self._options.images, counts=True)
 
     def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
         """The events of the turn. Closing the iterator cancels the run with its tools and requests."""

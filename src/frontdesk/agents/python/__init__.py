@@ -44,6 +44,8 @@ class PythonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The function heeds the `model` of its turn. Otherwise nobody can choose one with /model."""
     sends: bool = False
     """The function has a way for whoever thinks in it to send messages (`Send`): it is told where to."""
+    images: bool = False
+    """The function takes images as parts of a message. Otherwise it is told where they lie."""
     max_threads: Count = 32
     """How many plain functions may run at once; one that was given up counts until it returns."""
 
@@ -95,9 +97,8 @@ class Driver:
     @property
     def abilities(self) -> Abilities:
         options = self._options
-        return Abilities(
-            steers=options.steers, stops=options.stops, models=options.models, sends=options.sends
-        )
+        able = {name: getattr(options, name) for name in ("steers", "stops", "models", "sends", "images")}
+        return Abilities(paths=True, **able)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         try:

@@ -20,6 +20,8 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!summary TEXT``            gives a summary
 ``!send TO TEXT``            sends a message besides the answer
 ``!background NAME [S]``     says that work goes on, for S seconds at most; with ``ended`` that it has ended
+``!file NAME TEXT``          gives a file with that text
+``!path PATH``               gives a file of the working directory
 ``!show WHAT``               says ``attempt``, ``messages`` (how many), ``session``, ``system`` or ``model``
 ``!fail [retryable] [N]``    fails
 ``!raise [N]``               raises an error, which an agent never should
@@ -73,7 +75,7 @@ class Driver:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(steers=self._options.steers, stops=self._options.stops, models=True)
+        return Abilities(steers=self._options.steers, stops=self._options.stops, models=True, paths=True)
 
     def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         return Performance(turn, line, self._options).run()
@@ -162,7 +164,7 @@ class Performance:
             done: Sequence[events.Event] = await act(step)
         except errors.InvalidInput as error:
             return [events.Failed(message=str(error))]
-        self._said = self._said or any(isinstance(event, events.Text) for event in done)
+        self._said = self._said or any(isinstance(event, events.Text | events.File) for event in done)
         return done
 
     def _closing_words(self) -> list[events.Event]:
@@ -300,6 +302,13 @@ class Performance:
 
     async def do_summary(self, step: Step) -> Sequence[events.Event]:
         return [events.Summary(text=step.rest)]
+
+    async def do_file(self, step: Step) -> Sequence[events.Event]:
+        name, _, text = step.rest.partition(" ")
+        return [events.File(name=name, data=text.encode())]
+
+    async def do_path(self, step: Step) -> Sequence[events.Event]:
+        return [events.File(path=step.rest)]
 
     async def do_show(self, step: Step) -> Sequence[events.Event]:
         shown: dict[str, object] = {

@@ -280,5 +280,6 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
         await conversations.switch_session(request.key, session.id)  # only what is open can end
     await conversations.set_title(session.id, None, request.viewer)
     await conversations.end_session(session.id, EndReason.FORGOTTEN)
+    await parts.filing.forget(session.id)
     await hook_calls.leave(parts, session.entry, EndReason.FORGOTTEN)
     return FORGOT

@@ -1,0 +1,286 @@
+"""Files: those of a message are fetched when its turn begins, those of the agent go out with its answer. Each
+is kept once, and forgotten with its session."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Channel, Fetching
+from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.files import Shelf, Shelved, Transcriber
+from frontdesk.formats import media, quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import events
+from frontdesk.model.chats import Attachment, StoredFile
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.files import MAX_NAME_CHARACTERS, FileSettings, FileWay, KeptFile
+from frontdesk.model.turns import Turn
+from frontdesk.stores.store import Store
+
+FIRST_PAUSE_SECONDS = 0.5
+UNFINISHED_KEPT = timedelta(hours=1)
+"""Bytes that nobody has yet may be somebody's in a moment."""
+MAX_SAID_CHARACTERS = 20_000
+WORDS = re.compile(r"\w+")
+
+NO_PLACE = "no place for files is set up here"
+NOT_FETCHED = "files of this platform cannot be fetched"
+LATE = "it did not come within {seconds:g} seconds"
+CHANNEL_FAILED = "an error in the channel; the log says more"
+ONE_TOO_MANY = "a message may bring {most} files"
+MISNAMED = "it was said to be {said}, and is {found}"
+UNTOLD = "what is said in it could not be written down: {why}"
+
+log = get_logger(__name__)
+
+
+class Filing:
+    """What is done with files, whoever they are from. Nothing here fails a turn."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: FileSettings,
+        shelf: Shelf | None = None,
+        transcriber: Transcriber | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self.settings = settings
+        self.shelf = shelf
+        self._transcriber = transcriber
+        # Between the look whether anybody has some bytes and their end nobody comes to have them.
+        self._lock = asyncio.Lock()
+
+    # What comes in
+
+    async def received(
+        self, turn: Turn, session_id: str, channel: Channel | None, stopping: asyncio.Event
+    ) -> list[KeptFile]:
+        """What became of the files of a message: fetched once, however often its turn is begun. Who wants the
+        turn to stop does not wait for them."""
+        if turn.attempts > 1 and (known := await self._store.files.of_turn(turn.id, FileWay.IN)):
+            return known
+        fetching = asyncio.create_task(self._fetch_all(turn, session_id, channel))
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({fetching, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not fetching.done():
+                return []
+            kept = fetching.result()
+        finally:
+            fetching.cancel()
+            stopped.cancel()
+            await asyncio.wait({fetching, stopped})
+        async with self._lock:
+            await self._store.files.keep(kept)
+        return kept
+
+    async def _fetch_all(self, turn: Turn, session_id: str, channel: Channel | None) -> list[KeptFile]:
+        deadline = asyncio.get_running_loop().time() + self.settings.fetch_seconds
+        kept = []
+        for place, attachment in enumerate(turn.files):
+            about = KeptFile(
+                turn_id=turn.id,
+                way=FileWay.IN,
+                place=place,
+                session_id=session_id,
+                name=_name(attachment.name, attachment.kind),
+                kind=_kind_said(attachment.kind, attachment.name),
+                size=max(attachment.size or 0, 0),
+                kept_at=self._clock.now(),
+            )
+            try:
+                kept.append(await self._fetch(about, attachment, channel, deadline))
+            except errors.FileUnavailable as error:
+                log.info("file_unavailable", turn=turn.id, place=place, why=str(error))
+                kept.append(replace(about, why=str(vars(error)["why"])))
+        return kept
+
+    async def _fetch(
+        self, about: KeptFile, attachment: Attachment, channel: Channel | None, deadline: float
+    ) -> KeptFile:
+        most = self.settings.most_bytes
+        if about.place >= self.settings.most_files:
+            raise errors.FileUnavailable(why=ONE_TOO_MANY.format(most=self.settings.most_files))
+        if self.shelf is None or not isinstance(channel, Fetching):
+            raise errors.FileUnavailable(why=NOT_FETCHED if self.shelf else NO_PLACE)
+        if about.size > most:
+            raise errors.FileUnavailable(why=f"it has {about.size} bytes, and {most} are allowed")
+        timer = asyncio.timeout_at(deadline)
+        try:
+            async with timer:
+                shelved = await self._patiently(self.shelf, channel, attachment)
+        except TimeoutError:
+            if not timer.expired():
+                raise errors.FileUnavailable(why="the platform did not answer") from None
+            raise errors.FileUnavailable(why=LATE.format(seconds=self.settings.fetch_seconds)) from None
+        except errors.FrontdeskError as error:
+            raise errors.FileUnavailable(why=vars(error).get("why") or str(error)) from error
+        except Exception as error:
+            log.exception("fetch_failed", turn=about.turn_id)
+            raise errors.FileUnavailable(why=CHANNEL_FAILED) from error
+        kept = await self._placed(self.shelf, about, shelved)
+        return await self._listened_to(self.shelf, kept) if attachment.is_voice else kept
+
+    async def _patiently(self, shelf: Shelf, channel: Fetching, attachment: Attachment) -> Shelved:
+        """Fetch it, again and again as long as that may help."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            pieces = channel.fetch(attachment, self.settings.most_bytes)
+            try:
+                async with aclosing(_closable(pieces)) as closed:
+                    return await shelf.write(closed, self.settings.most_bytes)
+            except errors.FileLater as error:
+                log.info("fetch_again", why=str(error))
+            await asyncio.sleep(pause)
+            pause *= 2
+
+    async def _placed(self, shelf: Shelf, about: KeptFile, shelved: Shelved) -> KeptFile:
+        await shelf.place(shelved)
+        found = media.look(shelved.head, whole=shelved.size <= len(shelved.head))
+        kept = replace(about, digest=shelved.digest, size=shelved.size)
+        if media.agrees(about.kind, found):
+            return replace(kept, kind=found if about.kind == media.UNKNOWN else about.kind)
+        return replace(kept, kind=found, why=MISNAMED.format(said=about.kind, found=found))
+
+    async def _listened_to(self, shelf: Shelf, kept: KeptFile) -> KeptFile:
+        """With what is said in it, where somebody writes that down."""
+        path = shelf.find(kept.digest or "")
+        if self._transcriber is None or path is None:
+            return kept
+        try:
+            said = await self._transcriber.transcribe(path, kept.kind)
+        except errors.FileUnavailable as error:
+            return replace(kept, why=kept.why or UNTOLD.format(why=vars(error)["why"]))
+        return replace(kept, said=said[:MAX_SAID_CHARACTERS])
+
+    def is_called(self, kept: Sequence[KeptFile]) -> bool:
+        """Whether somebody calls the agent by its name in what is heard."""
+        heard = _words(" ".join(each.said or "" for each in kept))
+        return any(_words(name) in heard for name in self.settings.spoken_names)
+
+    def may_be_called(self, turn: Turn) -> bool:
+        """Whether it has to be listened to before it can be said for whom it is."""
+        listens = self._transcriber is not None and bool(self.settings.spoken_names)
+        return listens and any(each.is_voice for each in turn.files)
+
+    # What goes out
+
+    async def given(
+        self, turn: Turn, session_id: str, place: int, event: events.File, working_dir: str | None
+    ) -> StoredFile:
+        """Keep a file that the agent gave; FileUnavailable says why it cannot be sent."""
+        shelf, most = self.shelf, self.settings.most_bytes
+        if shelf is None:
+            raise errors.FileUnavailable(why=NO_PLACE)
+        if place >= self.settings.most_files:
+            raise errors.FileUnavailable(why=f"an answer may bring {self.settings.most_files} files")
+        if event.data is not None:
+            shelved = await shelf.write(_one(event.data), most)
+        elif event.path and working_dir:
+            shelved = await shelf.copy(event.path, working_dir, most)
+        else:
+            raise errors.FileUnavailable(why="it has neither bytes nor a path")
+        named = event.name or (event.path or "").replace("\\", "/").rpartition("/")[2]
+        about = KeptFile(
+            turn_id=turn.id,
+            way=FileWay.OUT,
+            place=place,
+            session_id=session_id,
+            name=_name(named, event.kind or media.UNKNOWN),
+            kind=_kind_said(event.kind, named),
+            kept_at=self._clock.now(),
+        )
+        kept = await self._placed(shelf, about, shelved)
+        async with self._lock:
+            await self._store.files.keep([kept])
+        return StoredFile(digest=shelved.digest, name=kept.name, kind=kept.kind, size=kept.size)
+
+    def at_hand(self, delivery: Delivery) -> Delivery:
+        """The delivery with where its files lie; one that is not here any more is named in the text."""
+        if not delivery.files:
+            return delivery
+        here, gone = [], []
+        for file in delivery.files:
+            path = self.shelf.find(file.digest) if self.shelf else None
+            if path is None:
+                gone.append(f"[{described(file)}: it is no longer kept]")
+            else:
+                here.append(replace(file, path=str(path)))
+        text = "\n\n".join(filter(None, (delivery.text, *gone)))
+        return replace(delivery, text=text, files=tuple(here))
+
+    # What is forgotten
+
+    async def forget(self, session_id: str) -> None:
+        """Forget the files of a session."""
+        async with self._lock:
+            await self._remove(await self._store.files.forget(session_id))
+
+    async def sweep(self) -> None:
+        """Forget what is old, and bytes that nobody has."""
+        now = self._clock.now()
+        async with self._lock:
+            await self._remove(await self._store.files.prune(now - timedelta(days=self.settings.keep_days)))
+            if self.shelf:
+                stale = await self.shelf.stale(now - UNFINISHED_KEPT)
+                await self._remove(await self._store.files.unwanted(stale))
+
+    async def _remove(self, digests: set[str]) -> None:
+        if self.shelf is None or not digests:
+            return
+        for digest in digests:
+            await self.shelf.remove(digest)
+        log.info("files_removed", files=len(digests))
+
+
+def described(file: StoredFile | KeptFile) -> str:
+    """A file in a few words."""
+    return f"File {quoting.quote(file.name)}, {file.kind}, {file.size} bytes"
+
+
+def _words(text: str) -> str:
+    """The words alone, each between spaces."""
+    return f" {' '.join(WORDS.findall(text.casefold()))} "
+
+
+def _name(name: str | None, kind: str) -> str:
+    """A file's name as nobody can be misled by it: its last part, on one line."""
+    last = (name or "").replace("\\", "/").rpartition("/")[2]
+    clean = quoting.one_line(last).strip(". ")
+    if len(clean) > MAX_NAME_CHARACTERS:  # what it ends with tells what it is
+        stem, dot, ending = clean.rpartition(".")
+        keeps = bool(dot and stem) and len(ending) < MAX_NAME_CHARACTERS // 4
+        clean = (
+            f"{stem[: MAX_NAME_CHARACTERS - len(ending) - 1]}.{ending}"
+            if keeps
+            else clean[:MAX_NAME_CHARACTERS]
+        )
+    return clean or f"file{media.SUFFIXES.get(media.plain(kind), '')}"
+
+
+def _kind_said(kind: str | None, name: str | None) -> str:
+    said = media.plain(kind)
+    return media.guess(name or "") if said == media.UNKNOWN else said
+
+
+async def _closable(pieces: AsyncIterator[bytes]) -> Any:
+    """The pieces, from something that can be closed."""
+    try:
+        async for piece in pieces:
+            yield piece
+    finally:
+        if aclose := getattr(pieces, "aclose", None):
+            await aclose()
+
+
+async def _one(data: bytes) -> AsyncIterator[bytes]:
+    yield data

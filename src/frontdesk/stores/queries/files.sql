@@ -1,0 +1,40 @@
+-- Queries of both dialects. A comment of the form /*pg ... */ is SQL for PostgreSQL alone.
+
+-- name: keep_file
+-- What became of a file of a turn; of a turn that runs again, what became of it this time.
+INSERT INTO files ({kept_file}) VALUES (
+    :turn_id, :way, :place, :session_id, :name, :kind, :size, :digest, :said, :why, :kept_at
+)
+ON CONFLICT (turn_id, way, place) DO UPDATE SET
+    session_id = excluded.session_id, name = excluded.name, kind = excluded.kind, size = excluded.size,
+    digest = excluded.digest, said = excluded.said, why = excluded.why, kept_at = excluded.kept_at
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: files_of_turn
+-- The files that came with a message, or that an agent gave, in their order.
+SELECT {kept_file} FROM files WHERE turn_id = :turn_id AND way = :way ORDER BY place;
+
+-- name: forget_files
+-- Forget the files of a session; by their digests.
+DELETE FROM files WHERE session_id = :session_id
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: forget_forgotten_files
+-- Forget the files of sessions that were forgotten themselves.
+DELETE FROM files WHERE EXISTS (
+    SELECT 1 FROM sessions WHERE sessions.id = files.session_id AND sessions.end_reason = :reason
+)
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: prune_files
+-- Forget files that came before a time.
+DELETE FROM files WHERE kept_at < :before
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: has_digest
+-- Whether somebody has a file of these bytes.
+SELECT 1 FROM files WHERE digest = :digest LIMIT 1;
+
+-- name: count_files
+-- How many files there are of which we have the bytes.
+SELECT COUNT(DISTINCT digest) FROM files;
