@@ -17,7 +17,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.moves import Move, Situation
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Admission, Turn
+from frontdesk.model.turns import Admission, Alteration, Turn
 
 T = TypeVar("T")
 
@@ -29,6 +29,9 @@ Readdress = Callable[[SessionSource, Mapping[str, str]], str | None]
 """The key of a message's conversation under a table of aliases; None when none of its names is in there."""
 Admit = Callable[[Turn | None, int], Admission]
 """What becomes of a message, given the turn that runs in its conversation and how many wait."""
+Alter = Callable[[Turn | None, Delivery | None, bool], Alteration]
+"""What becomes of something that was done to a message: given what the message became, a turn or a delivery,
+and whether it still waits."""
 TellTurn = Callable[[Turn], Sequence[Delivery]]
 """What people are told of a turn that ends without an answer."""
 TellReset = Callable[[Session], Sequence[Delivery]]

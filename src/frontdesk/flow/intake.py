@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
@@ -17,14 +18,13 @@ from frontdesk.contracts.channels import (
     Reacted,
     Receipt,
 )
-from frontdesk.flow import exhibits
+from frontdesk.flow import exhibits, happenings
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
-from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
-from frontdesk.model.chats import Cursor
+from frontdesk.model.chats import TOKEN_CHARACTERS, Cursor
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
@@ -48,6 +48,8 @@ NOTHING_TO_STEER = "Nothing is running that could be steered. I take it as your 
 CANNOT_STEER = "What runs now cannot be steered. Your message is queued and comes next."
 BEHIND_OTHERS = "Your message is queued behind {count} before it."
 
+NO_WORDS = "(something other than a message)"
+
 log = get_logger(__name__)
 
 
@@ -63,9 +65,15 @@ class Intake:
         try:
             _check_event(happening.event_id)
             self._check_origin(happening.source)
-            if isinstance(happening, Incoming):
-                return await self._accept(happening, cursor)
-            return await self._accept_other(happening, cursor)
+            match happening:
+                case Incoming():
+                    return await self._accept(happening, cursor)
+                case Pressed():
+                    _check_token(happening.token)
+                    return await self._press(happening, cursor)
+                case Edited():
+                    _check_text(happening.text)
+            return await self._change(happening, cursor)
         except REFUSALS as refusal:
             self._parts.refusals.count(refusal)
             raise
@@ -78,25 +86,39 @@ class Intake:
         channel = self._channel
         return await self._parts.store.cursors.of_account(channel.name, channel.account) if channel else {}
 
-    async def _accept_other(
-        self, happening: Edited | Deleted | Reacted | Pressed, cursor: Cursor | None
-    ) -> Receipt:
-        verdict = await self._admitted(happening.source, answers=False)
+    async def _change(self, happening: Edited | Deleted | Reacted, cursor: Cursor | None) -> Receipt:
+        """Take in what was done to a message that may be here."""
+        role = None
+        if not isinstance(happening, Deleted):  # what is gone is gone, whoever took it away
+            role = (await self._admitted(happening.source, answers=False)).role
         key = await self._parts.conversations.route(happening.source)
-        pressed = happening.token if isinstance(happening, Pressed) else None
-        turn = Turn(
+        event = self._event(happening, TurnKind.OBSERVED, key, role)
+        decide = partial(happenings.change, self._parts, happening, event)
+        accepted = await self._parts.store.turns.change(event, decide, cursor)
+        if accepted is None:
+            return Receipt(turn_id="", session_key=key)
+        return Receipt(
+            turn_id=accepted.turn.id, session_key=accepted.turn.session_key, repeated=accepted.repeated
+        )
+
+    async def _press(self, pressed: Pressed, cursor: Cursor | None) -> Receipt:
+        verdict = await self._admitted(pressed.source, answers=False)
+        key = await self._parts.conversations.route(pressed.source)
+        turn = replace(self._event(pressed, TurnKind.PRESS, key, verdict.role), token=pressed.token)
+        accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
+        return Receipt(turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated)
+
+    def _event(self, happening: Happening, kind: TurnKind, key: str, role: access.Role | None) -> Turn:
+        return Turn(
             id=new_id("t"),
-            kind=TurnKind.OBSERVED if pressed is None else TurnKind.PRESS,
+            kind=kind,
             session_key=key,
             source=happening.source,
-            text=_told_of(happening),
-            token=pressed,
-            role=str(verdict.role) if verdict.role else None,
+            text=NO_WORDS,
+            role=str(role) if role else None,
             event_id=happening.event_id,
             received_at=self._parts.clock.now(),
         )
-        accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
-        return Receipt(turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated)
 
     async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
         _check(incoming)
@@ -273,10 +295,7 @@ def _check(incoming: Incoming) -> None:
     """Refuse what could not be kept as it is."""
     if not incoming.text.strip() and not incoming.content and not incoming.files:
         raise errors.InvalidMessage(why="it is empty")
-    if len(incoming.text) > MAX_TEXT_CHARACTERS:
-        raise errors.InvalidMessage(why=f"it is longer than {MAX_TEXT_CHARACTERS} characters")
-    if not incoming.text.isascii():
-        messages.pack({"role": "user", "content": incoming.text})
+    _check_text(incoming.text)
     if incoming.content:
         messages.pack({"role": "user", "content": incoming.content})
     for each in incoming.history:
@@ -285,6 +304,18 @@ def _check(incoming: Incoming) -> None:
         map(exhibits.brings_ours, (incoming.content, *(each.get("content") for each in incoming.history)))
     ):
         raise errors.InvalidMessage(why=f"only frontdesk itself writes parts of the type {exhibits.PART}")
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise errors.InvalidMessage(why=f"it is longer than {MAX_TEXT_CHARACTERS} characters")
+    if not text.isascii():
+        messages.pack({"role": "user", "content": text})
+
+
+def _check_token(token: str) -> None:
+    if not 0 < len(token) <= TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
+        raise errors.InvalidMessage(why="it presses a button that is none of ours")
 
 
 def _check_event(event_id: str | None) -> None:
@@ -296,16 +327,3 @@ def _check_event(event_id: str | None) -> None:
         raise errors.InvalidMessage(why="its event id holds a NUL character")
     if not event_id.isascii():
         messages.pack({"role": "user", "content": event_id})
-
-
-def _told_of(happening: Edited | Deleted | Reacted | Pressed) -> str:
-    match happening:
-        case Edited(text=text):
-            return f"(changed an earlier message to {quoting.quote(text)})"
-        case Deleted():
-            return "(deleted an earlier message)"
-        case Reacted(emoji=emoji, removed=removed):
-            sign = quoting.quote(emoji)
-            return f"(took back {sign})" if removed else f"(reacted with {sign})"
-        case Pressed():
-            return "(pressed a button)"

@@ -17,6 +17,7 @@ from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Turn
 
 MAX_NAME_CHARACTERS = 80
+MAX_QUOTE_CHARACTERS = 500
 MOST_PLACES = 1_000
 
 Content = str | list[dict[str, Any]]
@@ -25,17 +26,26 @@ log = get_logger(__name__)
 
 
 def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
-    """The message as the transcript has it; in a shared session with the sender's name before it."""
+    """The message as the transcript has it: before it what it answers, and in a shared session the sender's
+    name."""
+    if turn.quote and (quoted := quoting.clean_text(turn.quote.text or "", MAX_QUOTE_CHARACTERS)):
+        whose = "your" if turn.quote.is_ours else "the message"
+        content = _with_line(
+            content, f"(in answer to {whose} {quoting.quote_within(quoted, MAX_QUOTE_CHARACTERS)})"
+        )
     if parts.conversations.is_shared(turn.source):
-        name = _sender(turn.source)
-        if isinstance(content, str):
-            content = f"[{name}] {content}"
-        else:
-            content = [{"type": "text", "text": f"[{name}]"}, *content]
+        content = _with_line(content, f"[{_sender(turn.source)}]", " ")
     message: Plain = {"role": "user", "content": content, "timestamp": turn.received_at.isoformat()}
     if turn.source.message_id:
         message["platform_message_id"] = turn.source.message_id
     return message
+
+
+def _with_line(content: Content, line: str, then: str = "\n") -> Content:
+    """The content behind a line of ours."""
+    if isinstance(content, str):
+        return f"{line}{then}{content}"
+    return [{"type": "text", "text": line}, *content]
 
 
 def given_rows(transcript: Sequence[Plain]) -> list[Plain]:

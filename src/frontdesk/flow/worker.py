@@ -168,7 +168,7 @@ class Worker:
             row = prompts.user_message(self._parts, turn, turn.content or turn.text)
             with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
                 resolver = self._parts.conversations.resolver(turn.source)
-                openings[turn.id] = Opening(resolver, messages.pack(row, turn.id, 0))
+                openings[turn.id] = Opening(resolver, messages.pack(row, turn.id, 0), turn.text)
         return openings
 
     def _begun(self, claim: turns.TurnClaim, asked: AskedAt) -> RunningTurn:

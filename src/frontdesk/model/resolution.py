@@ -125,8 +125,10 @@ class Opening(msgspec.Struct, frozen=True):
 
     resolver: Resolver
     message: Message
+    text: str
+    """What the turn said when this was worked out: while it waits, its sender may change it."""
 
     def fits(self, turn: Turn, session: Session) -> bool:
         """Whether nothing but the message is to be written, and nobody has to be told of anything first."""
-        untouched = turn.attempts == 1 and turn.session_id is None
+        untouched = turn.attempts == 1 and turn.session_id is None and turn.text == self.text
         return untouched and session.started and session.reset_told and self.resolver.lets_go_on(session)

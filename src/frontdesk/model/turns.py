@@ -116,6 +116,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     album: str | None = None
     sent_at: datetime | None = None
     """When it was written, as the platform says."""
+    withdrawn: bool = False
+    """Its message was deleted before anybody looked at it."""
     event_id: str | None = None
     received_at: datetime
     started_at: datetime | None = None
@@ -247,6 +249,15 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     interrupts: bool = False
     """The running turn is to stop."""
     notices: tuple[Delivery, ...] = ()
+
+
+class Alteration(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of something that people did to a message that was there."""
+
+    amended: Turn | None = None
+    """The message as it is from now on, where it still waits."""
+    kept: Turn | None = None
+    """The turn that is kept of it otherwise."""
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,8 +11,9 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.chats import Cursor, message_digest
-from frontdesk.model.turns import PROMPT, Accepted, Admission, Turn, TurnState
+from frontdesk.model.turns import PROMPT, Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import cursors, deliveries
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
 from frontdesk.stores.rows import TURN, TURNS
@@ -31,7 +33,7 @@ def lane_of(turn: Turn) -> str:
 def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) -> Work[Accepted]:
     """Take one message in, and note how far its platform was read."""
     if cursor:
-        yield from _move(turn, cursor)
+        yield from move(turn, cursor)
     values = _row(turn, lane)
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
@@ -41,7 +43,7 @@ def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) ->
         return (yield from _repeated(turn, lane))
     running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
-    inserted = yield "insert_turn", {**values, "steers": int(admission.steers)}
+    inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
     if admission.interrupts and running:
@@ -64,8 +66,18 @@ def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) ->
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
     yield from unlined(lane)
-    known = yield from TURNS.one("turn_of_event", **_event(turn))
-    return Accepted(turn=known or turn, repeated=True)
+    return Accepted(turn=(yield from known(turn)) or turn, repeated=True)
+
+
+def known(turn: Turn) -> Work[Turn | None]:
+    """What the same event became before."""
+    return (yield from TURNS.one("turn_of_event", **_event(turn))) if turn.event_id is not None else None
+
+
+def insert(turn: Turn, finished_at: datetime) -> Work[bool]:
+    """Keep an event of which nothing more becomes; False when it came in twice at once."""
+    values = {"steers": 0, "finished_at": to_micros(finished_at)}
+    return bool((yield "insert_turn", {**_row(turn, lane_of(turn)), **values}))
 
 
 def _numbered(turn: Turn, number: int) -> Turn:
@@ -91,12 +103,12 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     for number, place in enumerate(fitting, last + 1):
         turn, _, _, cursor = arrivals[place]
         if cursor:
-            yield from _move(turn, cursor)
+            yield from move(turn, cursor)
         accepted[place] = Accepted(turn=_numbered(turn, number))
     return accepted
 
 
-def _move(turn: Turn, cursor: Cursor) -> Work[None]:
+def move(turn: Turn, cursor: Cursor) -> Work[None]:
     return cursors.move(str(turn.source.platform), turn.source.account, cursor)
 
 
@@ -139,10 +151,12 @@ def _event(turn: Turn) -> dict[str, Any]:
 
 
 def _row(turn: Turn, lane: str) -> dict[str, Any]:
-    digest = message_digest(turn.source, turn.source.message_id)
+    named = turn.source.message_id if turn.kind is not TurnKind.PRESS else None
+    digest = message_digest(turn.source, named) if named else None
     return {
         **TURN.values(msgspec.structs.asdict(turn)),
         **_event(turn),
+        "state": str(turn.state),
         "lane": lane,
         "message_digest": digest,
     }

@@ -163,6 +163,7 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     handle: ReplyHandle | None = None
     album: str | None = None
     sent_at: datetime | None = None
+    withdrawn: bool = False
 
 
 TURN = Columns(

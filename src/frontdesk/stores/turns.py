@@ -18,7 +18,7 @@ from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.resolution import Opening
 from frontdesk.model.turns import Accepted, Again, Begun, Ending, Signals, Turn, TurnClaim, TurnState
-from frontdesk.stores import attempts, deliveries, sessions, transcripts
+from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
@@ -42,6 +42,11 @@ class Turns(Noun):
         return self._engine.write(
             Mergeable((turn, lane_of(turn), admit, cursor), alone=accept, together=accept_together)
         )
+
+    @writes
+    def change(self, event: Turn, decide: store.Alter, cursor: Cursor | None = None) -> Work[Accepted | None]:
+        """Take in what somebody did to a message that is there; None where nothing is kept of it."""
+        return changes.change(event, decide, cursor)
 
     @writes  # never lazily: a claim that a server lost would have its token given out a second time
     def claim(

@@ -4,6 +4,18 @@
 -- The turn that a platform's event became.
 SELECT {t.turn} FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id;
 
+-- name: turn_of_message
+-- The newest turn that a message of a chat became.
+SELECT {t.turn} FROM turns t WHERE t.message_digest = :message_digest ORDER BY t.number DESC LIMIT 1;
+
+-- name: parts_of
+-- The messages that were gathered into a turn.
+SELECT {t.turn} FROM turns t WHERE t.part_of = :turn_id ORDER BY t.number;
+
+-- name: amend_turn
+-- Its message is another.
+UPDATE turns SET body = :body WHERE id = :turn_id;
+
 -- name: turn
 -- A turn by its id.
 SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
@@ -11,10 +23,11 @@ SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 -- name: insert_turn
 -- A message that came in, unless it is there already.
 INSERT INTO turns (
-    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, message_digest, body
+    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, message_digest, body,
+    finished_at
 ) VALUES (
-    :id, :lane, :kind, 'queued', :session_key, :platform, :account, :event_id, :received_at, :received_at, :steers,
-    :message_digest, :body
+    :id, :lane, :kind, :state, :session_key, :platform, :account, :event_id, :received_at, :received_at, :steers,
+    :message_digest, :body, :finished_at
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
 
 -- name: before_turn
