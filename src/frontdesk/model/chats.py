@@ -32,6 +32,9 @@ class TextUnit(StrEnum):
             case _:
                 return len(text)
 
+    def fits(self, text: str, limit: int) -> bool:
+        return len(text) <= limit and self.length(text) <= limit
+
 
 class Button(msgspec.Struct, frozen=True, kw_only=True):
     """Something to press under a message."""

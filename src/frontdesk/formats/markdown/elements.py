@@ -118,10 +118,12 @@ def _loses_cells(text: str, tokens: list[Token]) -> bool:
 
 
 @cache
-def parser(*, tables: bool) -> MarkdownIt:
+def parser(*, tables: bool, blocks_alone: bool = False) -> MarkdownIt:
     """Definitions of links stay visible, for they may stand in another message than what they define."""
     made = _Parser("commonmark", {"html": False, "maxNesting": MOST_NESTING})
     made.enable(["strikethrough", "table"] if tables else ["strikethrough"]).disable(["reference"])
+    if blocks_alone:
+        made.disable(["inline", "text_join"])
     return made
 
 
