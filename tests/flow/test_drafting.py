@@ -182,7 +182,7 @@ async def test_long_draft_stops_growing_where_the_answers_first_piece_ends(store
         on.agent.say(LONG)
         message_id = await on.editor.shown(LONG)
         on.agent.say(MORE + MORE)
-        beginning = f"{LONG} And"
+        beginning = f"{LONG} And this"
         assert await on.editor.shown(beginning) == message_id
         seen = await on.finish(receipt.turn_id)
         pieces = [each.text for each in on.editor.sent]

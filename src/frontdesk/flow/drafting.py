@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.channels import Drafts
 from frontdesk.flow.hearing import Hearing
-from frontdesk.flow.parts import Parts, split_text
+from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
+from frontdesk.formats.markdown import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
 
@@ -88,7 +89,7 @@ class Drafting:
     def _due_text(self) -> str | None:
         """What is to be shown now: when enough is new, or when it has not grown since the last look."""
         limits = self._capabilities
-        text = split_text(self._speech.answer, limits.text_limit, limits.text_unit)[0]
+        text = splitting.first_piece(self._speech.answer, limits.text_limit, limits.text_unit)
         rests, self._seen = text == self._seen, text
         if text == self._shown:
             return None
@@ -122,11 +123,10 @@ class Drafting:
 
     def _delivery(self, text: str) -> Delivery:
         turn, self._tries = self._turn, self._tries + 1
-        (delivery,) = self._parts.answers(
-            turn, text, kind=DeliveryKind.DRAFT, final=False, session_id=self._session_id
-        )
+        (delivery,) = self._parts.answers(turn, text, kind=DeliveryKind.DRAFT, final=False)
         place = {DRAFT: self.message_id} if self.message_id else {}
-        return replace(delivery, id=f"{turn.id}-draft-{turn.attempts}-{self._tries}", extra=place)
+        named = f"{turn.id}-draft-{turn.attempts}-{self._tries}"
+        return replace(delivery, id=named, session_id=self._session_id, extra=place)
 
     async def _keep(self, message_id: str) -> None:
         """Remember the message; in the store, too, for the turn may have to be run again."""

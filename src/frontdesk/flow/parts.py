@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -23,8 +24,9 @@ from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.files import Filing, described
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.speech import Live
+from frontdesk.formats.markdown import splitting
 from frontdesk.model import deliveries, lanes
-from frontdesk.model.chats import StoredFile, TextUnit
+from frontdesk.model.chats import StoredFile
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
@@ -128,19 +130,21 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         *,
         kind: deliveries.DeliveryKind = deliveries.DeliveryKind.REPLY,
         final: bool = True,
-        session_id: str | None = None,
+        is_markdown: bool = True,
         delivery_id: str | None = None,
         at: datetime | None = None,
         files: Sequence[StoredFile] = (),
     ) -> tuple[Delivery, ...]:
         """The answer to a message as its chat takes it: in as many pieces as its limit asks for.
 
-        What ends the turn begins in the place of what was shown of it meanwhile. What is decided in a
-        transaction, which may be run again, is given its id and the time.
+        An agent writes Markdown, the gateway itself plain text. What ends the turn begins in the place of
+        what was shown of it meanwhile. What is decided in a transaction, which may be run again, is given its
+        id and the time.
         """
         capabilities = self.capabilities_of(turn.source)
         draft = turn.draft if final else None
-        pieces = pieces_of(text, files, capabilities, changes=draft is not None)
+        changes = draft is not None
+        pieces = pieces_of(text, files, capabilities, is_markdown=is_markdown, changes=changes)
         first, at = delivery_id or new_id("d"), at or self.clock.now()
         said = []
         for number, (piece, carried) in enumerate(pieces, 1):
@@ -150,10 +154,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
                 lane=lanes.chat_lane(turn.source, collects=capabilities.collects),
                 to=turn.source,
                 text=piece,
+                is_markdown=is_markdown,
                 files=carried,
                 final=final and number == len(pieces),
                 turn_id=turn.id,
-                session_id=session_id,
                 session_key=turn.session_key,
                 event_id=turn.event_id,
                 handle=turn.handle,
@@ -168,7 +172,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         stands for the answer."""
         if not final and not self.capabilities_of(turn.source).notices:
             return ()
-        return self.answers(turn, text, kind=deliveries.DeliveryKind.NOTICE, final=final, **fields)
+        kind = deliveries.DeliveryKind.NOTICE
+        return self.answers(turn, text, kind=kind, final=final, is_markdown=False, **fields)
 
     def last_word(self, turn: Turn, text: str, **fields: Any) -> tuple[Delivery, ...]:
         """What is said of a turn that was not answered, where somebody waits for an answer."""
@@ -200,55 +205,27 @@ Piece = tuple[str, tuple[StoredFile, ...]]
 
 
 def pieces_of(
-    text: str, files: Sequence[StoredFile], capabilities: Capabilities, *, changes: bool = False
+    text: str,
+    files: Sequence[StoredFile],
+    capabilities: Capabilities,
+    *,
+    is_markdown: bool,
+    changes: bool = False,
 ) -> list[Piece]:
     """An answer as messages of a chat. Where one carries several files, the first ones go with the end of the
     text, unless that ``changes`` a message which is there; where it carries one, each goes alone. A file that
     the chat does not take is named."""
-    limit, unit = capabilities.text_limit, capabilities.text_unit
+    split = partial(
+        splitting.split, limit=capabilities.text_limit, unit=capabilities.text_unit, is_markdown=is_markdown
+    )
     if not files:
-        return [(piece, ()) for piece in split_text(text, limit, unit)]
+        return [(piece, ()) for piece in split(text)]
     most, largest = capabilities.most_files, capabilities.most_file_bytes
     taken = [file for file in files if most and (largest is None or file.size <= largest)]
     named = [UNTAKEN.format(file=described(file)) for file in files if file not in taken]
     whole = "\n\n".join(filter(None, (text, *named)))
-    pieces: list[Piece] = [(piece, ()) for piece in split_text(whole, limit, unit) if piece]
+    pieces: list[Piece] = [(piece, ()) for piece in split(whole) if piece]
     loads = [tuple(taken[start : start + most]) for start in range(0, len(taken), most or 1)]
     if loads and most > 1 and pieces and not changes:
         pieces[-1] = pieces[-1][0], loads.pop(0)
     return [*pieces, *(("", load) for load in loads)]
-
-
-def split_text(text: str, limit: int | None, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:
-    """Pieces that are at most ``limit`` long, parted at the best place there is; only white space between two
-    pieces is lost."""
-    if limit is None or _fits(text, limit, unit):
-        return [text]
-    pieces = []
-    while not _fits(text, limit, unit):
-        end = _best_end(text, _fitting(text, limit, unit))
-        pieces.append(text[:end].rstrip())
-        text = text[end:].lstrip()
-    return [piece for piece in (*pieces, text) if piece]
-
-
-def _fits(text: str, limit: int, unit: TextUnit) -> bool:
-    return len(text) <= limit and unit.length(text) <= limit
-
-
-def _fitting(text: str, limit: int, unit: TextUnit) -> int:
-    """How many characters of a text that is too long fit; one at least."""
-    fits, too_many = 1, min(len(text), limit + 1)
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        fits, too_many = (middle, too_many) if unit.length(text[:middle]) <= limit else (fits, middle)
-    return fits
-
-
-def _best_end(text: str, limit: int) -> int:
-    """A paragraph's end, else a line's, else a word's, not too early; else wherever the room ends."""
-    for separator in ("\n\n", "\n", " "):
-        found = text.rfind(separator, limit // 2, limit)
-        if found > 0:
-            return found
-    return limit

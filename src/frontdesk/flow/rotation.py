@@ -72,4 +72,5 @@ def reset_notices(parts: Parts, turn: Turn, now: datetime, session: Session) -> 
         previous=session.parent_id,
     )
     named = f"{session.id}-reset"
-    return parts.notices(turn, text, delivery_id=named, at=now, session_id=session.id) if text else ()
+    told = parts.notices(turn, text, delivery_id=named, at=now) if text else ()
+    return tuple(replace(each, session_id=session.id) for each in told)

@@ -136,7 +136,7 @@ class RunningTurn(Hearing):
         if isinstance(reply, Rerun):
             await self._answer(reply.content, reply.note)
             return
-        said = parts.answers(self.turn, str(reply))
+        said = parts.answers(self.turn, str(reply), is_markdown=False)
         why = str(reply) if isinstance(reply, Refusal) else None
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 

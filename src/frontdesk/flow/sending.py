@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import Clock
-from frontdesk.flow.parts import Parts, split_text
+from frontdesk.flow.parts import Parts
+from frontdesk.formats.markdown import splitting
 from frontdesk.model import destinations, events, lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.destinations import Destination
@@ -106,13 +107,14 @@ class Outlets:
         capabilities = self._channels[(str(place.platform), place.account)].capabilities
         lane = lanes.chat_lane(place, collects=capabilities.collects)
         first = f"d_{hashlib.sha256(f'{lane} {key}'.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-        pieces = split_text(text, capabilities.text_limit)
+        pieces = splitting.split(text, capabilities.text_limit, capabilities.text_unit)
         return [
             Delivery(
                 id=first if number == 1 else f"{first}-{number}",
                 lane=lane,
                 to=place,
                 text=piece,
+                is_markdown=True,
                 final=number == len(pieces),
                 session_id=session_id,
                 created_at=self._clock.now(),

@@ -58,6 +58,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     to: SessionSource
     """The message that is answered: where the answer goes belongs to it, not to the session."""
     text: str
+    is_markdown: bool = False
+    """The text is to be shown in the platform's own form. Any other is shown as it is written: what people
+    decide about must not look different from what it is."""
     final: bool = True
     """Whether nothing more comes for this message."""
     turn_id: str | None = None

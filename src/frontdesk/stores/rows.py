@@ -203,6 +203,7 @@ TURNS = Records("turn", Turn, TURN.facts)
 class DeliveryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     to: dict[str, Any]
     text: str
+    is_markdown: bool = False
     final: bool = True
     event_id: str | None = None
     extra: dict[str, Any] = {}

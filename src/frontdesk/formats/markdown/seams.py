@@ -37,9 +37,11 @@ UNBROKEN = re.compile(
     re.X | re.S | re.I,
 )
 """Code in a line, links and addresses."""
+MOST_EMPHASISED = 200
 EMPHASISED = re.compile(
-    r"(?<![\\\w*_~])(\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?:(?!\n\s*\n).){1,400}?(?<=\S)\1(?![\w*_~])", re.S
+    rf"(?<![\\\w*_~])(\*{{1,3}}|_{{1,3}}|~~)(?=[^\s*_~]).{{1,{MOST_EMPHASISED}}}?(?<=\S)\1(?![\w*_~])"
 )
+"""In one line, and not too long."""
 
 Fits = Callable[[str], bool]
 
@@ -159,18 +161,30 @@ class _Page:
         return Seam(end=self._starts[first] + len(head), opening=f"{head}\n" if short else "")
 
     def seams(self, least: int) -> Iterator[Seam]:
-        line_ends = [start - 1 for start in self._starts[1:]]
-        spaces = [found.start() for found in SPACE.finditer(self._text, 0, self._room + 1)]
-        marked = [found.span() for found in EMPHASISED.finditer(self._text)]
-        between = [end for end in spaces if not _is_inside(marked, end)]
-        kinds = (self._beginnings(), line_ends, between, spaces, self._characters())
         for earliest in (max(least, 1), 1):
-            for places in kinds:
-                yield from self._seams_at(places, earliest)
+            for places in (
+                self._beginnings,
+                self._line_ends,
+                self._plain_spaces,
+                self._spaces,
+                self._characters,
+            ):
+                yield from self._seams_at(places(), earliest)
 
     def _seams_at(self, places: Sequence[int], earliest: int) -> Iterator[Seam]:
         fitting = sorted({place for place in places if earliest <= place <= self._room}, reverse=True)
         yield from islice(filter(None, map(self._seam, fitting)), MOST_TRIED)
+
+    def _line_ends(self) -> list[int]:
+        return [start - 1 for start in self._starts[1:]]
+
+    def _spaces(self) -> list[int]:
+        return [found.start() for found in SPACE.finditer(self._text, 0, self._room + 1)]
+
+    def _plain_spaces(self) -> list[int]:
+        """Those where nothing is emphasised."""
+        marked = [found.span() for found in EMPHASISED.finditer(self._text, 0, self._room + MOST_EMPHASISED)]
+        return [place for place in self._spaces() if not _is_inside(marked, place)]
 
     def _characters(self) -> list[int]:
         """The last places that are not inside of what people see as one character."""

@@ -76,7 +76,9 @@ def test_block_of_code_that_fits_into_a_piece_is_not_parted() -> None:
 def test_longer_one_is_closed_and_opened_again_as_it_began() -> None:
     code = "".join(f"    line {number}\n" for number in range(10))
     pieces = split(f"Look:\n\n````py title\n{code}````\nEnd.", 80)
-    assert pieces[0] == "Look:\n\n````py title\n    line 0\n    line 1\n    line 2\n    line 3\n    line 4\n````"
+    assert (
+        pieces[0] == "Look:\n\n````py title\n    line 0\n    line 1\n    line 2\n    line 3\n    line 4\n````"
+    )
     assert pieces[1].startswith("````py title\n    line 5\n")
     assert pieces[-1].endswith("line 9\n````\nEnd.")
     assert all(piece.count("````") == 2 for piece in pieces)
