@@ -186,6 +186,9 @@ class Agent:
         await self.say(session, " no more")
         return schema.PromptResponse(stop_reason="cancelled")
 
+    async def do_nothing(self, session: str) -> schema.PromptResponse:
+        return schema.PromptResponse(stop_reason="end_turn", field_meta={"frontdesk/silent": True})
+
     async def do_refuse(self, session: str) -> None:
         raise acp.RequestError.invalid_params({"why": "no"})
 

@@ -115,6 +115,11 @@ async def test_answer_is_told_and_the_turn_is_done(shared: acp.Driver) -> None:
     assert found == [events.Text(text="Grüß Gott 👋"), events.Done(finish_reason="stop")]
 
 
+async def test_agent_with_nothing_to_say_is_silent(shared: acp.Driver) -> None:
+    found = await Conversation(shared).say("nothing")
+    assert found == [events.Done(finish_reason="stop", silent=True)]
+
+
 async def test_thoughts_belong_to_the_message_that_follows(shared: acp.Driver) -> None:
     found = await Conversation(shared).say("think")
     assert found[:2] == [events.Details(fields={"reasoning": "Let me think."}), events.Text(text="Yes.")]

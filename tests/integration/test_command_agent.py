@@ -123,7 +123,7 @@ say("tool_result", id="2", content=[{"type": "text", "text": "seen"}], is_error=
 say("usage", input_tokens=10, output_tokens=20, cost_usd=0.5)
 say("usage", input_tokens=1, cache_read_tokens=2, cache_write_tokens=3, last_prompt_tokens=4)
 say("summary", text="b")
-say("done")
+say("done", silent=True)
 """)
     assert await said(driver, assignment("hello")) == [
         events.Text(text="a"),
@@ -137,7 +137,7 @@ say("done")
             usage=Usage(input_tokens=1, cache_read_tokens=2, cache_write_tokens=3, last_prompt_tokens=4)
         ),
         events.Summary(text="b"),
-        events.Done(),
+        events.Done(silent=True),
     ]
 
 

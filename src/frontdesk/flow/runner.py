@@ -36,7 +36,9 @@ OUR_FAULT = "an error in frontdesk itself; its log has the details"
 STORE_FAULT = "this conversation could not be read or written: {why}"
 NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
 UNANSWERED = "The agent gave no answer."
+NOTHING_TO_SAY = "(There is nothing to say to this.)"
 NO_BUTTON = "there is no such button"
+COMPLETED = (TurnState.DONE, TurnState.SILENT)
 SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
     " your next message starts a new one."
@@ -255,12 +257,18 @@ class RunningTurn(Hearing):
         )
 
     def _completed(self, run: AgentRun) -> Ending:
-        speech, answer = run.speech, run.speech.answer
+        speech, state = run.speech, TurnState.DONE
+        answer = "" if speech.is_silent else speech.answer  # files are no silence
         text = "\n\n".join(filter(None, (answer, *run.unsent)))
-        brings = bool(text or run.files)
-        said = self._parts.answers(self.turn, text, files=run.files) if brings else self._tell(UNANSWERED)
+        if text or run.files:
+            said = self._parts.answers(self.turn, text, files=run.files)
+        elif speech.is_silent:
+            # A message that showed something meanwhile cannot be taken back everywhere.
+            said, state = self._tell(NOTHING_TO_SAY) if self.turn.draft else (), TurnState.SILENT
+        else:
+            said = self._tell(UNANSWERED)
         return Ending(
-            state=TurnState.DONE,
+            state=state,
             messages=(*speech.close(), *speech.summarize()),
             deliveries=said,
             clears_mark=run.session.entry.resume_pending,
@@ -333,7 +341,7 @@ class RunningTurn(Hearing):
 
     async def _finish(self, ending: Ending) -> None:
         """End it; nobody is asked any longer for what it, or an attempt before, still waits for."""
-        if ending.state is not TurnState.DONE or self.turn.attempts > 1:
+        if ending.state not in COMPLETED or self.turn.attempts > 1:
             # Before it ends: after a crash in between the turn runs again and asks again, while nobody would
             # withdraw what a turn that has ended still asks for.
             await self._parts.gate.withdraw(self.turn, self.claim.lease)

@@ -34,6 +34,8 @@ class Speech:
         self._uncounted: list[str] | None = []
         """What the model has said and nobody has counted; None while it is not asked for anything."""
         self.summary: str | None = None
+        self.is_silent = False
+        """The agent has nothing to say."""
         self.rows: list[Plain] = []
         """What was written, or handed out to be written."""
         self._counted = 0
@@ -68,6 +70,8 @@ class Speech:
                 self.usage, self._uncounted = added(self.usage, event.usage), None
             case events.Summary():
                 self.summary = event.text
+            case events.Done(silent=True):
+                self.is_silent = True
         return []
 
     def attach(self, file: StoredFile) -> None:

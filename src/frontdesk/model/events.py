@@ -114,6 +114,8 @@ class Done(Event, frozen=True, kw_only=True):
     """The turn is finished. An agent that simply stops is taken to be done, too."""
 
     finish_reason: str | None = None
+    silent: bool = False
+    """There is nothing to say: what was said stays in the transcript, and nothing is sent."""
 
 
 class Failed(Event, frozen=True, kw_only=True):

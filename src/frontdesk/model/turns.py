@@ -33,6 +33,8 @@ class TurnState(StrEnum):
     WAITING = "waiting"
     """For a person's approval."""
     DONE = "done"
+    SILENT = "silent"
+    """Done, and there was nothing to say."""
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     SET_ASIDE = "set_aside"
@@ -44,6 +46,7 @@ MOVES = {
         TurnState.QUEUED,
         TurnState.WAITING,
         TurnState.DONE,
+        TurnState.SILENT,
         TurnState.FAILED,
         TurnState.INTERRUPTED,
         TurnState.SET_ASIDE,

@@ -331,6 +331,11 @@ class Turns(Noun):
         return TURNS.one("turn", turn_id=turn_id)
 
     @reads
+    def last_of_session(self, session_id: str) -> Work[Turn | None]:
+        """The turn that wrote the newest row of a session."""
+        return TURNS.one("last_turn", session_id=session_id)
+
+    @reads
     def open_turns(self, session_key: str, limit: int) -> Work[list[Turn]]:
         """What is under way or waits in a conversation, oldest first."""
         lane, control = lanes.turn_lane(session_key), lanes.control_lane(session_key)

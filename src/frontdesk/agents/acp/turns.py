@@ -35,6 +35,7 @@ MAX_DESCRIPTION_CHARACTERS = 2_000
 BREAK = "\n\n"
 BACKGROUND = "frontdesk/background"
 SEND = "frontdesk/send"
+SILENT = "frontdesk/silent"
 """In the `_meta` of an update."""
 FILE = "frontdesk/file"
 """There, too: a file of the working directory that the chat is to get."""
@@ -130,7 +131,9 @@ class PromptTurn:
         self._kept.seen = prompts.seen_after(self._turn)
         usage = usage_of(result, self._scribe.used, self._spent())
         used = [events.Used(usage=usage)] if usage else []
-        return [*self._scribe.flush(), *used, events.Done(finish_reason=finish_of(result))]
+        silent = fields(result.get("_meta")).get(SILENT) is True
+        done = events.Done(finish_reason=finish_of(result), silent=silent)
+        return [*self._scribe.flush(), *used, done]
 
     def _costs(self) -> Sequence[events.Event]:
         """What more the turn has cost, as soon as that is known: it may be more than it is allowed to."""

@@ -81,7 +81,7 @@ class SteeredLine(AgentLine, frozen=True, kw_only=True, tag="steered"):
 
 
 class DoneLine(AgentLine, frozen=True, kw_only=True, tag="done"):
-    pass
+    silent: bool = False
 
 
 class ErrorLine(AgentLine, frozen=True, kw_only=True, tag="error"):

@@ -19,6 +19,7 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!tokens IN OUT [COST]``    reports usage
 ``!summary TEXT``            gives a summary
 ``!send TO TEXT``            sends a message besides the answer
+``!silent``                  says at its end that there is nothing to say
 ``!background NAME [S]``     says that work goes on, for S seconds at most; with ``ended`` that it has ended
 ``!file NAME TEXT``          gives a file with that text
 ``!path PATH``               gives a file of the working directory
@@ -128,6 +129,7 @@ class Performance:
         self._options = options
         self._text = messages.text_of(turn.input)
         self._said = False
+        self._silent = False
         self._calls = 0
         self._asked = 0
         # None says that the turn is to stop. The line before them is bounded.
@@ -170,10 +172,10 @@ class Performance:
     def _closing_words(self) -> list[events.Event]:
         if self._stopping:
             return [STOPPED]
-        words = [] if self._said else [events.Text(text=f"echo: {self._text}")]
+        words = [] if self._said or self._silent else [events.Text(text=f"echo: {self._text}")]
         while not self._steers.empty():
             words += self._heed(self._steers.get_nowait())
-        return [*words, events.Done()]
+        return [*words, events.Done(silent=self._silent)]
 
     def _heed(self, steer: events.Steer | None) -> list[events.Text]:
         if steer is None:
@@ -299,6 +301,10 @@ class Performance:
     async def do_send(self, step: Step) -> Sequence[events.Event]:
         to, _, text = step.rest.partition(" ")
         return [events.Send(to=to, text=text)]
+
+    async def do_silent(self, _: Step) -> Sequence[events.Event]:
+        self._silent = True
+        return []
 
     async def do_summary(self, step: Step) -> Sequence[events.Event]:
         return [events.Summary(text=step.rest)]

@@ -113,7 +113,9 @@ def _replies(found: Sequence[deliveries.Delivery]) -> list[str]:
 
 def failure_of(turn: turns.Turn, found: Sequence[deliveries.Delivery]) -> Failure | None:
     """Why a finished turn has no answer; None when it has one, such as what was said before a stop."""
-    if turn.state is turns.TurnState.DONE or (turn.state is turns.TurnState.INTERRUPTED and _replies(found)):
+    if turn.state in (turns.TurnState.DONE, turns.TurnState.SILENT):
+        return None
+    if turn.state is turns.TurnState.INTERRUPTED and _replies(found):
         return None
     told = "\n\n".join(each.text for each in found if each.kind is deliveries.DeliveryKind.NOTICE)
     message = told or f"The turn ended as {turn.state}."

@@ -31,6 +31,7 @@ LET_GO = (
 EXPIRED = (
     "It was interrupted long ago: your next message starts a new conversation, /retry goes on in this one."
 )
+NOTHING_SAID = "To the last message there was nothing to say."
 WAITS = f"Now: your message waits: {HELD_BACK}."
 
 log = get_logger(__name__)
@@ -118,7 +119,9 @@ async def status(parts: Parts, request: CommandRequest) -> str:
     turns = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
     session = await views.own_session(parts, request)
     about = await _about(parts, request, session) if session else [views.NO_SESSION]
-    return "\n".join((*about, *_work(parts, turns), *_refused(parts, request)))
+    last = await parts.store.turns.last_of_session(session.id) if session else None
+    silent = [NOTHING_SAID] if last and last.state is TurnState.SILENT else []
+    return "\n".join((*about, *silent, *_work(parts, turns), *_refused(parts, request)))
 
 
 def _refused(parts: Parts, request: CommandRequest) -> list[str]:

@@ -132,6 +132,12 @@ SELECT {o.turn} FROM (
     UNION ALL SELECT {r.turn} FROM turns r WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
 ) o ORDER BY o.number LIMIT :limit;
 
+-- name: last_turn
+-- The turn that wrote the newest row of a session.
+SELECT {t.turn} FROM turns t WHERE t.id = (
+    SELECT m.turn_id FROM messages m WHERE m.session_id = :session_id ORDER BY m.position DESC LIMIT 1
+);
+
 -- name: at_work
 -- Whether a turn of a conversation is under way.
 SELECT 1 FROM turns t WHERE t.lane IN (:lane, :control) AND t.state IN ('running', 'waiting') LIMIT 1;
