@@ -1,14 +1,14 @@
 """Running one turn: from the message to the answer, every step on disk before the next."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import continuation, exhibits, handover, hook_calls, notices, prompts
+from frontdesk.flow import continuation, endings, exhibits, handover, hook_calls, prompts
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -17,7 +17,6 @@ from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import AgentRun, Hearing, Stopped
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import reset_notices, rotate
-from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.deliveries import Delivery
@@ -25,13 +24,10 @@ from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import RESTART_TIMEOUT, Session
-from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, Turn, TurnClaim, TurnKind, TurnState
+from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, TurnClaim, TurnKind, TurnState
 
 FIRST_RETRY_SECONDS = 1.0
-MAX_ERROR_CHARACTERS = 2_000
-"""Of what is kept about a failure."""
 
-FAILED = "Sorry, this went wrong and your message was not answered: {why}"
 OUR_FAULT = "an error in frontdesk itself; its log has the details"
 STORE_FAULT = "this conversation could not be read or written: {why}"
 NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
@@ -39,10 +35,6 @@ UNANSWERED = "The agent gave no answer."
 NOTHING_TO_SAY = "(There is nothing to say to this.)"
 NO_BUTTON = "there is no such button"
 COMPLETED = (TurnState.DONE, TurnState.SILENT)
-SET_ASIDE = (
-    "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
-    " your next message starts a new one."
-)
 
 log = get_logger(__name__)
 
@@ -144,7 +136,9 @@ class RunningTurn(Hearing):
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
         if (self.turn.source.profile or self._parts.connected.routes) and (why := self._why_not()):
-            ending = Ending(state=TurnState.FAILED, deliveries=self._tell(FAILED.format(why=why)), error=why)
+            ending = Ending(
+                state=TurnState.FAILED, deliveries=self._tell(endings.FAILED.format(why=why)), error=why
+            )
             await self._finish(replace(ending, session_id=self._session_id))
             return
         session = await self._resolve()
@@ -155,15 +149,19 @@ class RunningTurn(Hearing):
             failure = await self._hear_and_show(run)
         except Stopped as stopped:
             self._count_rest(silence=True)
-            await self._conclude(run, self._stopped(run, stopped.limit), stopped.limit)
+            await self._conclude(
+                run, endings.stopped(self._parts, self.turn, run, stopped.limit), stopped.limit
+            )
             return
         if failure:
             self._count_rest(silence=False)
         if failure and await self._may_be_tried_again(failure, run):
             await self._try_again(run, failure)
             return
-        ending = self._failed(run, failure) if failure else self._completed(run)
-        await self._conclude(run, ending)
+        if failure:
+            await self._conclude(run, endings.failed(self._parts, self.turn, run, failure))
+        else:
+            await self._conclude(run, self._completed(run))
 
     def _why_not(self) -> str | None:
         """Why nobody can answer here: the profile is gone, or its agent cannot have the model that is routed
@@ -274,34 +272,12 @@ class RunningTurn(Hearing):
             clears_mark=run.session.entry.resume_pending,
         )
 
-    def _stopped(self, run: AgentRun, limit: EndReason | None) -> Ending:
-        """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
-        answer, why = run.speech.answer, None
-        if limit:
-            log.info("turn_cut_short", turn=self.turn.id, reason=str(limit))
-            why = notices.cut_short(limit, run.policy)
-        if answer and why:  # whoever follows the turn hears the gateway's words, too
-            self._parts.live.tell(self.turn.id, events.Text(text=f"\n\n{why}"))
-        text = "\n\n".join(filter(None, (answer, why)))
-        said = self._parts.answers(self.turn, text) if answer else self._tell(why or notices.STOPPED)
-        rows = tuple(run.speech.close(finish_reason="stopped"))
-        return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
-
-    def _failed(self, run: AgentRun, failure: events.Failed) -> Ending:
-        text = FAILED.format(why=quoting.clean_text(failure.message))
-        return Ending(
-            state=TurnState.FAILED,
-            messages=tuple(run.speech.close(finish_reason="error")),
-            deliveries=self._tell(text),
-            error=_what_failed(failure),
-        )
-
     def _tell(self, text: str) -> tuple[Delivery, ...]:
         return self._parts.notices(self.turn, text, final=True)
 
     async def _may_be_tried_again(self, failure: events.Failed, run: AgentRun) -> bool:
         """Not without end, and not beyond a budget that the attempt has used up."""
-        why = _what_failed(failure)
+        why = endings.what_failed(failure)
         log.warning("turn_failed", turn=self.turn.id, attempt=self.turn.attempts, why=why)
         again = failure.retryable and self.turn.tries < MAX_ATTEMPTS
         return again and await run.reason(within_turn=True) is None
@@ -310,7 +286,7 @@ class RunningTurn(Hearing):
         delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))
         due_at = self._parts.clock.now() + delay
         session_id, usage = run.session.id, run.speech.usage
-        again = Again(due_at=due_at, error=_what_failed(failure), session_id=session_id, usage=usage)
+        again = Again(due_at=due_at, error=endings.what_failed(failure), session_id=session_id, usage=usage)
         await self._requeue(again)
 
     async def _conclude(self, run: AgentRun, ending: Ending, limit: EndReason | None = None) -> None:
@@ -370,7 +346,7 @@ class RunningTurn(Hearing):
         why = OUR_FAULT
         if isinstance(error, errors.StoreError):
             why = STORE_FAULT.format(why=error.outside)
-        notice = self._parts.last_word(self.turn, FAILED.format(why=why))
+        notice = self._parts.last_word(self.turn, endings.FAILED.format(why=why))
         await self._finish(Ending(state=TurnState.FAILED, deliveries=notice, error=type(error).__name__))
 
     def _count_rest(self, *, silence: bool) -> None:
@@ -391,11 +367,3 @@ class RunningTurn(Hearing):
             resume_reason=RESTART_TIMEOUT if mark and self._is_at_work else None,
         )
         await self._requeue(again)
-
-
-def _what_failed(failure: events.Failed) -> str:
-    return quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
-
-
-def set_aside_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
-    return parts.last_word(turn, SET_ASIDE, delivery_id=f"{turn.id}-aside", at=now)

@@ -13,10 +13,11 @@ from frontdesk.flow.clockwatch import Setbacks
 from frontdesk.flow.continuation import Continuation
 from frontdesk.flow.crew import AskedAt, Crew, Held, Place, ask, until_stored
 from frontdesk.flow.delivery import Sender, Sending
+from frontdesk.flow.endings import set_aside_notices
 from frontdesk.flow.expiry import Forgetting, order_expired
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.rounds import going_on
-from frontdesk.flow.runner import RunningTurn, set_aside_notices
+from frontdesk.flow.runner import RunningTurn
 from frontdesk.logs import get_logger
 from frontdesk.model import lanes, messages, turns, whatsapp
 from frontdesk.model.resolution import Opening

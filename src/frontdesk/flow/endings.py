@@ -1,0 +1,57 @@
+"""How a turn ends that was not simply answered: stopped, failed, or given up."""
+
+from datetime import datetime
+
+from frontdesk.flow import notices
+from frontdesk.flow.hearing import AgentRun
+from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
+from frontdesk.logs import get_logger
+from frontdesk.model import events
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.policies import EndReason
+from frontdesk.model.turns import Ending, Turn, TurnState
+
+MAX_ERROR_CHARACTERS = 2_000
+"""Of what is kept about a failure."""
+
+FAILED = "Sorry, this went wrong and your message was not answered: {why}"
+SET_ASIDE = (
+    "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
+    " your next message starts a new one."
+)
+
+log = get_logger(__name__)
+
+
+def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) -> Ending:
+    """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
+    answer, why = run.speech.answer, None
+    if limit:
+        log.info("turn_cut_short", turn=turn.id, reason=str(limit))
+        why = notices.cut_short(limit, run.policy)
+    if answer and why:  # whoever follows the turn hears the gateway's words, too
+        parts.live.tell(turn.id, events.Text(text=f"\n\n{why}"))
+    text = "\n\n".join(filter(None, (answer, why)))
+    unsaid = why or notices.STOPPED
+    said = parts.answers(turn, text) if answer else parts.notices(turn, unsaid, final=True)
+    rows = tuple(run.speech.close(finish_reason="stopped"))
+    return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
+
+
+def failed(parts: Parts, turn: Turn, run: AgentRun, failure: events.Failed) -> Ending:
+    text = FAILED.format(why=quoting.clean_text(failure.message))
+    return Ending(
+        state=TurnState.FAILED,
+        messages=tuple(run.speech.close(finish_reason="error")),
+        deliveries=parts.notices(turn, text, final=True),
+        error=what_failed(failure),
+    )
+
+
+def what_failed(failure: events.Failed) -> str:
+    return quoting.clean_text(failure.detail or failure.message, MAX_ERROR_CHARACTERS)
+
+
+def set_aside_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
+    return parts.last_word(turn, SET_ASIDE, delivery_id=f"{turn.id}-aside", at=now)
