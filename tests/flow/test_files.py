@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
+from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.files import Transcriber
 from frontdesk.files import FileShelf
@@ -343,3 +344,75 @@ async def test_voice_message_that_cannot_be_written_down_is_still_there(
 
 async def _one(data: bytes) -> AsyncIterator[bytes]:
     yield data
+
+
+async def test_voice_in_a_group_is_answered_when_the_agent_is_called_in_it(
+    store_url: str, tmp_path: Path
+) -> None:
+    named = FileSettings(spoken_names=("Front Desk",))
+    ear = Ear("well, front-desk! what is the time?")
+    async with listening(store_url, tmp_path, ear, files=named) as (house, album):
+        assert "what is the time?" in await house.ask("", files=(VOICE,), observed=True)
+        ear.said = "this is for Bob, not for the front deskman"
+        receipt = await house.say("", files=(VOICE,), observed=True)
+        await house.finished(receipt.turn_id)
+        assert album.fetched == ["voice", "voice"]
+        assert len(album.replies) == 1
+        heard = (await house.transcript())[-1]
+        assert heard["observed"] is True
+        assert "not for the front deskman" in messages.text_of(heard)
+
+
+async def test_overheard_files_are_named_and_not_fetched(store_url: str, tmp_path: Path) -> None:
+    async with open_album(store_url, tmp_path) as (house, album):
+        receipt = await house.say("for bob", files=(PHOTO, VOICE), observed=True)
+        await house.finished(receipt.turn_id)
+        assert album.fetched == []
+        (row,) = await house.transcript()
+        assert messages.text_of(row) == 'for bob\n[File "cat.png"]\n[File "without a name"]'
+
+
+async def test_branch_keeps_the_files_of_what_it_copies_when_the_original_is_forgotten(
+    store_url: str, tmp_path: Path
+) -> None:
+    async with open_album(store_url, tmp_path) as (house, _):
+        await house.ask("look", files=(PHOTO,))
+        original = (await house.sessions.peek_session_id(await house.key())) or ""
+        await house.ask("/branch")
+        filing = house.gateway.parts.filing
+        await filing.forget(original)
+        assert len(kept(tmp_path)) == 1
+        await house.ask("/forget yes")
+        assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        tuple(Attachment(id=str(number)) for number in range(101)),
+        (Attachment(id="x" * 5000),),
+        (Attachment(id="1", name="\ud800"),),
+    ],
+)
+async def test_files_that_cannot_be_noted_are_refused(
+    store_url: str, tmp_path: Path, files: tuple[Attachment, ...]
+) -> None:
+    async with open_album(store_url, tmp_path) as (house, _):
+        with pytest.raises(errors.InvalidMessage):
+            await house.say("look", files=files)
+
+
+async def test_message_with_a_file_waits_for_its_own_turn_where_others_are_steered(
+    store_url: str, tmp_path: Path
+) -> None:
+    steering = scripted.Driver(scripted.Options(steers=True))
+    running = Running(drain_seconds=1.0, busy_mode=turns.Busy.STEER)
+    async with open_album(store_url, tmp_path, agent=steering, running=running) as (house, album):
+        first = await house.say("!steer")
+        await house.until(first.turn_id, turns.TurnState.RUNNING)
+        second = await house.say("with a picture", files=(PHOTO,))
+        assert "queued and comes next" in (await album.wait_for(1, "notice"))[0]
+        await house.ask("/stop")
+        await house.finished(second.turn_id)
+        answer = (await house.store.deliveries.of_turn(second.turn_id))[-1]
+        assert "cat.png" in answer.text

@@ -165,9 +165,10 @@ class Sender:
         channel = self._parts.channel_of(delivery.to)
         if channel is None:
             return NotSent(why=f"no channel is connected for {delivery.to.platform}")
+        handed = self._parts.filing.at_hand(delivery) if delivery.files else delivery
         try:
             async with asyncio.timeout(self._parts.running.send_seconds):
-                outcome: Outcome = await getattr(channel, verb)(self._parts.filing.at_hand(delivery))
+                outcome: Outcome = await getattr(channel, verb)(handed)
         except TimeoutError:
             return Unknown(why="no answer in time")
         except Exception as error:

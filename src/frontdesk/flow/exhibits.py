@@ -71,7 +71,7 @@ def brings_ours(content: object) -> bool:
 
 def are_in(rows: Sequence[Plain]) -> bool:
     """Whether there may be files in them."""
-    return any(type(row["content"]) is list for row in rows if "content" in row)
+    return any("content" in row and type(row["content"]) is list for row in rows)
 
 
 async def show(

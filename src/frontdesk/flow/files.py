@@ -66,7 +66,7 @@ class Filing:
     ) -> list[KeptFile]:
         """What became of the files of a message: fetched once, however often its turn is begun. Who wants the
         turn to stop does not wait for them."""
-        if turn.attempts > 1 and (known := await self._store.files.of_turn(turn.id, FileWay.IN)):
+        if known := await self._store.files.of_turn(turn.id, session_id, FileWay.IN):
             return known
         fetching = asyncio.create_task(self._fetch_all(turn, session_id, channel))
         stopped = asyncio.create_task(stopping.wait())
@@ -206,8 +206,6 @@ class Filing:
 
     def at_hand(self, delivery: Delivery) -> Delivery:
         """The delivery with where its files lie; one that is not here any more is named in the text."""
-        if not delivery.files:
-            return delivery
         here, gone = [], []
         for file in delivery.files:
             path = self.shelf.find(file.digest) if self.shelf else None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.agents import Line
-from frontdesk.flow import limits, prompts, sending
+from frontdesk.flow import exhibits, limits, prompts, sending
 from frontdesk.flow.crew import AskedAt, Held, Place
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
@@ -197,6 +197,15 @@ class Hearing(Held[TurnClaim]):
         """The files of the message, as far as they can be had."""
         channel = self._parts.channel_of(self.turn.source)
         return await self._parts.filing.received(self.turn, session_id, channel, self._stop_told)
+
+    async def _overheard(self, session_id: str, content: prompts.Content) -> prompts.Content | None:
+        """A message with files that does not seem to be for us, as the transcript has it; None when somebody
+        says in it that it is."""
+        filing = self._parts.filing
+        if not filing.may_be_called(self.turn):
+            return exhibits.unfetched(content, self.turn.files)
+        kept = await self._received(session_id)
+        return None if filing.is_called(kept) else exhibits.with_files(content, kept)
 
     async def _hear(self, run: AgentRun) -> events.Failed | None:
         """Listen until the agent has finished or used up its allowance; Stopped when it was not to finish.

@@ -24,12 +24,14 @@ from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
-from frontdesk.model.chats import TOKEN_CHARACTERS, Cursor
+from frontdesk.model.chats import TOKEN_CHARACTERS, Attachment, Cursor
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_EVENT_ID_CHARACTERS = 500
+MOST_ATTACHMENTS = 100
+MAX_ATTACHMENT_CHARACTERS = 4_000
 MOST_COLLECTED = 1_000
 FOLLOW_SECONDS = 2.0
 
@@ -224,6 +226,8 @@ class Intake:
             return Admission(interrupts=command.stops_when is None)
         usual = Busy.QUEUE if turn.kind is TurnKind.COMMAND else self._parts.running.busy_mode
         mode = self._mode(wanted or usual, running, queued)
+        if turn.files and mode is Busy.STEER:  # in the middle of a turn an agent hears texts
+            mode = Busy.QUEUE
         text = self._told(wanted, mode, running, queued)
         notices: tuple[deliveries.Delivery, ...] = ()
         if text:
@@ -300,10 +304,26 @@ def _check(incoming: Incoming) -> None:
         messages.pack({"role": "user", "content": incoming.content})
     for each in incoming.history:
         messages.pack(each)
-    if any(
-        map(exhibits.brings_ours, (incoming.content, *(each.get("content") for each in incoming.history)))
-    ):
+    if (incoming.content or incoming.history) and _poses(incoming):
         raise errors.InvalidMessage(why=f"only frontdesk itself writes parts of the type {exhibits.PART}")
+    if incoming.files:
+        _check_files(incoming.files)
+
+
+def _poses(incoming: Incoming) -> bool:
+    """Whether something in it poses as a file of ours, which may be anybody's."""
+    brought = (each.get("content") for each in incoming.history)
+    return any(map(exhibits.brings_ours, (incoming.content, *brought)))
+
+
+def _check_files(files: Sequence[Attachment]) -> None:
+    if len(files) > MOST_ATTACHMENTS:
+        raise errors.InvalidMessage(why=f"it brings more than {MOST_ATTACHMENTS} files")
+    for each in files:
+        said = f"{each.id}{each.name or ''}{each.kind}"
+        if len(said) > MAX_ATTACHMENT_CHARACTERS:
+            raise errors.InvalidMessage(why=f"what names a file is longer than {MAX_ATTACHMENT_CHARACTERS}")
+        messages.pack({"role": "user", "content": said})
 
 
 def _check_text(text: str) -> None:

@@ -111,8 +111,13 @@ class RunningTurn(Hearing):
         await self._finish(replace(ending, session_id=self.turn.session_id))
 
     async def _overhear(self) -> None:
-        session = await self._resolve()
-        message = prompts.user_message(self._parts, self.turn, self.turn.content or self.turn.text)
+        session, content = await self._resolve(), self.turn.content or self.turn.text
+        overheard = await self._overheard(session.id, content) if self.turn.files else content
+        if overheard is None:
+            self._change(kind=TurnKind.MESSAGE)  # from here on somebody waits for an answer
+            await self._answer(content)
+            return
+        message = prompts.user_message(self._parts, self.turn, overheard)
         row = messages.pack(message | {"observed": True}, self.turn.id, 0)
         await self._finish(Ending(state=TurnState.DONE, session_id=session.id, messages=(row,)))
 

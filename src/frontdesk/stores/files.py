@@ -20,8 +20,8 @@ class Files(Noun):
             yield "keep_file", KEPT_FILE.values(asdict(each))
 
     @reads
-    def of_turn(self, turn_id: str, way: FileWay) -> Work[list[KeptFile]]:
-        return KEPT_FILES.many("files_of_turn", turn_id=turn_id, way=str(way))
+    def of_turn(self, turn_id: str, session_id: str, way: FileWay) -> Work[list[KeptFile]]:
+        return KEPT_FILES.many("files_of_turn", turn_id=turn_id, session_id=session_id, way=str(way))
 
     @writes
     def forget(self, session_id: str) -> Work[set[str]]:

@@ -285,6 +285,7 @@ def _start(
     if move.messages:
         yield from transcripts.begin(session.parent_id or session.id, session.id, move.messages, now)
     if move.copies_parent or move.messages:
+        yield "copy_files", {"session_id": session.id, "parent_id": session.parent_id}
         return (yield from SESSIONS.one("session", session_id=session.id)) or session
     return session
 

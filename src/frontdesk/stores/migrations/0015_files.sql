@@ -12,7 +12,7 @@ CREATE TABLE files (
     said TEXT,
     why TEXT,
     kept_at /*pg BIG*/INT NOT NULL,
-    PRIMARY KEY (turn_id, way, place)
+    PRIMARY KEY (turn_id, way, place, session_id)
 );
 
 CREATE INDEX files_by_session ON files (session_id);

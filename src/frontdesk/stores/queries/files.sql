@@ -5,14 +5,22 @@
 INSERT INTO files ({kept_file}) VALUES (
     :turn_id, :way, :place, :session_id, :name, :kind, :size, :digest, :said, :why, :kept_at
 )
-ON CONFLICT (turn_id, way, place) DO UPDATE SET
-    session_id = excluded.session_id, name = excluded.name, kind = excluded.kind, size = excluded.size,
+ON CONFLICT (turn_id, way, place, session_id) DO UPDATE SET
+    name = excluded.name, kind = excluded.kind, size = excluded.size,
     digest = excluded.digest, said = excluded.said, why = excluded.why, kept_at = excluded.kept_at
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
 -- name: files_of_turn
 -- The files that came with a message, or that an agent gave, in their order.
-SELECT {kept_file} FROM files WHERE turn_id = :turn_id AND way = :way ORDER BY place;
+SELECT {kept_file} FROM files
+WHERE turn_id = :turn_id AND way = :way AND session_id = :session_id ORDER BY place;
+
+-- name: copy_files
+-- A session that begins with messages of another one has the files of these, too.
+INSERT INTO files ({kept_file})
+SELECT turn_id, way, place, :session_id, name, kind, size, digest, said, why, kept_at FROM files
+WHERE session_id = :parent_id AND digest IS NOT NULL
+/*pg RETURNING pg_current_xact_id() AS xid */;
 
 -- name: forget_files
 -- Forget the files of a session; by their digests.
