@@ -42,6 +42,7 @@ FrontdeskError
 ├── UnknownConfirmation
 ├── AlreadyResolved           somebody decided before, or its time is over
 │   └── Withdrawn             what nobody waits for any more
+├── ButtonUsed                pressed by another before; more people have to approve
 ├── StillPending              what has to be decided first
 ├── RateLimited               an action is asked for too often
 │   ├── PromptsUsedUp         people were asked too often, whatever about
@@ -290,6 +291,11 @@ class AlreadyResolved(FrontdeskError):
 
 class Withdrawn(AlreadyResolved):
     """Confirmation {confirmation_id} was withdrawn: what asked for it has ended, nothing is to be decided."""
+
+
+class ButtonUsed(FrontdeskError):
+    """This button was used before. Confirmation {confirmation_id} still waits: look at what it is about now,
+    and decide with /approve {confirmation_id} or /deny {confirmation_id}"""
 
 
 class StillPending(FrontdeskError):

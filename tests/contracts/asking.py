@@ -66,7 +66,7 @@ class Asker:
     def new_id(self) -> str:
         return f"{self._name}{next(self._numbers)}"
 
-    def tell(self, asked: Confirmation) -> Sequence[Delivery]:
+    def tell(self, asked: Confirmation, _: Sequence[Delivery] = ()) -> Sequence[Delivery]:
         self.told.append(asked)
         name = f"{asked.id}:{asked.status}:{len(asked.approvals)}"
         lane = lanes.chat_lane(CHAT)

@@ -38,7 +38,7 @@ SECRET = "s3cret"
 class Talker(Asker):
     """Tells people what is asked, in all its words."""
 
-    def tell(self, asked: Confirmation) -> Sequence[Delivery]:
+    def tell(self, asked: Confirmation, _: Sequence[Delivery] = ()) -> Sequence[Delivery]:
         payload = (asked.payload or b"").decode()
         return [
             Delivery(

@@ -383,7 +383,7 @@ async def test_renewal_is_shown_and_the_turn_waits_for_it(store_url: str, clock:
             lambda _, __: None,
             Vote(approves=True, by="token:owner"),
             clock.now() + timedelta(seconds=120),
-            tell=lambda _: (),
+            tell=lambda *_: (),
         )
         renewed = await pending(house)
         assert renewed.renewal_of == asked.id

@@ -15,8 +15,8 @@ Check = Callable[[Confirmation, Person], None]
 """Raises when that person may not decide about it."""
 Persons = Sequence[frozenset[str]]
 """Names that belong to one person each, as the settings say."""
-Tell = Callable[[Confirmation], Sequence[Delivery]]
-"""What people are told of a confirmation, in the same transaction."""
+Tell = Callable[[Confirmation, Sequence[Delivery]], Sequence[Delivery]]
+"""What people are told of a confirmation, in the same transaction; given the messages that show it so far."""
 
 
 class Counting(msgspec.Struct, frozen=True, kw_only=True):

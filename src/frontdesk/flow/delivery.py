@@ -69,7 +69,7 @@ class Sender:
         claim = sending.claim
         delivery = claim.delivery
         try:
-            if delivery.confirmation_id is not None:
+            if delivery.extra:
                 delivery = await self._parts.as_it_stands(delivery)
             pause = self._parts.capabilities_of(delivery.to).send_pause_seconds
             if (pause or self._parts.pacing.closed_until) and await self._put_off(sending, pause):

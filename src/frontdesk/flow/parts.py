@@ -111,7 +111,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def repeatable(self, delivery: Delivery, now: datetime) -> bool:
         """Whether sending it again does no harm, though it may have arrived."""
         capabilities = self.capabilities_of(delivery.to)
-        if capabilities.edits and delivery.draft is not None:
+        if capabilities.edits and (delivery.draft is not None or delivery.card != delivery.id):
             return True
         since = delivery.unsure_since or delivery.due_at or delivery.created_at
         return (now - since).total_seconds() < capabilities.idempotent_seconds
@@ -181,7 +181,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     async def as_it_stands(self, delivery: Delivery) -> Delivery:
         """The delivery; a question to people that was decided meanwhile says so, and has no digest that
-        buttons could decide about."""
+        buttons could decide about. One that changes a message knows that message."""
+        delivery = await _in_its_place(self.store, delivery)
         if delivery.confirmation_id is None:
             return delivery
         try:
@@ -191,9 +192,21 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         else:
             if asked.status is Status.PENDING:
                 return delivery
-            text = self.notifier.text(asked, self.capabilities_of(delivery.to).text_limit)
+            text = self.notifier.ended(asked, delivery.to)
         extra = {name: value for name, value in delivery.extra.items() if name != DIGEST}
-        return msgspec.structs.replace(delivery, text=text, extra=extra)
+        return msgspec.structs.replace(delivery, text=text, extra=extra, buttons=())
+
+
+async def _in_its_place(store: Store, delivery: Delivery) -> Delivery:
+    """The delivery with the platform's id of the message that it changes, which came before it in its
+    lane; where nobody knows of that, a message of its own."""
+    if delivery.card == delivery.id:
+        return delivery
+    card = await store.deliveries.find(delivery.card)
+    if card is None or card.platform_message_id is None:
+        return delivery
+    draft = {deliveries.DRAFT: card.platform_message_id}
+    return msgspec.structs.replace(delivery, extra=delivery.extra | draft)
 
 
 def new_id(letter: str) -> str:

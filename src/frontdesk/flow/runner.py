@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import continuation, endings, exhibits, handover, hook_calls, prompts
+from frontdesk.flow import buttons, continuation, endings, exhibits, handover, hook_calls, prompts
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -33,7 +33,6 @@ STORE_FAULT = "this conversation could not be read or written: {why}"
 NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
 UNANSWERED = "The agent gave no answer."
 NOTHING_TO_SAY = "(There is nothing to say to this.)"
-NO_BUTTON = "there is no such button"
 COMPLETED = (TurnState.DONE, TurnState.SILENT)
 
 log = get_logger(__name__)
@@ -95,7 +94,7 @@ class RunningTurn(Hearing):
                 again = await hook_calls.tell_again(self._parts, turn)
                 await (self._requeue(again) if again else self._finish(Ending(state=TurnState.DONE)))
             case TurnKind.PRESS:
-                await self._finish(Ending(state=TurnState.DONE, error=NO_BUTTON))
+                await self._press()
             case TurnKind.OBSERVED:
                 await self._overhear()
             case TurnKind.COMMAND | TurnKind.CONTROL if command := registry.parse(turn.text):
@@ -109,6 +108,13 @@ class RunningTurn(Hearing):
         log.warning("turn_lapsed", turn=self.turn.id, session=self.turn.session_id)
         ending = Ending(state=TurnState.INTERRUPTED, deliveries=said, error=continuation.LAPSED)
         await self._finish(replace(ending, session_id=self.turn.session_id))
+
+    async def _press(self) -> None:
+        """A notice tells whoever pressed what they cannot see: it holds names, and no Markdown."""
+        done = await buttons.press(self._parts, self.turn)
+        said = self._parts.notices(self.turn, buttons.told_to(self.turn, str(done))) if done else ()
+        why = str(done) if isinstance(done, Refusal) else None
+        await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 
     async def _overhear(self) -> None:
         session, content = await self._resolve(), self.turn.content or self.turn.text

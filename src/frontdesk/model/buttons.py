@@ -65,6 +65,13 @@ class KeptButton(msgspec.Struct, frozen=True, kw_only=True):
         return self.used_at is None and now < self.until
 
 
+class Press(msgspec.Struct, frozen=True, kw_only=True):
+    """The press of a button, as it was taken in."""
+
+    token: str
+    turn_id: str
+
+
 def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 

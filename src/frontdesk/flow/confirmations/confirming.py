@@ -22,6 +22,7 @@ from frontdesk.flow.confirmations.showing import Showing
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, rules
+from frontdesk.model.buttons import Press
 from frontdesk.model.confirmations import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
@@ -61,7 +62,7 @@ UNUSABLE = {
 log = get_logger(__name__)
 
 
-def no_one(_: Confirmation) -> Sequence[Delivery]:
+def no_one(_: Confirmation, __: Sequence[Delivery]) -> Sequence[Delivery]:
     """Nobody can be told."""
     return ()
 
@@ -142,11 +143,15 @@ class ConfirmationService(Showing):
         return await self._kept.precedent(submission) if told else None
 
     def _told_or_warned(
-        self, asked: Confirmation, also: Tell = no_one, precedent: Precedent | None = None
+        self,
+        asked: Confirmation,
+        shown: Sequence[Delivery],
+        also: Tell = no_one,
+        precedent: Precedent | None = None,
     ) -> Sequence[Delivery]:
         """Nobody reachable is said loudly, at once."""
         asked = replace(asked, precedent=precedent) if precedent else asked
-        deliveries = (*self._tell(asked), *also(asked))
+        deliveries = (*self._tell(asked, shown), *also(asked, shown))
         if not deliveries:
             where = self.settings.page_url or "frontdesk confirm list"
             log.warning("nobody_told", confirmation=asked.id, action=asked.action, look=where)
@@ -173,10 +178,10 @@ class ConfirmationService(Showing):
         finally:
             bell.silence()
 
-    async def approve(self, confirmation_id: str, caller: Caller, **said: str | None) -> Confirmation:
+    async def approve(self, confirmation_id: str, caller: Caller, **said: Any) -> Confirmation:
         return await self._decide(confirmation_id, caller, True, **said)
 
-    async def deny(self, confirmation_id: str, caller: Caller, **said: str | None) -> Confirmation:
+    async def deny(self, confirmation_id: str, caller: Caller, **said: Any) -> Confirmation:
         return await self._decide(confirmation_id, caller, False, **said)
 
     async def _decide(
@@ -188,8 +193,10 @@ class ConfirmationService(Showing):
         name: str | None = None,
         reason: str | None = None,
         digest: str | None = None,
+        press: Press | None = None,
     ) -> Confirmation:
-        """The one place where somebody decides: about what has this digest, by the name they want to have."""
+        """The one place where somebody decides: about what has this digest, by the name they want to have,
+        and with a button where they pressed one."""
         now = self._clock.now()
         vote = Vote(
             approves=approves,
@@ -202,7 +209,7 @@ class ConfirmationService(Showing):
         check, counting = self._checking(caller, now), self._counting(caller)
         try:
             voted = await self._kept.vote(
-                confirmation_id, check, vote, now, tell=self._tell, counting=counting
+                confirmation_id, check, vote, now, tell=self._tell, counting=counting, press=press
             )
         except errors.NotAllowed as refusal:
             log.warning("decision_refused", confirmation=confirmation_id, who=caller.id, why=str(refusal))
@@ -321,8 +328,8 @@ class ConfirmationService(Showing):
         """Ask nobody any longer for what a turn waits for; ``also`` tells somebody besides. With the turn's
         lease, LeaseLost when somebody else has the turn."""
 
-        def tell(asked: Confirmation) -> Sequence[Delivery]:
-            return (*self._tell(asked), *also(asked))
+        def tell(asked: Confirmation, shown: Sequence[Delivery]) -> Sequence[Delivery]:
+            return (*self._tell(asked, shown), *also(asked, shown))
 
         for ended in await self._kept.withdraw(turn_id, self._clock.now(), tell=tell, lease=lease):
             _log_end(ended)

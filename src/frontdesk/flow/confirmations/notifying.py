@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
 
@@ -10,7 +11,9 @@ from msgspec.structs import replace
 from frontdesk.contracts.channels import Capabilities, Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import cards, precedents, quoting
-from frontdesk.model import deliveries, lanes
+from frontdesk.model import buttons, deliveries, lanes
+from frontdesk.model.buttons import Decides, LiveButton
+from frontdesk.model.chats import TextUnit
 from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.gateway import GatewayConfig
@@ -22,8 +25,8 @@ MOST_RENDERED_BYTES = 16 * 1024
 """What is longer fits into no message: it is not even tried."""
 NAME_CHARACTERS = (240, 60, 16)
 """How much of each name is told: as much as there is room for."""
-CONFIRMATION, DIGEST = deliveries.CONFIRMATION, "digest"
-"""In a delivery's extra: what a decision made with its buttons is about."""
+CONFIRMATION, DIGEST, REPLACES = deliveries.CONFIRMATION, "digest", deliveries.REPLACES
+"""In a delivery's extra: what a decision made with its buttons is about, and the message that it changes."""
 HOME = "home"
 """In a delivery's extra: when it does not arrive, somebody else has to be told."""
 
@@ -31,6 +34,9 @@ DECIDE = "Decide with /approve {id}{target} or /deny {id} REASON until {end:%H:%
 DENY = "Approve it where you see all of it, or refuse it with /deny {id} REASON until {end:%H:%M} UTC."
 TARGET = " TARGET"
 TYPED = "TARGET is {what}."
+SO_FAR = "{count} of the {quorum} who have to approve it have done so.\n"
+TAP = " Or react with {yes} to approve it, or with {no} to deny it."
+TAP_NO = " Or react with {no} to deny it."
 LINK = "\nOr see it and decide here; the link is for you alone: {link}"
 TOO_LONG = "It is too long for this chat. See all of it before you decide: {where}"
 SHORTEST = "{id} waits for somebody to allow it. See all of it before you decide: {where}"
@@ -46,8 +52,53 @@ ENDED = {
 }
 WITHDRAWN = "{id} ({action}) was withdrawn: nobody has to decide about it any more."
 
+APPROVE_LABEL, DENY_LABEL = "Approve", "Deny"
+FEWEST_BUTTONS = 2
+"""A yes and a no; with fewer, there are none."""
+LONGEST_CHARACTER = {TextUnit.CHARACTERS: 1, TextUnit.UTF16: 2, TextUnit.BYTES: 4}
+"""How much one character can count."""
+
 MakeLink = Callable[[Confirmation], str]
 Channels = Mapping[tuple[str, str | None], Channel]
+
+
+class Pressing(StrEnum):
+    """How people decide besides with words: not at all where nobody knows who they are."""
+
+    NOT = "not"
+    BUTTONS = "buttons"
+    SIGNS = "signs"
+
+    @classmethod
+    def of(cls, capabilities: Capabilities) -> "Pressing":
+        if not capabilities.reliable_sender_ids or capabilities.collects:
+            return cls.NOT
+        if capabilities.most_buttons >= FEWEST_BUTTONS:
+            return cls.BUTTONS
+        return cls.SIGNS if capabilities.reactions else cls.NOT
+
+
+class Room(NamedTuple):
+    """How much a chat takes, and what can be done there beside writing."""
+
+    characters: int = LONGEST_CHARACTERS
+    unit: TextUnit = TextUnit.CHARACTERS
+    wide: bool = False
+    """Whether others may read there."""
+    pressing: Pressing = Pressing.NOT
+
+    @classmethod
+    def of(cls, capabilities: Capabilities, *, wide: bool) -> "Room":
+        limit = min(capabilities.text_limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
+        return cls(limit, capabilities.text_unit, wide, Pressing.of(capabilities))
+
+    def without(self, *texts: str) -> int:
+        """How much is left after these."""
+        return self.characters - sum(map(self.unit.length, texts))
+
+    def cut(self, text: str, most: int) -> str:
+        """As much of the beginning as surely fits."""
+        return text[: max(most, 0) // LONGEST_CHARACTER[self.unit]]
 
 
 class Notice(NamedTuple):
@@ -62,21 +113,39 @@ class Notice(NamedTuple):
     by_tap: bool = False
     """Whether, besides, nothing has to be typed, so that a button can decide."""
 
-    def fits(self, room: int) -> bool:
-        return len(self.who) + len(self.rest) <= room
+    def fits(self, room: Room) -> bool:
+        return room.without(self.who, self.rest) >= 0
 
-    def text(self, room: int) -> str:
-        return self.who + self._words(room - len(self.who) - len(self.rest)) + self.rest
+    def text(self, room: Room) -> str:
+        return self.who + self._words(room) + self.rest
 
-    def _words(self, room: int) -> str:
+    def _words(self, room: Room) -> str:
         """As far as there is room for some."""
-        if len(self.words) <= room:
+        if room.without(self.who, self.rest, self.words) >= 0:
             return self.words
-        kept = self.words[: max(room - len(quoting.ELLIPSIS) - 2, 0)]
+        kept = room.cut(self.words, room.without(self.who, self.rest, f"{quoting.ELLIPSIS}\n\n"))
         return f"{kept}{quoting.ELLIPSIS}\n\n" if len(kept) > len(cards.AGENTS_WORDS) else ""
 
 
-def _first_within(room: int, notices: Iterable[Notice]) -> Notice:
+def _buttons(asked: Confirmation, pressing: Pressing, *, by_tap: bool) -> tuple[LiveButton, ...]:
+    """A no, and a yes to what can be decided without typing anything."""
+    if pressing is Pressing.NOT or asked.status is not Status.PENDING or asked.terms.needs_reason:
+        return ()
+    signs = pressing is Pressing.SIGNS
+    offered = [(APPROVE_LABEL, buttons.APPROVE_SIGN, True)] if by_tap else []
+    return tuple(
+        LiveButton(
+            label=label,
+            token=buttons.new_token(),
+            sign=sign if signs else None,
+            does=Decides(confirmation_id=asked.id, digest=asked.digest, approves=approves),
+            until=asked.expires_at,
+        )
+        for label, sign, approves in [*offered, (DENY_LABEL, buttons.DENY_SIGN, False)]
+    )
+
+
+def _first_within(room: Room, notices: Iterable[Notice]) -> Notice:
     """The first that fits without the agent's words, else the last, which is the shortest."""
     notice = Notice()
     for notice in notices:
@@ -106,17 +175,31 @@ def _asked_by(asked: Confirmation, most: int) -> str:
     return f"{asked_by}\n{cards.ON_BEHALF.format(person=person)}" if person else asked_by
 
 
-def _question(asked: Confirmation, card: cards.Card) -> str:
+def _question(asked: Confirmation, card: cards.Card, pressing: Pressing) -> str:
     """How to decide. What is hidden in this chat is not approved in it."""
     if card.hidden:
-        return _deny(asked)
+        return _deny(asked, pressing)
     target = TARGET if card.typed else ""
     typed = f" {TYPED.format(what=card.typed.what)}" if card.typed else ""
-    return DECIDE.format(id=asked.id, target=target, end=asked.expires_at) + typed
+    tap = _tap(asked, pressing, TAP_NO if card.typed else TAP)
+    return _so_far(asked) + DECIDE.format(id=asked.id, target=target, end=asked.expires_at) + typed + tap
 
 
-def _deny(asked: Confirmation) -> str:
-    return DENY.format(id=asked.id, end=asked.expires_at)
+def _deny(asked: Confirmation, pressing: Pressing) -> str:
+    return _so_far(asked) + DENY.format(id=asked.id, end=asked.expires_at) + _tap(asked, pressing, TAP_NO)
+
+
+def _so_far(asked: Confirmation) -> str:
+    """What people see of the votes of others, where it takes several."""
+    count = len(asked.approvals)
+    return SO_FAR.format(count=count, quorum=asked.terms.quorum) if count else ""
+
+
+def _tap(asked: Confirmation, pressing: Pressing, text: str) -> str:
+    """Which sign means what, where signs decide."""
+    if pressing is not Pressing.SIGNS or asked.terms.needs_reason:
+        return ""
+    return text.format(yes=buttons.APPROVE_SIGN, no=buttons.DENY_SIGN)
 
 
 class Notifier:
@@ -133,8 +216,17 @@ class Notifier:
         """From now on home channels get a link, with which whoever has them decides without signing in."""
         self._link = make
 
-    def __call__(self, asked: Confirmation) -> Sequence[Delivery]:
-        return [self._at_home(home, asked) for home in self._homes()[:1]]
+    def __call__(self, asked: Confirmation, shown: Sequence[Delivery] = ()) -> Sequence[Delivery]:
+        """Messages that show it as it was are changed; a home that has none of them gets one of its own."""
+        changed = [self._changed(card, asked) for card in shown if self._capabilities(card.to).edits]
+        lanes_told = {each.lane for each in changed}
+        homes = [home for home in self._homes()[:1] if self._lane(home) not in lanes_told]
+        return [*changed, *[self._at_home(home, asked) for home in homes]]
+
+    def _changed(self, card: Delivery, asked: Confirmation) -> Delivery:
+        make = self._link if HOME in card.extra and asked.status is Status.PENDING else None
+        link = LINK.format(link=make(asked)) if make else ""
+        return self._to(card.to, asked, link=link, card=card)
 
     def _at_home(self, home: SessionSource, asked: Confirmation) -> Delivery:
         make = self._link if asked.status is Status.PENDING else None
@@ -157,12 +249,15 @@ class Notifier:
         ]
         return sorted(homes, key=lambda at: (at.platform.facts.telling_rank, at.platform, at.account or ""))
 
-    def in_chat(self, turn: Turn, asked: Confirmation) -> Sequence[Delivery]:
-        """What the chat is told whose turn asks, where people read more than answers. Without any home it
-        stands in for one."""
+    def in_chat(self, turn: Turn, asked: Confirmation, shown: Sequence[Delivery] = ()) -> Sequence[Delivery]:
+        """What the chat is told whose turn asks, where people read more than answers, and no message there is
+        changed. Without any home it stands in for one."""
         place, homes = turn.source, self._homes()
-        at_home = self._lane(place) in map(self._lane, homes[:1])
-        if at_home or not self._capabilities(place).notices:
+        capabilities, lane = self._capabilities(place), self._lane(place)
+        at_home = lane in map(self._lane, homes[:1])
+        if at_home or not capabilities.notices:
+            return ()
+        if capabilities.edits and lane in [card.lane for card in shown]:
             return ()
         return (replace(self._to(place, asked, home=not homes), event_id=turn.event_id),)
 
@@ -173,15 +268,26 @@ class Notifier:
     def _lane(self, place: SessionSource) -> str:
         return lanes.chat_lane(place, collects=self._capabilities(place).collects)
 
-    def _to(self, place: SessionSource, asked: Confirmation, *, link: str = "", home: bool) -> Delivery:
-        """The same state of the same request is told once."""
+    def _to(
+        self,
+        place: SessionSource,
+        asked: Confirmation,
+        *,
+        link: str = "",
+        home: bool = False,
+        card: Delivery | None = None,
+    ) -> Delivery:
+        """The same state of the same request is told once; in the place of a message that is there."""
         lane = self._lane(place)
         passed = asked.terms.is_escalated(self._clock.now() - asked.created_at)
         told = f"{asked.id}:{asked.status}:{len(asked.approvals)}:{passed}:{lane}"
-        room = self._room(self._capabilities(place).text_limit)
-        notice = self._notice(asked, room, link, self.is_wide(place))
+        room = self._room(place)
+        notice = self._notice(asked, room, link)
         about = {CONFIRMATION: asked.id} | ({HOME: True} if home else {})
         about |= {DIGEST: asked.digest} if notice.by_tap else {}
+        about = about if asked.status is Status.PENDING else {}
+        if card:
+            told, about = f"{told}:{card.id}", about | {REPLACES: card.id}
         return Delivery(
             id=f"d_{hashlib.sha256(told.encode()).hexdigest()[:16]}",
             kind=deliveries.DeliveryKind.NOTICE,
@@ -191,7 +297,9 @@ class Notifier:
             final=False,
             turn_id=asked.turn_id,
             session_key=asked.session_key,
-            extra=about if asked.status is Status.PENDING else {},
+            event_id=card.event_id if card else None,
+            extra=about,
+            buttons=_buttons(asked, room.pressing, by_tap=notice.by_tap),
             created_at=self._clock.now(),
         )
 
@@ -201,8 +309,15 @@ class Notifier:
 
     def is_whole(self, asked: Confirmation, place: SessionSource) -> bool:
         """Whether that chat shows all of the action, so that it can be approved there."""
-        room = self._room(self._capabilities(place).text_limit)
-        return self._notice(asked, room, "", self.is_wide(place)).whole
+        return self._notice(asked, self._room(place), "").whole
+
+    def _room(self, place: SessionSource) -> Room:
+        return Room.of(self._capabilities(place), wide=self.is_wide(place))
+
+    def ended(self, asked: Confirmation, place: SessionSource) -> str:
+        """What that chat is told of a request that was decided, or is over."""
+        room = self._room(place)
+        return self._notice(asked, room, "").text(room)
 
     def text(
         self, asked: Confirmation, limit: int | None = None, link: str = "", *, wide: bool = False
@@ -210,35 +325,37 @@ class Notifier:
         """What is told of a request in so many characters. Of what is asked: the action, all of it or where
         all of it is, and how to decide; then the link, longer names, and before them all the agent's words,
         each as far as there is room."""
-        room = self._room(limit)
-        return self._notice(asked, room, link, wide).text(room)
+        room = Room.of(Capabilities(text_limit=limit), wide=wide)
+        return self._notice(asked, room, link).text(room)
 
-    @staticmethod
-    def _room(limit: int | None) -> int:
-        return min(limit or LONGEST_CHARACTERS, LONGEST_CHARACTERS)
-
-    def _notice(self, asked: Confirmation, room: int, link: str, wide: bool) -> Notice:
+    def _notice(self, asked: Confirmation, room: Room, link: str) -> Notice:
         if asked.status is not Status.PENDING:
             return _first_within(room, [Notice(rest=_ended(asked, most)) for most in NAME_CHARACTERS])
-        return _first_within(room, self._forms(asked, link, wide))
+        return _first_within(room, self._forms(asked, link, room))
 
-    def _forms(self, asked: Confirmation, link: str, wide: bool) -> Iterator[Notice]:
+    def _forms(self, asked: Confirmation, link: str, room: Room) -> Iterator[Notice]:
         """How it can be told, the best first: nobody decides about half of the action, or about what they
         have not seen."""
         places = self.places_of(asked)
         ends = (link, "") if link else ("",)
-        if len(asked.payload or b"") <= MOST_RENDERED_BYTES and (card := card_of(asked, wide=wide)):
+        if len(asked.payload or b"") <= MOST_RENDERED_BYTES and (card := card_of(asked, wide=room.wide)):
             how = REVEAL.format(where=" or ".join([*places[:-1], f"{places[-1]} {REVEALING}"]))
-            parts = (card.oddities(how), card.arguments(), f"{card.closing()}\n{_question(asked, card)}")
+            parts = (
+                card.oddities(how),
+                card.arguments(),
+                f"{card.closing()}\n{_question(asked, card, room.pressing)}",
+            )
             rest = "\n\n".join(part for part in parts if part)
             words = f"{card.words_said(places[0])}\n\n" if card.words else ""
             for end, most in product(ends, NAME_CHARACTERS):
                 who, whole = f"{_asked_by(asked, most)}\n", not card.hidden
-                yield Notice(who, words or "\n", rest + end, whole, whole and card.typed is None)
+                by_tap = whole and card.typed is None and not asked.terms.needs_reason
+                yield Notice(who, words or "\n", rest + end, whole, by_tap)
         for where, end, most in product(places, ends, NAME_CHARACTERS):
             shown = ERASED if asked.payload is None else TOO_LONG.format(where=where)
             action = ACTION.format(action=quoting.quote_within(asked.action, most))
-            yield Notice(f"{_asked_by(asked, most)}\n\n{shown}\n", "", f"{action}\n{_deny(asked)}{end}")
+            deny = _deny(asked, room.pressing)
+            yield Notice(f"{_asked_by(asked, most)}\n\n{shown}\n", "", f"{action}\n{deny}{end}")
         for where in places:
             yield Notice(rest=SHORTEST.format(id=asked.id, where=where))
 

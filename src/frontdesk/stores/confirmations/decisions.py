@@ -14,11 +14,12 @@ from frontdesk import errors
 from frontdesk.contracts.confirmations import Check, Counting, Redemption, Renewing, Tell
 from frontdesk.contracts.store import NewId, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
+from frontdesk.model.buttons import Press
 from frontdesk.model.confirmations import DIGEST, GRANT_SECONDS, TIMEOUT, Confirmation, Status, Terms, Vote
 from frontdesk.model.people import Person
 from frontdesk.model.rules import Effect
 from frontdesk.model.turns import TurnClaim
-from frontdesk.stores import audit, people
+from frontdesk.stores import audit, buttons, people
 from frontdesk.stores.columns import clean, maybe_micros, to_micros
 from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations import precautions, requests
@@ -51,18 +52,27 @@ class DecisionIntentions(Noun):
         *,
         tell: Tell,
         counting: Counting = AS_NAMED,
+        press: Press | None = None,
     ) -> Confirmation:
-        """Count a vote; the confirmation after it. UnknownConfirmation; AlreadyResolved, also when its time
-        is over, which is written down then; whatever ``check`` raises; DigestMismatch when the vote names
-        another action; ReasonMissing. Whoever votes twice, under whichever names, counts once."""
-        after = await self._vote(confirmation_id, check, vote, now, tell, counting)
+        """Count a vote, by a press that it uses up; the confirmation after it. UnknownConfirmation;
+        AlreadyResolved, also when its time is over, which is written down then; whatever ``check`` raises;
+        DigestMismatch when the vote names another action; ReasonMissing; ButtonUsed. Whoever votes twice,
+        under whichever names, counts once."""
+        after = await self._vote(confirmation_id, check, vote, now, tell, counting, press)
         if after.status is Status.EXPIRED:
             raise errors.AlreadyResolved(confirmation_id=confirmation_id, status=str(after.status))
         return after
 
     @writes
     def _vote(
-        self, confirmation_id: str, check: Check, vote: Vote, now: datetime, tell: Tell, counting: Counting
+        self,
+        confirmation_id: str,
+        check: Check,
+        vote: Vote,
+        now: datetime,
+        tell: Tell,
+        counting: Counting,
+        press: Press | None,
     ) -> Work[Confirmation]:
         """The confirmation after the vote; an expired one came too late for it."""
         # The row is locked before anybody looks at it: of two votes the second sees what the first did.
@@ -78,6 +88,8 @@ class DecisionIntentions(Noun):
         others = tuple(name for name in said_yes if not voter.may_be(name))
         if vote.approves and len(others) < len(said_yes):
             return replace(asked, approvals=said_yes)
+        if press and not (yield from buttons.use(press.token, press.turn_id, now)):
+            raise errors.ButtonUsed(confirmation_id=asked.id)
         return (yield from _count_vote(asked, others, vote, now, tell))
 
     @writes

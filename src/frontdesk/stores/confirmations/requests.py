@@ -36,6 +36,7 @@ from frontdesk.model.spellings import skeleton
 from frontdesk.stores import audit, deliveries, people
 from frontdesk.stores.columns import SENSELESS, clean, maybe_micros, to_micros
 from frontdesk.stores.confirmation_rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
+from frontdesk.stores.rows import DELIVERIES
 from frontdesk.stores.work import value
 
 ENTRANCE = "confirmations"
@@ -44,6 +45,8 @@ ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
 NO_DETAILS = b"{}"
 LATEST = 2**62
+MOST_CARDS = 100
+"""Of the messages that ask about one request: home channels in a row, and a few chats."""
 """Later than everything."""
 DESCRIPTION = PAYLOAD.names.index("description")
 
@@ -172,19 +175,31 @@ def _decided_at(asked: Submission | Confirmation) -> int:
     return LATEST if resolved_at is None else to_micros(resolved_at)
 
 
-def tell_of(told: Iterable[Confirmation], tell: Tell, *, looks: bool = True) -> Work[None]:
+def tell_of(
+    told: Iterable[Confirmation], tell: Tell, *, looks: bool = True, anew: bool = False
+) -> Work[None]:
     """Tell people, and programs that want to hear of it. Lanes are locked in the order of their names.
-    ``looks``: for what was approved before, which people are told with what waits."""
+    ``looks``: for what was approved before, which people are told with what waits. ``anew``: whatever shows
+    it already."""
     found: list[Delivery] = []
     for each in told:
+        shown: Sequence[Delivery] = ()
+        if not anew and (each.approvals or each.status is not Status.PENDING):
+            shown = yield from _cards_of(each)
         if each.status is not Status.PENDING:
             yield from _owe(each)
-            found += tell(each)
+            found += tell(each, shown)
         elif looks:
-            found += tell(replace(each, precedent=(yield from precedent_of(each))))
+            found += tell(replace(each, precedent=(yield from precedent_of(each))), shown)
         else:
-            found += tell(each)
+            found += tell(each, shown)
     yield from deliveries.add(sorted(found, key=lambda delivery: delivery.lane))
+
+
+def _cards_of(asked: Confirmation) -> Work[list[Delivery]]:
+    """The messages that ask about it, as they were sent or will be."""
+    about = yield from DELIVERIES.many("cards_about", confirmation_id=asked.id, limit=MOST_CARDS)
+    return [each for each in about if each.card == each.id]
 
 
 def _owe(ended: Confirmation) -> Work[None]:

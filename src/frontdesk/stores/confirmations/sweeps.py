@@ -59,7 +59,7 @@ class SweepIntentions(Noun):
         for each in found:
             yield "escalate_confirmation", {"confirmation_id": each[ID], "now": to_micros(now)}
         passed = list(filter(None, map(CONFIRMATIONS.read, found)))
-        yield from tell_of(passed, tell)
+        yield from tell_of(passed, tell, anew=True)
         yield from write_down(*_swept(AuditKind.ESCALATED, found, ESCALATION, now, Status.PENDING), told=True)
         return passed
 

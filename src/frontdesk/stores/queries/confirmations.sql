@@ -278,6 +278,11 @@ UPDATE confirmation_votes SET reason = NULL WHERE confirmation_id = :confirmatio
 -- The messages that tell of a confirmation, to be rewritten in this transaction.
 SELECT id, body FROM deliveries WHERE confirmation_id = :confirmation_id ORDER BY number /*pg FOR UPDATE */;
 
+-- name: cards_about
+-- The messages that ask about a confirmation.
+SELECT {d.delivery} FROM deliveries d
+WHERE d.confirmation_id = :confirmation_id AND d.state <> 'dead' ORDER BY d.number LIMIT :limit;
+
 -- name: rewrite_message
 -- A message that tells less than it did.
 UPDATE deliveries SET body = :body WHERE id = :delivery_id;
