@@ -17,6 +17,7 @@ from frontdesk import errors, plugins
 from frontdesk.config import settings
 from frontdesk.config.confirm import Confirm
 from frontdesk.config.reading import FILE_VARIABLE, ROWS, SettingsReader
+from frontdesk.config.routes import ProfileParts
 from frontdesk.config.settings import Value
 from frontdesk.contracts.hooks import Commands
 from frontdesk.model.files import FileSettings
@@ -52,6 +53,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's options, as the file has them."""
     channels: Mapping[str, Mapping[str, Any]]
     """The channels' options, by platform."""
+    profiles: Mapping[str, ProfileParts] = {}
+    """What the agents and channels of profiles are made of, by the profile's name."""
     running: Running
     max_checkpoints: int
     hooks: Commands = Commands()
@@ -90,6 +93,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         driver=reading.get("agent.driver"),
         agent=reading.options("agent"),
         channels=reading.channels(),
+        profiles=reading.profiles(),
         running=reading.running(),
         max_checkpoints=reading.get("checkpoints.max_checkpoints"),
         hooks=reading.hooks(),

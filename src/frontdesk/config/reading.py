@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.config import confirm, settings
+from frontdesk.config import confirm, routes, settings
 from frontdesk.config.confirm import Confirm
+from frontdesk.config.routes import ProfileParts
 from frontdesk.config.settings import OPTION, Origin, Setting, Value
 from frontdesk.config.table import CHAT_ID, SETTINGS
 from frontdesk.contracts.hooks import Commands
+from frontdesk.model import keys
 from frontdesk.model.access import Access
 from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import HomeChannel, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.routing import Profile
 from frontdesk.model.running import Running
 
 FILE_VARIABLE = "FRONTDESK_CONFIG"
 AGENT_CWD = ("agent", "cwd")
 ROWS = {row.name: row for row in SETTINGS}
 WORKING_DIR = ROWS["checkpoints.working_dir"]
+PROFILE_DIR = ROWS["profiles.<profile>.working_dir"]
 
 
 class SettingsReader:
@@ -88,9 +92,11 @@ class SettingsReader:
 
     def gateway(self) -> GatewayConfig:
         """The part that the session layer works with."""
+        profiles = {name: self._profile(name) for name in self._names("profiles")}
+        general = {name: value for name, value in self._under().items() if name != "routes"}
         return GatewayConfig(
             platforms={name: self._platform(name) for name in self._names("platforms")},
-            access={name: Access(**self._under("channels", name)) for name in self._names("channels")},
+            access=self._access(),
             default_reset_policy=SessionResetPolicy(**self._under("session_reset")),
             reset_by_type=self._policies("by_type"),
             reset_by_platform=self._policies("by_platform"),
@@ -98,8 +104,53 @@ class SettingsReader:
             instructions={
                 name: text for name in self._names("chats") for text in self._under("chats", name).values()
             },
-            **self._under(),
+            profiles=profiles,
+            routes=routes.read_rows(self.get("routes")),
+            **{"multiplex_profiles": bool(profiles), **general},
         )
+
+    def _access(self) -> dict[str, Access]:
+        """By platform; who may use an account of a profile stands in the profile."""
+        found = {name: Access(**self._under("channels", name)) for name in self._names("channels")}
+        own = {}
+        for profile in self._names("profiles"):
+            for platform in self._names("profiles", profile, "channels"):
+                allowed = Access(**self._under("profiles", profile, "channels", platform))
+                place = keys.account_place(platform, profile)
+                own[place] = allowed.of_account(platform, profile, found.get(platform))
+        return found | own
+
+    def _profile(self, name: str) -> Profile:
+        above = ("profiles", name)
+        policy = None
+        if (*above, "session_reset") in self._tables:
+            policy = SessionResetPolicy(**self._under(*above, "session_reset"))
+        told = self._under(*above)
+        if "working_dir" in told:
+            told["working_dir"] = str(_folder(told["working_dir"]))
+        platforms = self._names(*above, "channels")
+        for platform in platforms:
+            if isinstance(self.options("channels", platform).get(name), Mapping):
+                key = settings.dotted((*above, "channels", platform))
+                allowed = f"one account of that name: there is [channels.{platform}.{name}], too"
+                raise errors.InvalidSetting(key=key, value=name, allowed=allowed)
+        accounts = tuple(keys.account_place(platform, name) for platform in platforms)
+        return Profile(**told, accounts=accounts, reset_policy=policy)
+
+    def profiles(self) -> dict[str, ProfileParts]:
+        """What the agents and channels of profiles are made of."""
+        return {name: self._parts_of(name) for name in self._names("profiles")}
+
+    def _parts_of(self, name: str) -> ProfileParts:
+        above = ("profiles", name)
+        agent = self.options(*above, "agent")
+        driver = self._under(*above, "agent").get("driver")
+        if driver is None and agent:
+            key = settings.dotted((*above, "agent", "driver"))
+            raise errors.MissingSetting(key=key, why="a profile's agent takes nothing over from another one.")
+        platforms = self._names(*above, "channels")
+        channels = {platform: self.options(*above, "channels", platform) for platform in platforms}
+        return ProfileParts(driver=driver, agent=agent, channels=channels)
 
     def options(self, *above: str) -> dict[str, Any]:
         """What stands in a table and is no setting of ours: options of the part that it is about."""
@@ -112,12 +163,17 @@ class SettingsReader:
 
     def settle_working_dir(self) -> None:
         """The agent's `cwd` and the folder that is checkpointed are one: either may be set, or both alike."""
-        option, known = self._options.get(AGENT_CWD), self._set.get(WORKING_DIR.parts)
+        self._settle_folder(WORKING_DIR, WORKING_DIR.parts, AGENT_CWD)
+        for name in self._names("profiles"):
+            above = ("profiles", name)
+            self._settle_folder(PROFILE_DIR, (*above, "working_dir"), (*above, *AGENT_CWD))
+
+    def _settle_folder(self, row: Setting, path: settings.Path, cwd: settings.Path) -> None:
+        option, known = self._options.get(cwd), self._set.get(path)
         if option is None or not isinstance(option.value, str):
             return
         if known is None:
-            key = settings.dotted(AGENT_CWD)
-            self._take(WORKING_DIR, WORKING_DIR.parts, option.value, option.origin, key)
+            self._take(row, path, option.value, option.origin, settings.dotted(cwd))
         elif _folder(known.value) != _folder(option.value):
             allowed = (
                 f"the same folder as {known.name} ({known.value!r}), since they are one: set one of them"
@@ -170,11 +226,15 @@ class SettingsReader:
 
     def _present(self, setting: Setting) -> list[settings.Path]:
         """The setting's name; one for each table there is when it stands for several."""
-        parts = setting.parts
-        place = next((index for index, part in enumerate(parts) if part in settings.STAND_INS), None)
-        if place is None:
-            return [parts]
-        return [(*parts[:place], name, *parts[place + 1 :]) for name in self._names(*parts[:place])]
+        found: list[settings.Path] = [()]
+        several = False
+        for part in setting.parts[:-1]:
+            stands = part in settings.STAND_INS
+            several = several or stands
+            found = [(*path, name) for path in found for name in (self._names(*path) if stands else [part])]
+            if several:
+                found = [path for path in found if path in self._tables]
+        return [(*path, setting.parts[-1]) for path in found]
 
 
 def _folder(path: str) -> Path:
@@ -183,9 +243,10 @@ def _folder(path: str) -> Path:
 
 def _is_option(path: settings.Path) -> bool:
     """Whether a name that is none of ours stands in a table that somebody else reads."""
-    if path[0] in ("agent", "confirm"):
-        return len(path) == len(("agent", "option"))
-    return path[0] == "channels" and len(path) == len(("channels", "platform", "option"))
+    table = path[2:] if path[0] == "profiles" and len(path) > len(("profiles", "name")) else path
+    if table[0] == "agent" or path[0] == "confirm":
+        return len(table) == len(("agent", "option"))
+    return table[0] == "channels" and len(table) == len(("channels", "platform", "option"))
 
 
 @contextmanager

@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model import routing
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType
 
 VARIABLE_PREFIX = "FRONTDESK_"
 HIDDEN = "…"
+UNLISTED = frozenset({"<chat>", "<profile>"})
+"""What may be called anything: names that cannot be listed."""
 
 Path = tuple[str, ...]
 """A setting's name, part by part."""
@@ -49,13 +52,15 @@ class SettingKind(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting. ``<type>``, ``<platform>`` and ``<chat>`` in its name stand for any one of those."""
+    """One setting. ``<type>``, ``<platform>``, ``<chat>`` and ``<profile>`` in its name stand for any one of
+    those."""
 
     name: str
     kind: SettingKind
     default: Any
     help: str
     secret: bool = False
+    is_table: bool = False
     alias: str | None = None
     """Another environment variable that sets it; the usual one wins."""
 
@@ -65,8 +70,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str | None:
-        """The environment variable's name; what belongs to a single chat has none."""
-        return None if "<chat>" in self.parts else variable_name(self.parts)
+        """The environment variable's name; what belongs to a single chat or profile, or is a table, has
+        none."""
+        return None if self.is_table or not UNLISTED.isdisjoint(self.parts) else variable_name(self.parts)
 
     def begins_with(self, path: Path) -> bool:
         """Whether the setting is this one or lies under it."""
@@ -123,8 +129,9 @@ STAND_INS: dict[str, Callable[[], tuple[str, ...]]] = {
     "<type>": lambda: tuple(map(str, ChatType)),
     "<platform>": lambda: tuple(map(str, Platform.known())),
     "<chat>": lambda: ("<chat>",),
+    "<profile>": lambda: ("<profile>",),
 }
-"""What can stand in the place of each part in angle brackets; chats cannot be listed."""
+"""What can stand in the place of each part in angle brackets."""
 
 
 def stands_for(part: str, name: str) -> bool:
@@ -132,6 +139,8 @@ def stands_for(part: str, name: str) -> bool:
     if part == "<chat>":
         platform, _, chat_id = name.partition(":")
         return bool(chat_id) and Platform.parse(platform) is not None
+    if part == "<profile>":
+        return name != routing.DEFAULT and routing.PROFILE_NAME.fullmatch(name) is not None
     return name in STAND_INS[part]() if part in STAND_INS else part == name
 
 

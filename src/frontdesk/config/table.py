@@ -18,6 +18,7 @@ from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import MAX_FRESHNESS_SECONDS, GatewayConfig
 from frontdesk.model.platforms import Platform, PlatformConfig
 from frontdesk.model.policies import LIMITS, SessionResetPolicy
+from frontdesk.model.routing import Profile
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Busy
 
@@ -83,6 +84,12 @@ def _networks(value: Any) -> tuple[str, ...]:
 def _known_platforms(value: Any) -> tuple[str, ...]:
     """All of them known: a misspelt one would silently mean nothing."""
     return tuple(str(Platform(name)) for name in _names(value))
+
+
+def _tables(value: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
+        raise ValueError
+    return tuple(dict(each) for each in value)
 
 
 def _command(value: Any) -> tuple[str, ...]:
@@ -345,6 +352,10 @@ ACCESS = {
     ),
     "allow_bots": "Whether bots are treated as people. Otherwise only those whom `allow` names are heard.",
 }
+PROFILE = {
+    "prompt": "Instructions for the agent in every turn, in the place of `gateway.extra_prompt`.",
+    "working_dir": "Where its agent works, and what is checkpointed, in the place of `checkpoints.working_dir`.",
+}
 _IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
 ACCESS_KINDS = {
     "allow": _of(Access(), "allow", _IDS),
@@ -444,4 +455,21 @@ SETTINGS: tuple[Setting, ...] = (
         help="What that chat is called; not set, it is Home.",
     ),
     *_rows("channels.<platform>", Access(), ACCESS, ACCESS_KINDS),
+    Setting(
+        name="routes",
+        kind=SettingKind("a list of tables: [[routes]]", _tables),
+        default=(),
+        is_table=True,
+        help="What some places of one account have of their own: see [profiles](profiles.md#routes).",
+    ),
+    *_rows("profiles.<profile>", Profile(), PROFILE),
+    Setting(
+        name="profiles.<profile>.agent.driver",
+        kind=TEXT,
+        default=None,
+        help="The kind of agent of the profile. Its own options stand in the same table, as in `[agent]`. Not"
+        " set, and nothing else in the table: the default profile's agent.",
+    ),
+    *_rows("profiles.<profile>.session_reset", SessionResetPolicy(), POLICY, POLICY_KINDS),
+    *_rows("profiles.<profile>.channels.<platform>", Access(), ACCESS, ACCESS_KINDS),
 )

@@ -87,6 +87,25 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         force_setattr(self, "strangers", inputs.read_choice("strangers", self.strangers, Strangers))
         inputs.check_flags(self, "allow_bots")
 
+    def of_account(self, platform: str, account: str, others: "Access | None" = None) -> "Access":
+        """The same for one of our accounts alone, whose table it stands in; ``others`` is what the platform's
+        says, which may name the account, too, and blocks for all of them."""
+        known = others or Access()
+        lists = {}
+        for name in ("allow", "administrators", "block"):
+            own = [_of_account(name, platform, account, entry) for entry in getattr(self, name)]
+            lists[name] = (*own, *getattr(known, name))
+        return replace(self, **lists)
+
+
+def _of_account(name: str, platform: str, account: str, entry: str) -> str:
+    [(named, kind, person)] = _listed(platform, (entry,))
+    if named not in (None, account):
+        allowed = f"ids of this account: {account}"
+        raise errors.InvalidSetting(key=name, value=entry, allowed=allowed)
+    text = kind if kind == EVERYBODY else f"{kind}{keys.encode_part(person)}"
+    return f"{keys.account_place(platform, account)}:{text}"
+
 
 def _entries(name: str, value: object) -> tuple[str, ...]:
     ids = isinstance(value, list | tuple) and all(isinstance(each, str | int) for each in value)

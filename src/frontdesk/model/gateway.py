@@ -148,7 +148,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def get_access(self, platform: str, account: str | None = None) -> Access:
         """Who may use the platform through one of our accounts."""
-        own = self.access.get(f"{platform}@{keys.encode_part(account)}") if account else None
+        own = self.access.get(keys.account_place(platform, account)) if account else None
         return own or self.access.get(platform) or NOBODY
 
     def get_connected_platforms(self) -> list[Platform]:

@@ -154,9 +154,12 @@ def _namespace(profile: str | None) -> str:
 
 def place_of(source: SessionSource) -> str:
     """The platform, with which of our accounts on it when there are several."""
-    if not source.account:
-        return str(source.platform)
-    return f"{source.platform}@{encode_part(source.account)}"
+    return account_place(source.platform, source.account) if source.account else str(source.platform)
+
+
+def account_place(platform: str, account: str) -> str:
+    """One of our accounts on a platform, as keys and lists of people write it."""
+    return f"{platform}@{encode_part(account)}"
 
 
 def encode_part(text: str) -> str:
