@@ -93,10 +93,12 @@ class House:
 
     async def say(self, text: str, user: str = "ann", event_id: str | None = None, **fields: Any) -> Receipt:
         """Hand in a message."""
+        return await self.gateway.desk.accept(self.incoming(text, user, event_id, **fields))
+
+    def incoming(self, text: str, user: str = "ann", event_id: str | None = None, **fields: Any) -> Incoming:
         self._events += 1
         source = fields.pop("source", None) or self.source(user)
-        incoming = Incoming(source=source, text=text, event_id=event_id or f"e{self._events}", **fields)
-        return await self.gateway.desk.accept(incoming)
+        return Incoming(source=source, text=text, event_id=event_id or f"e{self._events}", **fields)
 
     async def ask(self, text: str, user: str = "ann", **fields: Any) -> str:
         """Hand in a message and wait for what is said to it at the end."""
@@ -155,6 +157,7 @@ async def open_house(
     running: Running | None = None,
     agent: Agent | None = None,
     notebook: Notebook | None = None,
+    others: Sequence[Notebook] = (),
     **parts: Any,
 ) -> AsyncIterator[House]:
     notebook = notebook or Notebook()
@@ -163,7 +166,7 @@ async def open_house(
     async with await SessionStore.open(url, config, clock=clock, has_active_processes_fn=busy) as sessions:
         driver = agent or scripted.Driver(scripted.Options())
         gateway = Gateway(
-            sessions, driver, [notebook], running=running or Running(drain_seconds=1.0), **parts
+            sessions, driver, [notebook, *others], running=running or Running(drain_seconds=1.0), **parts
         )
         async with gateway.started():
             yield House(gateway, notebook)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from frontdesk import errors, plugins, processes
+from frontdesk.app import health
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
@@ -24,9 +25,11 @@ from frontdesk.formats import links
 from frontdesk.formats.http import url_of
 from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
-from frontdesk.model import confirmations
+from frontdesk.model import confirmations, routing
 from frontdesk.model.access import Access
+from frontdesk.model.platforms import Platform
 from frontdesk.model.running import Running
+from frontdesk.model.sources import SessionSource
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
@@ -46,8 +49,9 @@ log = get_logger(__name__)
 async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
     """Everything opened, and not yet working: whoever has it starts it. Closed in reverse."""
     running = _running(config)
-    agent = make_agent(config)
+    agent, own = make_agent(config), make_agents(config)
     channels = make_channels(config)
+    _check_routes(config, {routing.DEFAULT: agent, **own}, channels)
     hooks = open_hooks(config.hooks)
     decide = records.missing_secrets(config.confirm.people, only=APPROVERS)
     for missing in (*missing_secrets(config), *decide):
@@ -64,6 +68,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             sessions,
             agent,
             channels,
+            profiles=own,
             running=running,
             hooks=hooks,
             snapshots=workplace(config)[0],
@@ -109,9 +114,10 @@ def _offer_links(gateway: Gateway, config: Config) -> None:
 
 
 def missing_secrets(config: Config) -> list[errors.MissingSecret]:
-    """What the agent, the channels and who asks for confirmations need, and what is not usable where the
+    """What the agents, the channels and who asks for confirmations need, and what is not usable where the
     settings say. Who decides is another question: one approver is enough."""
-    read = (agent_options(config), *(options for _, _, options in _read_channels(config)))
+    agents = (agent_options(config, profile) for profile in (None, *profiles_with_agents(config)))
+    read = (*agents, *(options for _, _, options in _read_channels(config)))
     found = [missing for options in read for missing in records.missing_secrets(options)]
     return [*found, *records.missing_secrets(config.confirm.people, besides=APPROVERS)]
 
@@ -123,8 +129,10 @@ def _running(config: Config) -> Running:
 
 async def check(config: Config) -> None:
     """Refuse what no gateway could be made of."""
-    await make_agent(config).close()
-    await try_channels(config)
+    agents = {routing.DEFAULT: make_agent(config), **make_agents(config)}
+    for agent in agents.values():
+        await agent.close()
+    _check_routes(config, agents, await try_channels(config))
 
 
 async def try_channels(config: Config) -> list[Channel]:
@@ -135,25 +143,66 @@ async def try_channels(config: Config) -> list[Channel]:
     return channels
 
 
-async def try_agent(config: Config) -> str | None:
-    """Make the agent and try what its turns will need; what is doubtful. Errors say what is wrong."""
-    agent = make_agent(config)
+async def try_agent(config: Config, profile: str | None = None) -> str | None:
+    """Make an agent and try what its turns will need; what is doubtful. Errors say what is wrong."""
+    agent = make_agent(config, profile)
     try:
         if not isinstance(agent, Checkable):
             return None
         async with asyncio.timeout(TRIAL_SECONDS):
-            return await agent.check(str(_running(config).working_dir))
+            return await agent.check(working_dir(config, profile))
     except TimeoutError:
         raise errors.AgentFailed(why=f"it could not be tried within {TRIAL_SECONDS:.0f} seconds") from None
     finally:
         await agent.close()
 
 
-def make_agent(config: Config) -> Agent:
+def make_agent(config: Config, profile: str | None = None) -> Agent:
+    """The agent of a profile, which has one of its own; of the default one, unless another is named."""
     _find_modules(config)
-    driver = plugins.load_part("agent", config.driver)
-    agent: Agent = driver(agent_options(config))
+    driver = plugins.load_part("agent", driver_of(config, profile))
+    agent: Agent = driver(agent_options(config, profile))
     return agent
+
+
+def make_agents(config: Config) -> dict[str, Agent]:
+    """The agents of those profiles that have one of their own."""
+    return {name: make_agent(config, name) for name in profiles_with_agents(config)}
+
+
+def profiles_with_agents(config: Config) -> list[str]:
+    return [name for name, parts in config.profiles.items() if parts.driver]
+
+
+def driver_of(config: Config, profile: str | None = None) -> str:
+    return (config.profiles[profile].driver if profile else None) or config.driver
+
+
+def working_dir(config: Config, profile: str | None = None) -> str:
+    """Where the agent of a profile works."""
+    own = config.gateway.profiles[profile].working_dir if profile else None
+    return own or str(_running(config).working_dir)
+
+
+def _check_routes(config: Config, agents: Mapping[str, Agent], channels: Sequence[Channel]) -> None:
+    """Refuse rows that could not do what they say: of accounts that are not there, of people where anybody
+    can claim to be them, of models where none can be chosen."""
+    accounts = {(str(channel.name), channel.account): channel for channel in channels}
+    platforms = {platform for platform, _ in accounts}
+    for number, row in enumerate(config.gateway.routes, 1):
+        key, channel = f"routes (row {number})", accounts.get((row.platform, row.account))
+        if row.platform in platforms and channel is None:
+            known = ", ".join(health.name_of(each) for each in channels if each.name == row.platform)
+            raise errors.InvalidSetting(key=f"{key}.account", value=row.account, allowed=f"one of {known}")
+        if row.person and channel and not channel.capabilities.reliable_sender_ids:
+            allowed = "nobody: on this channel anybody can claim another's id"
+            raise errors.InvalidSetting(key=f"{key}.person", value=row.person, allowed=allowed)
+        place = SessionSource(platform=Platform(row.platform), account=row.account)
+        profile = routing.named(row.profile or config.gateway.profile_of(place)[0]) or routing.DEFAULT
+        agent = agents.get(profile, agents[routing.DEFAULT])
+        if row.model and not agent.abilities.models:
+            allowed = f"nothing: the agent of the profile {profile} has a model of its own"
+            raise errors.InvalidSetting(key=f"{key}.model", value=row.model, allowed=allowed)
 
 
 def _find_modules(config: Config) -> None:
@@ -165,11 +214,18 @@ def _find_modules(config: Config) -> None:
             sys.path.append(place)
 
 
-def agent_options(config: Config) -> msgspec.Struct:
-    """What is set for the agent, as its driver's record."""
-    driver = plugins.load_part("agent", config.driver)
-    options: msgspec.Struct = records.read_options(driver.Options, config.agent, ("agent",))
+def agent_options(config: Config, profile: str | None = None) -> msgspec.Struct:
+    """What is set for an agent, as its driver's record."""
+    driver = plugins.load_part("agent", driver_of(config, profile))
+    options: msgspec.Struct = records.read_options(driver.Options, *_agent_table(config, profile))
     return options
+
+
+def _agent_table(config: Config, profile: str | None) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The options of an agent, and where they stand."""
+    if profile is None:
+        return config.agent, ("agent",)
+    return config.profiles[profile].agent, ("profiles", profile, "agent")
 
 
 def make_channels(config: Config) -> list[Channel]:
@@ -182,7 +238,7 @@ def make_channels(config: Config) -> list[Channel]:
 def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
     """The class, the account and the options of each configured channel."""
     for made, account, above, own in _channel_tables(config):
-        others = () if account else Access.__struct_fields__
+        others = () if above[0] == "channels" and account else Access.__struct_fields__
         yield made, account, records.read_options(made.Options, own, above, others)
 
 
@@ -193,7 +249,8 @@ def _channel_tables(
     for platform, table in config.channels.items():
         if platform == LOCAL:
             continue
-        made, above = _load_channel(platform), ("channels", platform)
+        above: tuple[str, ...] = ("channels", platform)
+        made = _load_channel(platform, above)
         options = {field.encode_name for field in msgspec.structs.fields(made.Options)}
         accounts = {
             name: value
@@ -205,21 +262,26 @@ def _channel_tables(
             yield made, None, above, own
         for name, value in accounts.items():
             yield made, name, (*above, name), value
+    for profile, parts in config.profiles.items():  # whose accounts are called like it
+        for platform, table in parts.channels.items():
+            above = ("profiles", profile, "channels", platform)
+            yield _load_channel(platform, above), profile, above, table
 
 
 def unset_options(config: Config) -> Iterator[Value]:
-    """The options of the agent and the channels that nothing sets, with what holds then."""
-    driver = plugins.load_part("agent", config.driver)
-    yield from records.unset(driver.Options, config.agent, ("agent",))
+    """The options of the agents and the channels that nothing sets, with what holds then."""
+    for profile in (None, *profiles_with_agents(config)):
+        driver = plugins.load_part("agent", driver_of(config, profile))
+        yield from records.unset(driver.Options, *_agent_table(config, profile))
     for made, _, above, own in _channel_tables(config):
         yield from records.unset(made.Options, own, above)
 
 
-def _load_channel(platform: str) -> Any:
+def _load_channel(platform: str, above: tuple[str, ...]) -> Any:
     try:
         return plugins.load_part("channel", platform)
     except errors.UnknownPart as error:
-        error.add_note(f"Until there is one, remove the table channels.{platform}: it has no effect.")
+        error.add_note(f"Until there is one, remove the table {'.'.join(above)}: it has no effect.")
         raise
 
 

@@ -5,12 +5,14 @@ import platform as machine
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from frontdesk import errors
 from frontdesk.agents.bounds import Bounded, Limits
 from frontdesk.app.opening import beginning
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Agent
-from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.channels import Channel, Route
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.files import Shelf, Transcriber
 from frontdesk.contracts.hooks import Hooks, NoHooks
@@ -28,13 +30,17 @@ from frontdesk.flow.speech import Live
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
-from frontdesk.model import confirmations
+from frontdesk.model import confirmations, routing
 from frontdesk.model.files import FileSettings
+from frontdesk.model.platforms import Platform
 from frontdesk.model.running import Running
+from frontdesk.model.sources import SessionSource
 
 RECEIVE_PAUSE_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
 """How long a channel may take to close."""
+PREFIX = "/p/{profile}"
+"""Before the addresses of a profile's channels."""
 HOOKS_SECONDS = 300.0
 """How long all the hooks of one event may take together."""
 
@@ -102,6 +108,21 @@ class Gateway:
         self._hurried = asyncio.Event()
         self._closed = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    def routes(self) -> list[Route]:
+        """Where channels are reached over HTTP; behind the prefix of a profile those of its own accounts."""
+        config, channels = self.parts.connected, list(self.parts.channels.values())
+        found = {(route.method, route.path): route for channel in channels for route in channel.routes}
+        if not config.profiles:
+            return list(found.values())
+        for channel in sorted(channels, key=lambda each: each.account not in config.profiles):
+            place = SessionSource(platform=Platform(channel.name), account=channel.account)
+            prefix = PREFIX.format(profile=routing.named(config.profile_of(place)[0]) or routing.DEFAULT)
+            for route in channel.routes:
+                # Of two accounts on one platform, the one that is called like the profile has the address.
+                path = prefix + (route.short or route.path)
+                found.setdefault((route.method, path), replace(route, path=path))
+        return list(found.values())
 
     @property
     def ready(self) -> bool:

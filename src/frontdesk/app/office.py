@@ -103,6 +103,7 @@ class Office:
             "process": os.getpid() if gateway else None,
             "version": version("frontdesk"),
             "channels": [{"platform": str(channel.name), "account": channel.account} for channel in channels],
+            "profiles": list(gateway.parts.connected.profiles) if gateway else [],
             "refused": _plain_refusals(gateway.parts.refusals) if gateway else None,
             "ports": msgspec.to_builtins(self._ports()),
             **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),

@@ -183,28 +183,32 @@ async def _open(loaded: Config) -> None:
         await sessions.store.inspect(INSPECTION_SECONDS)
 
 
-def _agent(loaded: Config) -> Finding:
-    """The agent can be made, and what its turns will need is there and answers."""
+def _agents(loaded: Config) -> list[Finding]:
+    """The agents can be made, and what their turns will need is there and answers."""
+    return [_agent(loaded), *(_agent(loaded, profile) for profile in build.profiles_with_agents(loaded))]
+
+
+def _agent(loaded: Config, profile: str | None = None) -> Finding:
+    driver = build.driver_of(loaded, profile)
+    name = f"profile {profile}: {driver}" if profile else driver
     try:
-        if program := _missing_program(loaded):
-            text = f"{loaded.driver}: there is no program {program!r}. Install it, or correct agent.command"
-            return failed(text)
-        doubt = asyncio.run(build.try_agent(loaded))
+        if program := _missing_program(loaded, profile):
+            table = f"profiles.{profile}.agent" if profile else "agent"
+            return failed(f"{name}: there is no program {program!r}. Install it, or correct {table}.command")
+        doubt = asyncio.run(build.try_agent(loaded, profile))
     except errors.MissingSecret:  # the check of the secrets says so, too
         raise
     except errors.FrontdeskError as error:
-        return failed(f"{loaded.driver}: {one_line(error)}")
-    if doubt:
-        return warning(f"{loaded.driver}: {doubt}")
-    return Finding(text=loaded.driver)
+        return failed(f"{name}: {one_line(error)}")
+    return warning(f"{name}: {doubt}") if doubt else Finding(text=name)
 
 
-def _missing_program(loaded: Config) -> str | None:
+def _missing_program(loaded: Config, profile: str | None) -> str | None:
     """The program of an agent that is one, when it is nowhere to be found."""
-    program, *_ = getattr(build.agent_options(loaded), "command", None) or [None]
+    program, *_ = getattr(build.agent_options(loaded, profile), "command", None) or [None]
     if program is None:
         return None
-    place = Path(loaded.running.working_dir or ".").expanduser().absolute() / program
+    place = Path(build.working_dir(loaded, profile)) / program
     return None if shutil.which(place if os.sep in program else program) else program
 
 
@@ -384,7 +388,7 @@ def _callbacks(loaded: Config) -> Finding:
 CHECKS: dict[str, Check] = {
     "disk": _disk,
     "store": _store,
-    "agent": _agent,
+    "agent": _agents,
     "channels": _channels,
     "secrets": _secrets,
     "checkpoints": _git,

@@ -59,10 +59,13 @@ def _given(fields: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _facts(explanation: dict[str, Any]) -> dict[str, str]:
-    found = explanation["session"]
+    found, profile, rows = explanation["session"], explanation["profile"], explanation["routes"]
     return {
         "key": explanation["session_key"],
         "rule": explanation["rule"],
+        "profile": f"{profile['name']} ({profile['why']})",
+        **({"model": f"{explanation['model']} ({rows['model']})"} if "model" in rows else {}),
+        **{what: rows[what] for what in ("prompt", "limits") if what in rows},
         "sender": _sender(explanation["access"]),
         "shared": "yes" if explanation["shared"] else "no",
         "policy": _policy(explanation["policy"]),

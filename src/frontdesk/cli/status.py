@@ -34,6 +34,8 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("warning", warning) for warning in status["warnings"])
     yield "version", status["version"]
     yield "channels", ", ".join(map(output.account, status["channels"])) or "-"
+    if status["profiles"]:
+        yield "profiles", ", ".join(status["profiles"])
     yield "turns", _counts(status["turns"], "nothing under way") + held_back
     yield "deliveries", _counts(status["deliveries"], "nothing waiting")
     yield "refused", _refused(status["refused"])

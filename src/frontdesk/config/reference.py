@@ -30,9 +30,9 @@ enabled = true
 home_channel = {{ chat_id = "12345", name = "Operations" }}
 ```
 
-Each setting has an environment variable, too, except those of a single chat. It wins over the file. There
-`true` and `false` may be `yes` and `no`, `on` and `off` or `1` and `0`; a list is written with commas
-(`webhook,api_server`), an empty one as `[]`; an empty variable sets nothing.
+Each setting has an environment variable, too, except those of a single chat or profile. It wins over the
+file. There `true` and `false` may be `yes` and `no`, `on` and `off` or `1` and `0`; a list is written with
+commas (`webhook,api_server`), an empty one as `[]`; an empty variable sets nothing.
 
 A setting that does not exist is an error, and so is a value that is not allowed: `frontdesk config check`
 says so, and also which variables begin with `{settings.VARIABLE_PREFIX}` and set nothing.
@@ -86,8 +86,21 @@ SECTIONS = {
         " endpoints or accounts in a table of its own, such as `[channels.webhook.shop]`: see"
         " [webhook](webhook.md) and [api](api.md)."
     ),
+    "routes": "A row for each place, as many as there are.",
+    "profiles.<profile>": (
+        "Another agent with its own accounts, prompt and working directory, under a name of your own: see"
+        " [profiles](profiles.md). These settings have no environment variables."
+    ),
+    "profiles.<profile>.agent": "The agent of the profile.",
+    "profiles.<profile>.session_reset": f"When conversations of the profile start afresh. {OVERRIDE}",
+    "profiles.<profile>.channels.<platform>": (
+        "The profile's own account on a platform, which is called like the profile: its options as in"
+        " `[channels.<platform>]`, and who may use it."
+    ),
 }
 """The tables of the file, with what is said about each."""
+SHORT = ("profiles.<profile>.channels.<platform>",)
+"""Tables whose settings are explained elsewhere, as those of policies are."""
 
 
 def render() -> str:
@@ -97,15 +110,16 @@ def render() -> str:
 
 def _section(name: str, text: str) -> str:
     rows = [setting for setting in SETTINGS if _table_of(setting) == name]
-    body = _names(rows) if OVERRIDE in text else "\n".join(map(_entry, rows))
+    body = _names(rows) if OVERRIDE in text or name in SHORT else "\n".join(map(_entry, rows))
     table = name.replace("<chat>", '"<platform>:<chat_id>"')
     title = f"`[{table}]`" if table else "General"
+    title = f"`[[{table}]]`" if rows[0].is_table else title
     return f"## {title}\n\n{text}\n\n{body}"
 
 
 def _table_of(setting: Setting) -> str:
     """The table that the setting stands in: the longest that its name begins with."""
-    return max((name for name in SECTIONS if not name or setting.name.startswith(f"{name}.")), key=len)
+    return max((name for name in SECTIONS if not name or f"{setting.name}.".startswith(f"{name}.")), key=len)
 
 
 def _entry(setting: Setting) -> str:
@@ -119,7 +133,7 @@ def _entry(setting: Setting) -> str:
 
 
 def _names(rows: list[Setting]) -> str:
-    """The settings of an overriding table, in short: what they mean is said under ``session_reset``."""
+    """The settings of a table, in short: what they mean is said elsewhere."""
     if not rows[0].variable:
         return "- " + ", ".join(f"`{row.parts[-1]}`" for row in rows) + "\n"
     lines = [f"| `{row.parts[-1]}` | `{row.variable}` |" for row in rows]

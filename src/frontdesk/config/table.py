@@ -354,7 +354,10 @@ ACCESS = {
 }
 PROFILE = {
     "prompt": "Instructions for the agent in every turn, in the place of `gateway.extra_prompt`.",
-    "working_dir": "Where its agent works, and what is checkpointed, in the place of `checkpoints.working_dir`.",
+    "working_dir": (
+        "Where its agent works, and what is checkpointed, in the place of `checkpoints.working_dir`."
+        " `agent.cwd` in the profile is another name for it."
+    ),
 }
 _IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
 ACCESS_KINDS = {

@@ -190,6 +190,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     handle: Callable[[Request], Awaitable[Response]]
     max_body_bytes: int = 1024 * 1024
+    short: str | None = None
+    """The address that it would have without the account's name. Where the account is a profile's, it is
+    reached there behind ``/p/<profile>``, too."""
 
 
 class Channel(Protocol):

@@ -67,6 +67,9 @@ class Intake:
         try:
             _check_event(happening.event_id)
             self._check_origin(happening.source)
+            source = self._parts.conversations.directed(happening.source)
+            if source is not happening.source:
+                happening = msgspec.structs.replace(happening, source=source)
             match happening:
                 case Incoming():
                     return await self._accept(happening, cursor)
@@ -125,9 +128,6 @@ class Intake:
     async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
         _check(incoming)
         verdict = await self._admitted(incoming.source)
-        source = self._parts.conversations.directed(incoming.source)
-        if source is not incoming.source:
-            incoming = msgspec.structs.replace(incoming, source=source)
         key = await self._parts.conversations.route(incoming.source)
         turn, command, argument = self._turn(incoming, key, verdict)
         accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command), cursor)

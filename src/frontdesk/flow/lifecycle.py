@@ -359,7 +359,7 @@ class Lifecycle(Finder):
             "rule": str(where.rule),
             "shared": where.shared,
             "refused": refused,
-            **self.explain_route(source),
+            **self._explain_route(source),
             "policy": self.policy_at(source).to_dict(),
             "session": session.entry.to_dict() if session else None,
             "reset_reason": await self.reset_reason(session.entry, source) if session else None,

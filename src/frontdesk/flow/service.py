@@ -108,7 +108,7 @@ class Service:
         chat_id = origin.chat_id if origin else None
         return config.get_reset_policy(entry.platform, entry.chat_type, chat_id)
 
-    def explain_route(self, source: SessionSource) -> dict[str, object]:
+    def _explain_route(self, source: SessionSource) -> dict[str, object]:
         """The profile of a message, what is routed for its place, and which rows say so."""
         profile, why = self._config.profile_of(source)
         directions = self._config.directions(source)

@@ -144,6 +144,11 @@ def _marked(mark: str, text: str) -> str:
     return mark + (_percent(encoded[0]) + encoded[1:] if encoded[:1] in MARKS else encoded)
 
 
+def namespace_of(key: str) -> str:
+    """The profile that a key is of, as it stands there."""
+    return key.split(":", 2)[1] if key.count(":") > 1 else ""
+
+
 def _namespace(profile: str | None) -> str:
     if not profile or profile == "default":
         return DEFAULT_NAMESPACE

@@ -6,7 +6,7 @@ from functools import reduce
 import msgspec
 from msgspec.structs import replace
 
-from frontdesk.model import moves
+from frontdesk.model import keys, moves
 from frontdesk.model.people import Viewer
 from frontdesk.model.resolution import Resolver, goes_on
 from frontdesk.model.sessions import Session, SessionStatus, with_boundary
@@ -30,6 +30,7 @@ class Resuming(StrEnum):
     UNKNOWN = "unknown"
     FORGOTTEN = "forgotten"
     ELSEWHERE = "at work elsewhere"
+    FOREIGN = "of another profile"
     ASK = "whether background work runs must be asked first"
 
 
@@ -61,6 +62,9 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
                 return Resuming.ASK, moves.Stay()
             if not self._is_over(current):
                 return Resuming.HERE, moves.Stay()
+        there, here = target.entry.session_key, self.place.entry.session_key
+        if keys.namespace_of(there) != keys.namespace_of(here):  # another agent is not told of it
+            return Resuming.FOREIGN, moves.Stay()
         if at_work_elsewhere:
             return Resuming.ELSEWHERE, moves.Stay()
         return Resuming.DONE, moves.Switch(session=self._brought_here(current, target))

@@ -73,9 +73,8 @@ async def serving(
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
         served = [Served(public.OPERATIONS, gateway), *([confirmations.pages] if confirmations else [])]
-        plain = (route for channel in gateway.parts.channels.values() for route in channel.routes)
         mode = gateway.parts.confirmations.settings.mode
-        app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, plain)
+        app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, gateway.routes())
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         taken: int = listening.getsockname()[1]
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)

@@ -15,6 +15,8 @@ from frontdesk.model.platforms import Platform
 
 log = get_logger(__name__)
 
+COMPLETIONS, MODELS = "/v1/chat/completions", "/v1/models"
+
 UNKNOWN_TOKEN = outbound.Failure(
     status=HTTPStatus.UNAUTHORIZED,
     message="No such token. Send the header 'Authorization: Bearer TOKEN'.",
@@ -62,11 +64,12 @@ class Channel(CalledChannel[settings.Options]):
         return [
             channels.Route(
                 method="POST",
-                path=f"{prefix}/v1/chat/completions",
+                path=f"{prefix}{COMPLETIONS}",
                 handle=self._complete,
                 max_body_bytes=limit,
+                short=COMPLETIONS,
             ),
-            channels.Route(method="GET", path=f"{prefix}/v1/models", handle=self._list_models),
+            channels.Route(method="GET", path=f"{prefix}{MODELS}", handle=self._list_models, short=MODELS),
         ]
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:

@@ -31,6 +31,7 @@ FORGOTTEN = "That conversation was forgotten and cannot be resumed. /sessions li
 UNKNOWN_HERE = (
     "This chat has no conversation {name}. /resume lists those with a title, /sessions all of them."
 )
+FOREIGN = "That conversation is with another profile. Go on with it where that profile answers."
 ELSEWHERE = "That conversation is at work in another chat of yours. Write /stop there first."
 NO_TITLES = "None of your conversations has a title. /title TEXT names this one, /sessions lists all of them."
 TITLE_UNUSABLE = "The title {name} cannot be used here. Choose another one."
@@ -107,6 +108,8 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
     match resumed.outcome:
         case Resuming.FORGOTTEN:
             return FORGOTTEN
+        case Resuming.FOREIGN:
+            return FOREIGN
         case Resuming.ELSEWHERE:
             return ELSEWHERE
         case Resuming.HERE if target:

@@ -1,0 +1,146 @@
+"""Profiles: whose agent answers, with what, and that no other one ever does."""
+
+from typing import Any
+
+import pytest
+
+from frontdesk import GatewayConfig, SessionStore, errors
+from frontdesk.agents import scripted
+from frontdesk.app.gateway import Gateway
+from frontdesk.contracts.agents import Abilities
+from frontdesk.model import events
+from frontdesk.model.deliveries import DeliveryKind
+from frontdesk.model.policies import SessionResetPolicy
+from frontdesk.model.routing import Profile, RoutingRow
+from frontdesk.model.running import Running
+from frontdesk.model.turns import TurnState
+from tests.flow.harness import House, Notebook, open_house
+
+HELP = Profile(
+    accounts=("matrix@help",),
+    prompt="You help.",
+    working_dir="/srv/help",
+    reset_policy=SessionResetPolicy(max_messages=50),
+)
+ROUTES = (
+    RoutingRow(platform="matrix", chat="room", profile="help", model="large", prompt="Be brief."),
+    RoutingRow(platform="matrix", person="bob", profile="help"),
+    RoutingRow(platform="matrix", chat="small", limits={"max_messages": 4}),
+)
+CONFIG = GatewayConfig(multiplex_profiles=True, profiles={"help": HELP}, routes=ROUTES)
+RUNNING = Running(drain_seconds=1.0, working_dir="/srv/main", extra_prompt="You are everybody's.")
+
+
+class Named(scripted.Driver):
+    """An agent that says who it is, and remembers its assignments."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(scripted.ScriptedOptions(script=(f"I am {name}.",)))
+        self.given: list[events.Assignment] = []
+
+    def run(self, turn: events.Assignment, line: Any) -> Any:
+        self.given.append(turn)
+        return super().run(turn, line)
+
+
+def house(url: str, config: GatewayConfig = CONFIG, **parts: Any) -> Any:
+    agents: dict[str, Any] = {"agent": Named("main"), "profiles": {"help": Named("help")}} | parts
+    return open_house(url, config=config, running=RUNNING, **agents)
+
+
+async def test_account_that_received_a_message_chooses_its_agent(store_url: str) -> None:
+    main, helper = Named("main"), Named("help")
+    channels: dict[str, Any] = {"notebook": Notebook(account="help"), "others": [Notebook()]}
+    async with house(store_url, agent=main, profiles={"help": helper}, **channels) as opened:
+        assert await opened.ask("hello") == "I am help."
+        assert await opened.ask("hello", source=opened.source(account=None)) == "I am main."
+        key = await opened.key()
+        session = await opened.sessions.get_session(key)
+    assert key == "agent:help:matrix@help:dm:chat-ann"
+    assert session.origin.profile == "help"
+    given, usual = helper.given[0], main.given[0]
+    assert (given.working_dir, usual.working_dir) == ("/srv/help", "/srv/main")
+    assert "You help." in given.system
+    assert "everybody" not in given.system
+    assert "You are everybody's." in usual.system
+    assert "You help." not in usual.system
+    assert opened.sessions.policy_at(session.origin).max_messages == 50
+
+
+async def test_route_sends_a_chat_to_a_profile_with_a_model_and_a_prompt_of_its_own(store_url: str) -> None:
+    helper = Named("help")
+    async with house(store_url, profiles={"help": helper}) as opened:
+        room = opened.source(chat="room", chat_type="group")
+        assert await opened.ask("hello", source=room) == "I am help."
+        assert 'uses "large"' in await opened.ask("/model", source=room)
+        told = await opened.sessions.explain(room)
+    [given] = helper.given
+    assert given.model == {"model": "large"}
+    assert "Be brief." in given.system
+    assert told["profile"] == {"name": "help", "why": "row 1 (matrix, chat room)"}
+    assert told["routes"]["model"] == "row 1 (matrix, chat room)"
+
+
+async def test_profile_of_a_person_never_answers_in_a_group(store_url: str) -> None:
+    async with house(store_url) as opened:
+        assert await opened.ask("hello", "bob") == "I am help."
+        group = opened.source("bob", chat="hall", chat_type="group")
+        assert await opened.ask("hello", source=group) == "I am main."
+
+
+async def test_conversation_does_not_go_on_with_another_profiles_agent(store_url: str) -> None:
+    helper = Named("help")
+    async with house(store_url, profiles={"help": helper}) as opened:
+        await opened.ask("a secret of main")
+        await opened.ask("/title Plans")
+        helping = opened.source(chat="room")  # the same person, where another profile answers
+        await opened.ask("hello", source=helping)
+        assert "with another profile" in await opened.ask("/resume Plans", source=helping)
+        await opened.ask("go on", source=helping)
+    assert "secret" not in str([given.messages for given in helper.given])
+
+
+async def test_profile_that_is_not_there_is_refused(store_url: str) -> None:
+    main = Named("main")
+    async with house(store_url, agent=main) as opened:
+        with pytest.raises(errors.UnknownProfile, match="no profile 'halp'"):
+            await opened.say("hello", source=opened.source(profile="halp"))
+        assert opened.gateway.parts.refusals.counts == {"UnknownProfile": 1}
+    assert main.given == []
+
+
+async def test_message_of_a_profile_that_is_gone_fails_and_is_not_answered_by_another(store_url: str) -> None:
+    async with await SessionStore.open(store_url, CONFIG) as sessions:
+        left = Notebook(account="help")
+        agents = {"help": Named("help")}
+        waiting = Gateway(sessions, Named("main"), [left], profiles=agents)  # not started: the message waits
+        receipt = await waiting.desk.accept(House(waiting, left).incoming("hello"))
+    main, notebook = Named("main"), Notebook(account="help")
+    async with house(store_url, GatewayConfig(), agent=main, profiles={}, notebook=notebook) as opened:
+        turn = await opened.finished(receipt.turn_id)
+        [said] = await opened.store.deliveries.of_turn(turn.id)
+    assert (turn.state, said.kind) == (TurnState.FAILED, DeliveryKind.NOTICE)
+    assert "no profile 'help'" in said.text
+    assert main.given == []
+
+
+async def test_model_that_the_agent_cannot_have_fails_the_turn(store_url: str) -> None:
+    class Fixed(Named):
+        abilities = Abilities(models=False)
+
+    async with house(store_url, profiles={"help": Fixed("help")}) as opened:
+        receipt = await opened.say("hello", source=opened.source(chat="room", chat_type="group"))
+        turn = await opened.finished(receipt.turn_id)
+    assert turn.state is TurnState.FAILED
+    assert "cannot be given the model large" in (turn.error or "")
+
+
+async def test_limit_of_a_route_ends_the_session_of_its_chat(store_url: str) -> None:
+    async with house(store_url) as opened:
+        small = opened.source(chat="small")
+        key = await opened.sessions.session_key_for(small)
+        await opened.ask("one", source=small)
+        first = await opened.sessions.peek_session_id(key)
+        await opened.ask("two", source=small)
+        await opened.ask("three", source=small)
+        assert await opened.sessions.peek_session_id(key) != first
