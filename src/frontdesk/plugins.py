@@ -64,21 +64,31 @@ def lazy(package: str, names: Collection[str]) -> Callable[[str], Any]:
 
 def load_facts(platform: str) -> Any:
     """What is said of a platform beside its channel, in the module ``facts``; None when nothing is."""
-    if facts := _facts_in(f"frontdesk.channels.{platform}"):
-        return facts
+    return _beside(platform, "facts", "FACTS")
+
+
+def load_setup(platform: str) -> Any:
+    """How a platform is connected, in the module ``connect`` beside its channel; None when nothing says."""
+    return _beside(platform, "connect", "SETUP")
+
+
+def _beside(platform: str, module: str, name: str) -> Any:
+    """What stands under a name in a module beside a platform's channel."""
+    if found := _found_in(f"frontdesk.channels.{platform}", module, name):
+        return found
     for point in entry_points(group="frontdesk.channels", name=platform):
         try:
             spec = find_spec(point.module)
-            return _facts_in(spec.parent) if spec and spec.parent else None
+            return _found_in(spec.parent, module, name) if spec and spec.parent else None
         except Exception as error:
             raise _broken("channel", point, error) from error
     return None
 
 
-def _facts_in(package: str) -> Any:
-    module = f"{package}.facts"
+def _found_in(package: str, beside: str, name: str) -> Any:
+    module = f"{package}.{beside}"
     try:
-        return import_module(module).FACTS
+        return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         if not f"{module}.".startswith(f"{error.name}."):
             raise

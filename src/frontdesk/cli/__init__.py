@@ -14,6 +14,7 @@ from frontdesk import errors
 COMMANDS = {
     "run": "Run the gateway.",
     "init": "Write a configuration file to begin with.",
+    "connect": "Connect a chat platform, step by step.",
     "doctor": "Check whether everything is there that frontdesk needs.",
     "chat": "Talk to the agent in the terminal.",
     "status": "Show whether a gateway runs, and how much waits.",

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors
-from frontdesk.app import build, health, opening
+from frontdesk.app import build, connecting, health, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import anchors, audit, one_line, output
 from frontdesk.cli.asking import ask, reach_gateway
@@ -25,6 +24,7 @@ from frontdesk.cli.confirm import reaching
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
+from frontdesk.model.findings import Finding, Severity, failed, note, warning
 from frontdesk.web import bounds, owner, ports
 from frontdesk.web.bounds import PortLimits
 from frontdesk.web.confirmations.serving import check_host
@@ -46,29 +46,7 @@ NOT_KNOWN = (
 )
 
 
-class Severity(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    """Nothing is wrong, but something is not known."""
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    check: str = ""
-    verdict: Severity = Severity.OK
-    text: str
-
-
 Check = Callable[[Config], Finding | list[Finding]]
-
-
-def warning(text: str) -> Finding:
-    return Finding(verdict=Severity.WARNING, text=text)
-
-
-def failed(text: str) -> Finding:
-    return Finding(verdict=Severity.FAILED, text=text)
 
 
 def examine(check: str, look: Check, loaded: Config) -> list[Finding]:
@@ -215,6 +193,14 @@ def _missing_program(loaded: Config, profile: str | None) -> str | None:
 def _channels(loaded: Config) -> Finding:
     """The channels can be made."""
     return Finding(text=", ".join(map(health.name_of, asyncio.run(build.try_channels(loaded)))))
+
+
+def _platforms(loaded: Config) -> list[Finding]:
+    """What each platform says of our account there."""
+    try:
+        return asyncio.run(connecting.examine_all(loaded, in_use=_gateway_runs(loaded)))
+    except errors.FrontdeskError:
+        return []  # the check of the channels, or that of the secrets, says why
 
 
 def _secrets(loaded: Config) -> Finding:
@@ -376,7 +362,7 @@ def _callbacks(loaded: Config) -> Finding:
     try:
         told = ask(loaded, lambda office: office.status())["callbacks"]
     except errors.StoreLocked:
-        return Finding(verdict=Severity.NOTE, text=NOT_KNOWN)
+        return note(NOT_KNOWN)
     except errors.FrontdeskError as error:
         return warning(one_line(error))
     if told["overdue"]:
@@ -390,6 +376,7 @@ CHECKS: dict[str, Check] = {
     "store": _store,
     "agent": _agents,
     "channels": _channels,
+    "platforms": _platforms,
     "secrets": _secrets,
     "checkpoints": _git,
     "address": _port,

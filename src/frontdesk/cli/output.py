@@ -87,10 +87,15 @@ def agree(question: str, otherwise: str) -> None:
         raise click.Abort()
 
 
+def is_terminal() -> bool:
+    """Whether somebody can be asked: questions are on the standard error output, which is to be read where
+    they are answered."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def require_terminal(otherwise: str) -> None:
-    """UsageError, with what to do instead, where nobody can be asked: questions are on the standard error
-    output, which is to be read where they are answered."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """UsageError, with what to do instead, where nobody can be asked."""
+    if not is_terminal():
         raise click.UsageError(otherwise)
 
 
@@ -103,6 +108,14 @@ def ask_yes(question: str) -> bool:
 def ask_text(question: str) -> str:
     with _asking():
         return str(click.prompt(printable(question), default="", show_default=False, err=True))
+    return ""
+
+
+def ask_secret(question: str) -> str:
+    """What is typed is not shown."""
+    with _asking():
+        asked = printable(question)
+        return str(click.prompt(asked, default="", show_default=False, hide_input=True, err=True))
     return ""
 
 

@@ -1,0 +1,256 @@
+"""Connecting a platform: the channel is tried with what a person gave, and then written into the file."""
+
+import asyncio
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from frontdesk import config, errors, plugins
+from frontdesk.app import build, health
+from frontdesk.config import Config, editing, settings
+from frontdesk.config import options as records
+from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.clock import SystemClock
+from frontdesk.contracts.setups import Examined, Setup
+from frontdesk.flow.sending import Outlets
+from frontdesk.logs import get_logger
+from frontdesk.model import deliveries, findings, keys
+from frontdesk.model.access import Access, Strangers
+from frontdesk.model.findings import Finding
+from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
+
+EXAMINE_SECONDS = 20.0
+SECRETS = "secrets"
+"""The folder, under the home folder, for secrets that were typed."""
+HELLO = "Hello! frontdesk is connected here. Write to me once it runs."
+TABLES = ("_env", "_file")
+
+log = get_logger(__name__)
+
+
+class TypedSecret(msgspec.Struct, frozen=True):
+    """A secret that was typed, and belongs into a file of its own."""
+
+    secret: str
+
+
+class SecretPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a secret is: in an environment variable, or in a file."""
+
+    option: str
+    """The option with ``_env`` or ``_file`` behind it."""
+    name: str
+
+
+class AccountPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to stand in the file about one account of a platform."""
+
+    platform: Platform
+    account: str | None = None
+    plain: Mapping[str, Any] = {}
+    secrets: Mapping[str, TypedSecret | SecretPlace] = {}
+    allow: tuple[str, ...] = ()
+    administrators: tuple[str, ...] = ()
+    home: str | None = None
+
+    @property
+    def table(self) -> settings.Path:
+        """The table of the account's options."""
+        return ("channels", str(self.platform), *([self.account] if self.account else []))
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Who is let in."""
+        return (*self.allow, *self.administrators)
+
+    def listed(self, user_id: str) -> str:
+        """Somebody as a list of this account names them."""
+        if self.account is None:
+            return user_id
+        return f"{self.platform}@{keys.encode_part(self.account)}:{keys.encode_part(user_id)}"
+
+
+def find_setup(platform: str) -> Setup | None:
+    """How a platform is connected; None when nothing says so."""
+    setup: Setup | None = plugins.load_setup(platform)
+    return setup
+
+
+def setups() -> dict[str, Setup]:
+    """The platforms that can be connected, with how; a package that cannot be loaded hides no other."""
+    found: dict[str, Setup] = {}
+    for name in plugins.installed("channel"):
+        try:
+            setup = find_setup(name)
+        except errors.BrokenPart as error:
+            log.warning("setup_unreadable", platform=name, why=str(error))
+        else:
+            if setup:
+                found[name] = setup
+    return found
+
+
+class Connecting:
+    """A connection that is being made: nothing of it counts before `commit`; without that nothing stays."""
+
+    def __init__(self, loaded: Config, plan: AccountPlan, opened: ExitStack) -> None:
+        self._loaded = loaded
+        self.plan = plan
+        self.file = loaded.file.resolve()
+        self._text = editing.read_text(self.file)
+        self._moves: list[tuple[Path, Path]] = []
+        self._opened = opened
+        final: dict[str, str] = dict(self._named_secrets())
+        trial: dict[str, str] = dict(final)
+        for name, secret in plan.secrets.items():
+            if isinstance(secret, TypedSecret):
+                place = self._secret_file(name)
+                fresh = self._write(place, f"{secret.secret}\n")
+                final[f"{name}_file"], trial[f"{name}_file"] = str(place), str(fresh)
+        self._secrets = final
+        made = plugins.load_part("channel", str(plan.platform))
+        others = () if plan.account else Access.__struct_fields__
+        options = records.read_options(made.Options, {**plan.plain, **trial}, plan.table, others)
+        self.channel: Channel = made(options, plan.account)
+
+    def _named_secrets(self) -> Iterator[tuple[str, str]]:
+        for secret in self.plan.secrets.values():
+            if isinstance(secret, SecretPlace):
+                yield secret.option, secret.name
+
+    def _secret_file(self, name: str) -> Path:
+        parts = (self.plan.platform, self.plan.account, name)
+        return self._loaded.home / SECRETS / "-".join(keys.encode_part(part) for part in parts if part)
+
+    def _write(self, place: Path, text: str) -> Path:
+        mode = None if place == self.file else editing.OWNER_ONLY
+        fresh = editing.write_beside(place, text, mode)
+        self._opened.callback(fresh.unlink, missing_ok=True)
+        self._moves.append((fresh, place))
+        return fresh
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the account is connected already."""
+        table: Any = self._loaded.channels.get(str(self.plan.platform))
+        if table is not None and self.plan.account:
+            table = table.get(self.plan.account)
+        return table is not None
+
+    @property
+    def lets_somebody_in(self) -> bool:
+        """Whether the settings let somebody in already, or give strangers a way."""
+        access = self._loaded.gateway.get_access(str(self.plan.platform))
+        open_to = access.strangers is Strangers.PAIR or self.channel.capabilities.authenticates
+        return bool(access.allow or access.administrators or open_to)
+
+    async def examine(self) -> list[Finding]:
+        """What the platform says."""
+        return await examine(self.channel, in_use=False, home=self.plan.home)
+
+    def change(self, **fields: Any) -> None:
+        """Who may talk, and where home is, are known later than the credentials."""
+        self.plan = msgspec.structs.replace(self.plan, **fields)
+
+    def commit(self) -> Path:
+        """Write it into the file, together with the secrets; which file."""
+        made = editing.edited(self.file, self._text, self._changes())
+        fresh = self._write(self.file, made)
+        config.load(fresh)  # refuses what no gateway would start with
+        if editing.read_text(self.file) != self._text:
+            raise errors.UnreadableConfigFile(path=self.file, why="somebody else has changed it meanwhile")
+        with _undisturbed():
+            for beside, place in self._moves:
+                beside.replace(place)
+        log.info("channel_connected", channel=str(self.plan.platform), account=self.plan.account)
+        return self.file
+
+    def _changes(self) -> dict[settings.Path, Any]:
+        made, table = self.plan, self.plan.table
+        changes: dict[settings.Path, Any] = {}
+        for name in made.secrets:
+            changes |= {(*table, f"{name}{suffix}"): None for suffix in TABLES}
+        changes |= {(*table, name): value for name, value in {**made.plain, **self._secrets}.items()}
+        known = self._loaded.gateway.get_access(str(made.platform))
+        for name in ("allow", "administrators"):
+            added = map(made.listed, getattr(made, name))
+            people = list(dict.fromkeys([*getattr(known, name), *added]))
+            if people:
+                changes["channels", str(made.platform), name] = people
+        if made.home:
+            changes["platforms", str(made.platform), "home_channel", "chat_id"] = made.home
+        if not changes:
+            changes[(*table, "allow")] = []
+        return changes
+
+    async def greet(self) -> deliveries.Outcome | None:
+        """Say hello in the home channel; None where there is none."""
+        made = self.plan
+        if not made.home:
+            return None
+        home = HomeChannel(platform=made.platform, chat_id=made.home, name="Home")
+        known = GatewayConfig(platforms={str(made.platform): PlatformConfig(home_channel=home)})
+        channels = {(str(made.platform), made.account): self.channel}
+        outlets = Outlets(channels, known, SystemClock())
+        (hello,) = outlets.write(outlets.find(str(made.platform)), HELLO, "hello")
+        return await self.channel.send(hello)
+
+
+@contextmanager
+def begun(loaded: Config, plan: AccountPlan) -> Iterator[Connecting]:
+    """A connection to be tried; what was not committed is taken away at the end."""
+    with ExitStack() as opened:
+        yield Connecting(loaded, plan, opened)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Whoever interrupts is heard a moment later."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+async def examine_all(loaded: Config, *, in_use: bool) -> list[Finding]:
+    """What the platforms of all configured channels say, side by side."""
+    channels = build.make_channels(loaded)
+    homes = [loaded.gateway.get_home_channel(channel.name) for channel in channels]
+    looks = [
+        _examine_and_close(channel, in_use, home.chat_id if home else None)
+        for channel, home in zip(channels, homes, strict=True)
+    ]
+    found = await asyncio.gather(*looks)
+    return [finding for each in found for finding in each]
+
+
+async def _examine_and_close(channel: Channel, in_use: bool, home: str | None) -> list[Finding]:
+    try:
+        told = await examine(channel, in_use=in_use, home=home)
+    finally:
+        await channel.close()
+    name = health.name_of(channel)
+    return [msgspec.structs.replace(each, text=f"{name}: {each.text}") for each in told]
+
+
+async def examine(channel: Channel, *, in_use: bool, home: str | None) -> list[Finding]:
+    """What is wrong with a channel that can tell; nothing for one that cannot."""
+    if not isinstance(channel, Examined):
+        return []
+    try:
+        async with asyncio.timeout(EXAMINE_SECONDS):
+            return list(await channel.examine(in_use=in_use, home=home))
+    except TimeoutError:
+        return [findings.failed(f"the platform did not answer within {EXAMINE_SECONDS:.0f} seconds")]
+    except errors.FrontdeskError as error:
+        return [findings.failed(str(error))]
+
+
+def is_usable(found: Sequence[Finding]) -> bool:
+    return not any(each.verdict is findings.Severity.FAILED for each in found)

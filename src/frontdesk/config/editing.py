@@ -1,0 +1,74 @@
+"""Changing the configuration file as a person would: comments, order and everything else stay."""
+
+import copy
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from frontdesk import errors
+from frontdesk.config import settings
+
+OWNER_ONLY = 0o600
+FOLDER = 0o700
+
+Changes = Mapping[settings.Path, Any]
+"""Settings and their new values; None takes one out."""
+
+
+def edited(file: Path, text: str, changes: Changes) -> str:
+    """The text of the file with these settings."""
+    document, wanted = tomlkit.parse(text), tomllib.loads(text)
+    for path, value in changes.items():
+        _set(document, path, value, tomlkit.table)
+        _set(wanted, path, copy.deepcopy(value), dict)
+    made = tomlkit.dumps(document)
+    if tomllib.loads(made) != wanted:  # it is somebody's file: what came of the change is looked at
+        why = f"it could not be changed; set {', '.join(map(settings.dotted, changes))} in it yourself"
+        raise errors.UnreadableConfigFile(path=file, why=why)
+    return made
+
+
+def _set(table: Any, path: settings.Path, value: Any, new: Any) -> None:
+    *above, name = path
+    for part in above:
+        if part not in table:
+            if value is None:
+                return
+            table[part] = new()
+        table = table[part]
+    if value is not None:
+        table[name] = value
+    elif name in table:
+        del table[name]
+
+
+def read_text(file: Path) -> str:
+    """What is in the file; nothing where there is none."""
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+
+
+def write_beside(file: Path, text: str, mode: int | None = OWNER_ONLY) -> Path:
+    """The text, safely on disk in a file beside, which has only to take the other's place. Without a mode it
+    has that of the one that is there."""
+    file.parent.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    if mode is None:
+        mode = file.stat().st_mode & 0o777 if file.exists() else OWNER_ONLY
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY), "wb") as output:
+            output.write(text.encode())
+            output.flush()
+            os.fchmod(output.fileno(), mode)
+            os.fsync(output.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    return fresh
