@@ -45,7 +45,8 @@ async def test_owner_sends_to_home_to_a_chat_to_a_thread_and_to_where_a_session_
             ],
             key=str,
         )
-        assert [each.to.message_id for each in house.notebook.sent if each.text == "to you"] == [None]
+        (last,) = [each for each in house.notebook.sent if each.text == "to you"]
+        assert (last.to.message_id, last.is_markdown) == (None, False)
 
 
 async def test_same_key_to_the_same_chat_is_sent_once_in_its_pieces(store_url: str) -> None:

@@ -232,14 +232,22 @@ class Office:
             raise errors.UnknownDelivery(delivery_id=delivery_id)
         return _plain_delivery(delivery) | {"resent": resent}
 
-    async def send(self, to: str, text: str, session_id: str | None = None, key: str | None = None) -> Plain:
+    async def send(
+        self,
+        to: str,
+        text: str,
+        session_id: str | None = None,
+        key: str | None = None,
+        markdown: bool = False,
+    ) -> Plain:
         """Say something in a chat unprompted: a platform's home channel, `platform:chat_id[:thread_id]`, or
         with a session the `origin` of that. The same key to the same chat is sent once."""
         origin = (await self._find(session_id)).entry.origin if session_id else None
         channels = self._gateway.parts.channels.values() if self._gateway else await self._channels()
         named = {(str(each.name), each.account): each for each in channels}
         outlets = Outlets(named, self._conversations.config, self._clock)
-        written = outlets.write(outlets.find(to, origin), text, key or secrets.token_hex(KEY_BYTES))
+        place, key = outlets.find(to, origin), key or secrets.token_hex(KEY_BYTES)
+        written = outlets.write(place, text, key, is_markdown=markdown)
         fresh = await self._store.deliveries.add(written)
         first = await self._store.deliveries.find(written[0].id) or written[0]
         return _plain_delivery(first) | {"pieces": len(written), "repeated": not fresh}

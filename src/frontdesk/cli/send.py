@@ -25,15 +25,18 @@ EXAMPLES = output.examples(
 @click.option(
     "--key", help="The same key to the same chat is sent once, however often the command is called with it."
 )
+@click.option("--markdown", is_flag=True, help="TEXT is Markdown; otherwise it is shown as it is.")
 @answering
-async def command(office: Office, to: str, text: str, session_id: str | None, key: str | None) -> Report:
+async def command(
+    office: Office, to: str, text: str, session_id: str | None, key: str | None, markdown: bool
+) -> Report:
     """Send TEXT to a chat; - reads it from the standard input.
 
     TO is a platform, for its home channel; platform:chat_id or platform:chat_id:thread_id; or origin, with
     --session. It is on disk when the command ends. Without a running gateway it is sent when one starts.
     """
     said = _read() if text == STANDARD_INPUT else text
-    sent = await office.send(to, said, session_id, key)
+    sent = await office.send(to, said, session_id, key, markdown)
     if sent["repeated"]:
         return Report(sent, f"{sent['id']} was handed in before; it is {sent['state']}.")
     return Report(sent, f"{sent['id']} goes to {output.account(sent)}, chat {sent['chat_id']}.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.channels import Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.parts import Parts
 from frontdesk.formats.markdown import splitting
@@ -99,22 +99,29 @@ class Outlets:
         return f"no channel is connected for {place.platform}"
 
     def write(
-        self, place: SessionSource, text: str, key: str, *, session_id: str | None = None
+        self,
+        place: SessionSource,
+        text: str,
+        key: str,
+        *,
+        is_markdown: bool = False,
+        session_id: str | None = None,
     ) -> list[Delivery]:
         """The text as the chat takes it, in as many pieces as its limit asks for. The same key to the same
         chat is the same message."""
         _check_text(text)
-        capabilities = self._channels[(str(place.platform), place.account)].capabilities
+        capabilities = capabilities_in(self._channels[(str(place.platform), place.account)], place)
         lane = lanes.chat_lane(place, collects=capabilities.collects)
         first = f"d_{hashlib.sha256(f'{lane} {key}'.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-        pieces = splitting.split(text, capabilities.text_limit, capabilities.text_unit)
+        limit, unit = capabilities.text_limit, capabilities.text_unit
+        pieces = splitting.split(text, limit, unit, is_markdown=is_markdown)
         return [
             Delivery(
                 id=first if number == 1 else f"{first}-{number}",
                 lane=lane,
                 to=place,
                 text=piece,
-                is_markdown=True,
+                is_markdown=is_markdown,
                 final=number == len(pieces),
                 session_id=session_id,
                 created_at=self._clock.now(),
@@ -144,4 +151,5 @@ def write_for_agent(
     outlets = Outlets(parts.channels, parts.conversations.config, parts.clock)
     place = outlets.find_for_agent(wish.to, turn.source, parts.running.send_to)
     words = f"id {wish.id}" if wish.id else f"text {wish.text}"
-    return outlets.write(place, wish.text, f"{turn.id} {words}", session_id=session_id)
+    key = f"{turn.id} {words}"
+    return outlets.write(place, wish.text, key, is_markdown=True, session_id=session_id)

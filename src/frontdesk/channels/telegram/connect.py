@@ -14,7 +14,7 @@ SETUP = Setup(
         SetupQuestion(
             name="token",
             prompt="The bot's token",
-            where="What @BotFather gave, such as 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw. It is not shown here.",
+            where="What @BotFather gave: a number, a colon, and 35 letters. What you type is not shown.",
             secret=True,
         ),
         SetupQuestion(
