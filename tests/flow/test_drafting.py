@@ -163,7 +163,7 @@ async def test_short_text_is_shown_when_nothing_follows(store_url: str) -> None:
 
 
 async def test_text_after_tool_calls_goes_on_in_the_same_message(store_url: str) -> None:
-    async with stage(store_url) as on:
+    async with stage(store_url, progress=False) as on:
         receipt = await on.house.say("hello")
         on.agent.say(LONG)
         message_id = await on.editor.shown(LONG)

@@ -26,6 +26,7 @@ from frontdesk.flow.files import Filing
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
@@ -72,6 +73,7 @@ class Gateway:
         running = running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
         settings = confirming or confirmations.Settings()
+        pacing = Pacing(elapsed)
         notifier = Notifier(channels_by_name, sessions.config, clock, settings.page_url)
         service = ConfirmationService(sessions.store, settings, clock=clock, tell=notifier)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
@@ -96,7 +98,8 @@ class Gateway:
             notifier=notifier,
             gate=Gate(service, notifier, sessions.store, clock),
             refusals=Refusals(clock.now()),
-            pacing=Pacing(elapsed),
+            pacing=pacing,
+            signs=Signs(channels_by_name, pacing),
             filing=Filing(sessions.store, clock, files or FileSettings(), shelf, transcriber),
         )
         self.desk = Intake(self.parts)
@@ -158,6 +161,7 @@ class Gateway:
         self._closed = True
         if self._worker:
             await self._stop(self._worker)
+        await self.parts.signs.close()
         for channel in self.parts.channels.values():
             await _close(channel)
         await asyncio.gather(*(agent.close() for agent in self._agents))

@@ -202,6 +202,14 @@ RUNNING = {
         " agent at once if that can take it (`steer`), or stops the turn (`interrupt`)."
     ),
     "busy_notice": "Whether its sender is told so.",
+    "progress": (
+        "Whether the tools that an agent uses are named in the message that shows its answer while it is"
+        " written, where messages can be changed."
+    ),
+    "status_reactions": (
+        "Whether a reaction to a message shows that it was seen, is worked on, is done or has failed, where"
+        " there are reactions."
+    ),
     "most_waiting": "How many messages may wait in a conversation; further ones are refused.",
     "turns_at_once": "How many turns run on a node at once; those that wait for a person do not count.",
     "commands_at_once": (

@@ -11,6 +11,7 @@ from frontdesk.contracts.channels import Drafts
 from frontdesk.flow.hearing import Hearing
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
+from frontdesk.formats import quoting
 from frontdesk.formats.markdown import splitting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import DRAFT, Delivery, DeliveryKind, NotSent, Outcome, Sent, Unknown
@@ -19,6 +20,9 @@ CALL_SECONDS = 5.0
 """The longest that showing a draft may take, and that a turn which has ended waits for it."""
 MAX_DOUBLINGS = 6
 MIN_NEW_CHARACTERS = 20
+MOST_TOOLS = 3
+TOOL_CHARACTERS = 40
+AT_WORK = "⏳"
 NO_ID = "the channel did not say which message it is"
 
 log = get_logger(__name__)
@@ -90,11 +94,21 @@ class Drafting:
         """What is to be shown now: when enough is new, or when it has not grown since the last look."""
         limits = self._capabilities
         text = splitting.first_piece(self._speech.answer, limits.text_limit, limits.text_unit)
+        text = self._with_progress(text) if self._speech.tools and self._parts.running.progress else text
         rests, self._seen = text == self._seen, text
         if text == self._shown:
             return None
         new = len(text) - len(self._shown) if text.startswith(self._shown) else len(text)
         return text if rests or new >= MIN_NEW_CHARACTERS else None
+
+    def _with_progress(self, text: str) -> str:
+        """The text with a line that says what the agent does now, if there is room for it."""
+        tools, limits = self._speech.tools, self._capabilities
+        names = [quoting.one_line(name, TOOL_CHARACTERS).replace("`", "'") for name in tools[:MOST_TOOLS]]
+        more = f" and {len(tools) - MOST_TOOLS} more" if len(tools) > MOST_TOOLS else ""
+        whole = f"{text}\n\n{AT_WORK} {', '.join(f'`{name}`' for name in names)}{more}".strip()
+        fits = limits.text_limit is None or limits.text_unit.fits(whole, limits.text_limit)
+        return whole if fits else text
 
     async def _show(self, channel: Drafts, text: str) -> float | None:
         """How long to leave it so; None when nothing more is to be shown: where there may be a message that

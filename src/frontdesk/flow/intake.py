@@ -24,7 +24,7 @@ from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
-from frontdesk.model.chats import TOKEN_CHARACTERS, Attachment, Cursor
+from frontdesk.model.chats import TOKEN_CHARACTERS, Attachment, ChatSign, Cursor
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
@@ -145,6 +145,8 @@ class Intake:
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)
+        if self._parts.running.status_reactions and turn.kind is TurnKind.MESSAGE and not accepted.repeated:
+            self._parts.signs.show(turn.source, ChatSign.SEEN)
         return Receipt(
             turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
         )

@@ -23,6 +23,7 @@ from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.files import Filing, described
 from frontdesk.flow.pacing import Pacing
+from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
 from frontdesk.formats.markdown import splitting
 from frontdesk.model import deliveries, lanes
@@ -69,6 +70,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     refusals: Refusals
     pacing: Pacing
+    signs: Signs
     filing: Filing
     places: dict[SessionSource, tuple[str, str]] = {}
     """What agents are told of the places of messages, as far as it was made."""

@@ -19,6 +19,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.rotation import reset_notices, rotate
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
+from frontdesk.model.chats import ChatSign
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
@@ -187,14 +188,20 @@ class RunningTurn(Hearing):
 
     async def _hear_and_show(self, run: AgentRun) -> events.Failed | None:
         """Hear the agent out; what it says is shown meanwhile where the chat's platform lets it."""
-        if not self._parts.capabilities_of(self.turn.source).edits:
+        if self._parts.running.status_reactions:
+            self._parts.signs.show(self.turn.source, ChatSign.WORKING)
+        able = self._parts.capabilities_of(self.turn.source)
+        if not able.edits and not able.typing_seconds:
             return await self._hear(run)
-        drafting = Drafting(self._parts, self, run.speech, run.session.id)
-        try:
-            async with drafting:
+        with self._parts.signs.typing(self.turn.source, lambda: self.is_waiting):
+            if not able.edits:
                 return await self._hear(run)
-        finally:
-            self._change(draft=drafting.message_id)
+            drafting = Drafting(self._parts, self, run.speech, run.session.id)
+            try:
+                async with drafting:
+                    return await self._hear(run)
+            finally:
+                self._change(draft=drafting.message_id)
 
     async def _resolve(self) -> Session:
         """The session that the turn began in, else the one that its message belongs to."""
@@ -340,6 +347,9 @@ class RunningTurn(Hearing):
             self._outbox.begin(None, finishing)
         await asyncio.shield(finishing)
         self._parts.live.tell(self.turn.id, None)
+        if self._parts.running.status_reactions and self.turn.kind is TurnKind.MESSAGE:
+            failed = ending.state is TurnState.FAILED
+            self._parts.signs.show(self.turn.source, ChatSign.FAILED if failed else ChatSign.DONE)
         log.info("turn_finished", turn=self.turn.id, session=ending.session_id, state=str(ending.state))
 
     async def _write_ending(self, ending: Ending, sends: bool) -> Sending | None:

@@ -33,6 +33,8 @@ class Speech:
         self._open_calls: tuple[str, ...] = ()
         self._uncounted: list[str] | None = []
         """What the model has said and nobody has counted; None while it is not asked for anything."""
+        self.tools: tuple[str, ...] = ()
+        """Those that were called since something was said."""
         self.summary: str | None = None
         self.is_silent = False
         """The agent has nothing to say."""
@@ -55,12 +57,14 @@ class Speech:
         match event:
             case events.Text():
                 self._pieces.append(event.text)
+                self.tools = ()
                 self._uncounted = self._uncounted or []
                 self._uncounted.append(event.text)
             case events.Details():
                 self._details.update(event.fields)
             case events.Calls():
                 self._uncounted = None
+                self.tools = tuple(call.name for call in event.calls)
                 return [self._assistant(tool_calls=[call.plain for call in event.calls])]
             case events.Result():
                 row = self.row(_result(event))

@@ -38,6 +38,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: bool = False
     working_dir: str | None = None
     close_after_answer: tuple[str, ...] = ()
+    progress: bool = True
+    status_reactions: bool = False
     send_to: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
