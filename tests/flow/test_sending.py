@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk import GatewayConfig, Platform, errors
+from frontdesk import GatewayConfig, Platform, SessionSource, errors
 from frontdesk.agents import python
 from frontdesk.app.office import Office
 from frontdesk.contracts.agents import Line
+from frontdesk.contracts.clock import SystemClock
+from frontdesk.flow.sending import Outlets
 from frontdesk.model import events
 from frontdesk.model.platforms import HomeChannel, PlatformConfig
+from frontdesk.model.routing import Profile
 from frontdesk.model.running import Running
 from tests.flow.harness import House, Notebook, open_house
 
@@ -145,3 +148,23 @@ async def test_agent_is_told_where_it_can_send_exactly_when_it_can(store_url: st
 
 async def show_system(turn: events.Assignment, line: Line) -> str:
     return turn.system
+
+
+def test_agent_speaks_through_no_account_of_another_profile() -> None:
+    accounts = [("matrix", None), ("matrix", "help"), ("slack", "main"), ("slack", "help")]
+    channels = {(name, account): Notebook(name, account) for name, account in accounts}
+    homes = {
+        name: PlatformConfig(home_channel=HomeChannel(platform=Platform(name), chat_id="!home", name="Home"))
+        for name in ("matrix", "slack")
+    }
+    profiles = {"help": Profile(accounts=("matrix@help", "slack@help"))}
+    config = GatewayConfig(platforms=homes, multiplex_profiles=True, profiles=profiles)
+    outlets = Outlets(channels, config, SystemClock())
+    for account, own in ((None, "main"), ("help", "help")):
+        origin = SessionSource(platform=Platform.MATRIX, account=account, chat_id="!a:b", user_id="@a:b")
+        assert outlets.find_for_agent("slack", origin, ()).account == own
+        assert outlets.find_for_agent("matrix", origin, ()).account == account
+        others = {"slack@main", "slack@help", "matrix@help"} - {f"slack@{own}", f"matrix@{account}"}
+        for to in others:
+            with pytest.raises(errors.NotAllowed):
+                outlets.find_for_agent(to, origin, ())

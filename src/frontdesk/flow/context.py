@@ -1,5 +1,7 @@
 """The block that tells the agent where it is, who is speaking, and where output can go."""
 
+from collections.abc import Iterator
+
 from frontdesk.flow.redaction import Redaction
 from frontdesk.formats.quoting import quote, quote_any
 from frontdesk.model import destinations, keys
@@ -137,15 +139,18 @@ def _delivery(context: SessionContext, redaction: Redaction) -> str | None:
         elsewhere = "- platform:chat_id: any other chat, when the user gives you its id"
         lines = ["**Delivery options for scheduled output:**", origin, files, *at_home, elsewhere]
     elif context.sends_to is not None:
-        lines = [SENDS, origin, *at_home, *(f"- {chat}" for chat in _shown_chats(context, redaction))]
+        lines = [SENDS, origin, *(f"- {chat}" for chat in _shown_chats(context, redaction))]
     if not lines:
         return HASHED if hashed else None
     return "\n".join([*lines, HASHED] if hashed else lines)
 
 
-def _shown_chats(context: SessionContext, redaction: Redaction) -> list[str]:
-    """Those that are named in the settings; not where ids are hidden from the agent."""
-    named = [(chat, destinations.parse(chat)) for chat in context.sends_to or ()]
-    shown = [(chat, to) for chat, to in named if to.platform and not redaction.covers(to.platform)]
-    every = destinations.EVERY_CHAT
-    return [f"{to.platform}:chat_id: any chat there" if to.chat_id == every else chat for chat, to in shown]
+def _shown_chats(context: SessionContext, redaction: Redaction) -> Iterator[str]:
+    """Where the agent can send; chats not where their ids are hidden from it."""
+    for text in context.sends_to or ():
+        to = destinations.parse(text)
+        if to.chat_id is None:
+            yield f"{to.platform}: the home channel of {to.platform}"
+        elif to.platform and not redaction.covers(to.platform):
+            every = to.chat_id == destinations.EVERY_CHAT
+            yield f"{to.platform}:chat_id: any chat there" if every else text

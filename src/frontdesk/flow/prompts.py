@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from frontdesk.flow import context, handover, limits, notices
+from frontdesk.flow import context, handover, limits, notices, sending
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting, tokens
 from frontdesk.logs import get_logger
@@ -76,7 +76,7 @@ def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
         facts = replace(
             context.build_session_context(place, parts.connected),
             schedules=False,
-            sends_to=parts.running.send_to if parts.agent.abilities.sends else None,
+            sends_to=sending.chats_for_agent(parts, place) if parts.abilities_of(place).sends else None,
         )
         block = context.build_session_context_prompt(facts, redact_pii=parts.running.redact_pii)
         bound = parts.conversations.config.get_instructions(place)

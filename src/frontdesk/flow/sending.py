@@ -10,7 +10,7 @@ from frontdesk.contracts.channels import Channel, capabilities_in
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.parts import Parts
 from frontdesk.formats.markdown import splitting
-from frontdesk.model import destinations, events, lanes
+from frontdesk.model import destinations, events, lanes, routing
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.destinations import Destination
 from frontdesk.model.gateway import GatewayConfig
@@ -48,11 +48,18 @@ class Outlets:
     def find_for_agent(self, to: str, origin: SessionSource, allowed: tuple[str, ...]) -> SessionSource:
         """The chat that an agent means; NotAllowed for one where it has nothing to say."""
         place = self.find(to, origin)
-        homes = [self._home(platform, account) for platform, account in self._channels]
-        own = [lanes.chat_lane(each) for each in (origin, *homes) if each]
+        own = map(lanes.chat_lane, (origin, *self._homes_near(origin)))
         if lanes.chat_lane(place) not in own and not any(self._lists(each, place) for each in allowed):
             raise errors.NotAllowed(who=AGENT, rule=ELSEWHERE.format(to=to))
         return place
+
+    def homes_near(self, origin: SessionSource) -> list[str]:
+        """The platforms whose home channel an agent may send to."""
+        return list(dict.fromkeys(str(each.platform) for each in self._homes_near(origin)))
+
+    def _homes_near(self, origin: SessionSource) -> list[SessionSource]:
+        homes = filter(None, (self._home(platform, account) for platform, account in self._channels))
+        return [each for each in homes if self._is_of_one_profile(each, origin)]
 
     def _lists(self, allowed: str, place: SessionSource) -> bool:
         entry = destinations.parse(allowed)
@@ -85,11 +92,23 @@ class Outlets:
         return SessionSource(platform=home.platform, chat_id=home.chat_id, account=account)
 
     def _account(self, meant: Destination, origin: SessionSource | None) -> str | None:
-        """The one that is named; else that of the origin, that without a name, or that which stands first."""
+        """The one that is named; else that of the origin; else, of its profile if there are any, that without
+        a name or that which stands first."""
         if meant.account is None and origin and origin.platform is meant.platform:
             return origin.account
         named = [account for name, account in self._channels if name == meant.platform]
-        return meant.account or (named[0] if named and None not in named else None)
+        if meant.account or not named:
+            return meant.account
+        near = [each for each in named if origin and self._is_of_one_profile(_of(meant, each), origin)]
+        return None if None in (near or named) else (near or named)[0]
+
+    def _is_of_one_profile(self, place: SessionSource, origin: SessionSource) -> bool:
+        """Whether what is written there is dealt with by the same profile: an agent speaks through no account
+        of another one."""
+        if not self._config.profiles:
+            return True
+        theirs, ours = self._config.profile_of(place)[0], self._config.profile_of(origin)[0]
+        return routing.named(theirs) == routing.named(ours)
 
     def _not_connected(self, place: SessionSource) -> str:
         there = [account for name, account in self._channels if name == place.platform]
@@ -130,6 +149,11 @@ class Outlets:
         ]
 
 
+def _of(meant: Destination, account: str | None) -> SessionSource:
+    assert meant.platform
+    return SessionSource(platform=meant.platform, account=account, chat_id=meant.chat_id or "")
+
+
 def _check_text(text: str) -> None:
     if not text.strip():
         raise errors.InvalidInput(what="The text", why="it is empty")
@@ -141,6 +165,16 @@ def _check_text(text: str) -> None:
         raise errors.InvalidInput(what="The text", why="it is no valid Unicode") from None
 
 
+def chats_for_agent(parts: Parts, origin: SessionSource) -> tuple[str, ...]:
+    """Where an agent may send besides its own chat: home channels, and what the settings name."""
+    outlets = _outlets(parts)
+    return (*outlets.homes_near(origin), *parts.running.send_to)
+
+
+def _outlets(parts: Parts) -> Outlets:
+    return Outlets(parts.channels, parts.conversations.config, parts.clock)
+
+
 def write_for_agent(
     parts: Parts, turn: Turn, wish: events.Send, number: int, session_id: str
 ) -> list[Delivery]:
@@ -148,7 +182,7 @@ def write_for_agent(
     answer to the turn's message, so it does not belong to the turn."""
     if number > MOST_IN_A_TURN:
         raise errors.NotAllowed(who=AGENT, rule=f"{MOST_IN_A_TURN} messages besides the answer are enough")
-    outlets = Outlets(parts.channels, parts.conversations.config, parts.clock)
+    outlets = _outlets(parts)
     place = outlets.find_for_agent(wish.to, turn.source, parts.running.send_to)
     words = f"id {wish.id}" if wish.id else f"text {wish.text}"
     key = f"{turn.id} {words}"

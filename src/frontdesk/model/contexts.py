@@ -34,7 +34,8 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     schedules: bool = True
     """Whether there is somebody who delivers scheduled output."""
     sends_to: tuple[str, ...] | None = None
-    """The chats that the agent may send to besides this one and the home channels; None where it cannot."""
+    """The chats, and the platforms for their home channels, that the agent may send to besides this one; None
+    where it cannot."""
     home: str = GatewayConfig().home
     """The folder frontdesk keeps its files in."""
 
