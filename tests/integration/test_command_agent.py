@@ -19,6 +19,7 @@ from frontdesk.model.sessions import Usage
 from frontdesk.testing.agents import PATIENCE_SECONDS, answer, assignment, run, said
 from tests.processes import gone, lives, needs_proc
 
+UNUSABLE = "the agent wrote a line that cannot be used"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command_agent.py"
 SOON_SECONDS = 0.2
 PRELUDE = """\
@@ -85,6 +86,24 @@ def pids(heard: list[events.Event]) -> list[int]:
 
 
 # what is said
+
+
+async def test_file_is_given_by_its_path_or_its_bytes(make: Make) -> None:
+    program = """
+write('{"type": "file", "path": "out/plot.png", "kind": "image/png"}\\n')
+say("file", data="aGk=", name="hi.txt")
+say("done")
+"""
+    assert await said(make(program), assignment("plot")) == [
+        events.File(path="out/plot.png", kind="image/png"),
+        events.File(data=b"hi", name="hi.txt"),
+        events.Done(),
+    ]
+
+
+@pytest.mark.parametrize("given", ["", "path='a', data='aGk='", "data='no base64!'", "path=7"])
+async def test_file_without_one_of_path_and_bytes_fails_the_turn(make: Make, given: str) -> None:
+    assert (await failure(make(f"say('file', {given}); say('done')"))).message == UNUSABLE
 
 
 async def test_turn_is_handed_over_whole(make: Make) -> None:

@@ -1,6 +1,6 @@
 """The bytes of files: where they lie, and who listens to recordings."""
 
-from frontdesk.files.shelf import FileShelf
+from frontdesk.files.shelf import FileShelf, survey
 from frontdesk.files.transcribing import CommandTranscriber
 
-__all__ = ["CommandTranscriber", "FileShelf"]
+__all__ = ["CommandTranscriber", "FileShelf", "survey"]

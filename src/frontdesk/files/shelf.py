@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 from uuid import uuid4
 
 from frontdesk import errors
@@ -128,6 +128,22 @@ class FileShelf:
                 elif _is_digest(digest := each.name[:DIGEST_CHARACTERS]):
                     found.append(digest)
         return found
+
+
+class Contents(NamedTuple):
+    files: int
+    size: int
+    is_private: bool
+    """Nobody but the owner can look into it."""
+
+
+def survey(folder: Path) -> Contents:
+    """What lies on the shelf of a folder."""
+    if not folder.is_dir():
+        return Contents(0, 0, is_private=True)
+    sizes = [each.stat().st_size for each in folder.glob("*/*") if each.parent.name != UNFINISHED]
+    is_private = not stat.S_IMODE(folder.stat().st_mode) & ~PRIVATE_FOLDER
+    return Contents(len(sizes), sum(sizes), is_private)
 
 
 class Draft:

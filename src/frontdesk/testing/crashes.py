@@ -25,6 +25,8 @@ STEPS = (
     "agent.run",
 )
 """Every step that a message takes through a gateway."""
+STEPS_OF_FILES = ("files.keep", "shelf.write", "shelf.place")
+"""Those that only one with files takes. Who has a shelf makes its steps with `Watched`."""
 
 
 class When(StrEnum):
@@ -48,7 +50,7 @@ class Crash:
         self._when = When(when) if order else None
         self._left = int(number or 1)
         self._die = die
-        if order and self._step not in STEPS:
+        if order and self._step not in (*STEPS, *STEPS_OF_FILES):
             raise ValueError(f"no step is called {self._step!r}")
 
     def meet(self, when: When, step: str) -> None:
@@ -89,6 +91,7 @@ class _FragileStore(Watched):
         super().__init__(store, "store", (), crash)
         self.turns = Watched(store.turns, "turns", TURN_STEPS, crash)
         self.deliveries = Watched(store.deliveries, "deliveries", DELIVERY_STEPS, crash)
+        self.files = Watched(store.files, "files", ("keep",), crash)
 
 
 def fragile_store(store: Store, crash: Crash) -> Store:
