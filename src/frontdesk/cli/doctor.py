@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from frontdesk import SessionStore, config, errors
+from frontdesk import SessionStore, config, errors, files
 from frontdesk.app import build, connecting, health, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import anchors, audit, one_line, output
@@ -107,6 +107,17 @@ def _disk(loaded: Config) -> Finding:
     verdict = Severity.WARNING if min(free.values()) < LEAST_FREE_MIB else Severity.OK
     text = ", ".join(f"{room} MiB free at {place}" for place, room in free.items())
     return Finding(verdict=verdict, text=text)
+
+
+def _files(loaded: Config) -> Finding:
+    """Those that people and agents sent, and the program that listens to them."""
+    folder, listens = loaded.home / build.FILES, loaded.files.transcribe
+    kept = files.survey(folder)
+    if not kept.is_private:
+        return warning(f"others of this machine can look into {folder}: chmod 700 {folder}")
+    if listens and not shutil.which(listens[0]):
+        return warning(f"files.transcribe: there is no program {listens[0]}; voice messages stay unread")
+    return Finding(text=f"{kept.files} kept, {-(-kept.size // MIB)} MiB, in {folder}")
 
 
 def _store(loaded: Config) -> Finding:
@@ -373,6 +384,7 @@ def _callbacks(loaded: Config) -> Finding:
 
 CHECKS: dict[str, Check] = {
     "disk": _disk,
+    "files": _files,
     "store": _store,
     "agent": _agents,
     "channels": _channels,
