@@ -1,10 +1,16 @@
 """What the gateway tells the agent about where it is: what is so, and nothing else."""
 
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from pathlib import Path
 
-from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, config
+from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionResetPolicy, config
 from frontdesk.app.build import open_gateway
 from frontdesk.app.terminal import Terminal
+from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.model import events
+from frontdesk.model.policies import ResetMode
+from frontdesk.model.running import Running
 from tests.flow.harness import Notebook, open_house
 
 HOME = HomeChannel(platform=Platform.TELEGRAM, chat_id="42", name="Phone")
@@ -53,3 +59,52 @@ async def test_every_configured_channel_is_called_connected(store_url: str, tmp_
         *_, end = [each async for each in Terminal(gateway).say("!show system", follow=True)]
     told = end["deliveries"][-1]["text"]
     assert "**Connected platforms:** local (the terminal), webhook, api_server\n" in f"{told}\n"
+
+
+class Reader:
+    """An agent that keeps what it is given."""
+
+    abilities = Abilities()
+
+    def __init__(self) -> None:
+        self.given: list[events.Assignment] = []
+
+    async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
+        self.given.append(turn)
+        yield events.Text(text="read")
+        yield events.Done()
+
+    async def release(self, session_id: str) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_agent_is_told_when_messages_were_written_and_the_transcript_is_not(store_url: str) -> None:
+    reader, zone = Reader(), SessionResetPolicy(timezone="Asia/Tokyo", mode=ResetMode.NONE)
+    times = [datetime(2026, 1, 4, 23, 30, tzinfo=UTC), datetime(2026, 1, 5, 12, tzinfo=UTC)]
+    config = GatewayConfig(default_reset_policy=zone)
+    async with open_house(store_url, config=config, agent=reader) as house:
+        for at in times:
+            await house.ask("hello", sent_at=at)
+        rows = await house.rows(4)
+    first, second = reader.given
+    assert first.input["content"] == "[Mon 2026-01-05 08:30 +09:00] hello"
+    assert second.messages[0] == first.input
+    assert second.input["content"] == "[Mon 2026-01-05 21:00 +09:00, 12h 30m later] hello"
+    assert second.messages[-1] == second.input
+    assert first.system == second.system
+    assert "**Times:**" in first.system
+    assert [row["content"] for row in rows] == ["hello", "read"] * 2
+
+
+async def test_agent_is_told_no_times_where_nobody_says_them_or_when_they_are_off(store_url: str) -> None:
+    reader = Reader()
+    async with open_house(store_url, agent=reader) as house:
+        await house.ask("hello")
+    async with open_house(store_url, agent=reader, running=Running(tell_times=False)) as house:
+        await house.ask("hello", sent_at=datetime(2026, 1, 4, tzinfo=UTC))
+    for given in reader.given:
+        assert given.input["content"] == "hello"
+        assert "**Times:**" not in given.system

@@ -239,6 +239,10 @@ RUNNING = {
     ),
     "expiry_check_seconds": "How often sessions are looked for whose time is over.",
     "extra_prompt": "Instructions for the agent in every turn, after the context.",
+    "tell_times": (
+        "Whether the agent is told [when each message was written](context.md#times), where the platform says"
+        " so."
+    ),
     "redact_pii": "Whether ids of people and chats are hidden from the agent where the platform allows it.",
     "close_after_answer": "Platforms whose session rests, resumably, once its answer is delivered.",
     "send_to": (

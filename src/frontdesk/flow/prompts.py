@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from frontdesk.flow import context, handover, limits, notices, sending
+from frontdesk.flow import context, handover, limits, notices, sending, times
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting, tokens
 from frontdesk.logs import get_logger
@@ -38,6 +38,8 @@ def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
     message: Plain = {"role": "user", "content": content, "timestamp": turn.received_at.isoformat()}
     if turn.source.message_id:
         message["platform_message_id"] = turn.source.message_id
+    if turn.sent_at and (written := times.written_at(turn)):
+        message[times.WRITTEN] = written.isoformat()
     return message
 
 
@@ -55,7 +57,13 @@ def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
 
 
 def system_prompt(
-    parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, transcript: Sequence[Plain]
+    parts: Parts,
+    turn: Turn,
+    session: Session,
+    policy: SessionResetPolicy,
+    transcript: Sequence[Plain],
+    *,
+    tells_times: bool,
 ) -> str:
     """The turn's instructions, never stored."""
     entry, (block, extra) = session.entry, _of_place(parts, turn.source)
@@ -64,6 +72,7 @@ def system_prompt(
         handed_over = handover.is_due(session)
         note = notices.reset_note(entry, policy, checkpointed=session.checkpointed, handed_over=handed_over)
     whole = f"{note}\n\n{block}" if note else block
+    whole = f"{whole}\n\n{times.TOLD}" if tells_times else whole
     return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, transcript))
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import buttons, continuation, endings, exhibits, handover, hook_calls, prompts
+from frontdesk.flow import buttons, continuation, endings, exhibits, handover, hook_calls, prompts, times
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -228,12 +228,15 @@ class RunningTurn(Hearing):
         if exhibits.are_in(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
             transcript, given = await exhibits.show(shelf, able, written, message)
+        tells_times = parts.running.tell_times and times.are_known(written)
+        if tells_times:
+            transcript, given = times.tell(transcript, given, parts.conversations.zone_of(policy))
         assignment = events.Assignment(
             turn_id=turn.id,
             session_id=session.id,
             session_key=session.entry.session_key,
             attempt=turn.attempts,
-            system=prompts.system_prompt(parts, turn, counted, policy, transcript),
+            system=prompts.system_prompt(parts, turn, counted, policy, transcript, tells_times=tells_times),
             messages=transcript,
             input=given,
             model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),

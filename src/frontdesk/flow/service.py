@@ -98,6 +98,9 @@ class Service:
             return config.policy_at(source)
         return config.get_reset_policy(source.platform, source.chat_type, source.chat_id)
 
+    def zone_of(self, policy: SessionResetPolicy) -> tzinfo:
+        return policy.zone(self._machine_zone)
+
     def policy_for(
         self, entry: sessions.SessionEntry, source: SessionSource | None = None
     ) -> SessionResetPolicy:

@@ -34,6 +34,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = LEASE_SECONDS
     expiry_check_seconds: float = 60.0
     extra_prompt: str | None = None
+    tell_times: bool = True
     redact_pii: bool = False
     checkpoints: bool = False
     working_dir: str | None = None

@@ -23,6 +23,8 @@ def split(
     the head of a table is repeated; a shorter block, a link and code in a line are never parted. Only white
     space between two pieces is lost.
     """
+    if limit is None or unit.fits(text, limit):
+        return [text]
     return list(pieces(text, limit, unit, is_markdown=is_markdown))
 
 
