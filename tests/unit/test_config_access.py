@@ -7,6 +7,7 @@ import pytest
 from frontdesk import config, errors
 from frontdesk.model.access import Access, Strangers
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.listening import Answering, Listening
 
 
 def loaded(text: str, folder: Path, **environ: str) -> GatewayConfig:
@@ -41,6 +42,24 @@ def test_file_says_who_may_use_a_platform(tmp_path: Path) -> None:
     }
 
 
+def test_file_says_what_is_answered_in_groups_and_what_is_gathered(tmp_path: Path) -> None:
+    text = """
+        [turns]
+        gather_seconds = 1.5
+        [channels.telegram]
+        answer_always_in = [-100123, "-100123:7"]
+        gather_seconds = 3
+        [channels.slack]
+        answer = "always"
+    """
+    gateway = loaded(text, tmp_path)
+    chats = ("-100123", "-100123:7")
+    assert gateway.get_listening("telegram") == Listening(answer_always_in=chats, gather_seconds=3.0)
+    assert gateway.get_listening("slack") == Listening(answer=Answering.ALWAYS)
+    assert gateway.get_listening("matrix") == Listening()
+    assert config.load(tmp_path / "frontdesk.toml", environ={}).running.gather_seconds == 1.5
+
+
 def test_environment_wins_and_can_close_a_list(tmp_path: Path) -> None:
     text = '[channels.slack]\nallow = ["*"]\nstrangers = "pair"'
     gateway = loaded(
@@ -58,6 +77,9 @@ def test_environment_wins_and_can_close_a_list(tmp_path: Path) -> None:
         ('administrators = ["*"]', "channels.slack.administrators"),
         ('strangers = "shout"', "channels.slack.strangers is 'shout'; allowed: silence, answer, pair"),
         ('allow_bots = "no"', "channels.slack.allow_bots"),
+        ('answer = "never"', "channels.slack.answer is 'never'; allowed: addressed, always"),
+        ('answer_always_in = "all"', "channels.slack.answer_always_in"),
+        ("gather_seconds = 61", "channels.slack.gather_seconds is 61; allowed: a number up to 60"),
     ],
 )
 def test_mistake_is_an_error_that_names_the_setting(line: str, message: str, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from frontdesk import errors
 from frontdesk.config import confirm, routes, settings
@@ -17,6 +19,7 @@ from frontdesk.model import keys
 from frontdesk.model.access import Access
 from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.listening import Listening
 from frontdesk.model.platforms import HomeChannel, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.routing import Profile
@@ -27,6 +30,8 @@ AGENT_CWD = ("agent", "cwd")
 ROWS = {row.name: row for row in SETTINGS}
 WORKING_DIR = ROWS["checkpoints.working_dir"]
 PROFILE_DIR = ROWS["profiles.<profile>.working_dir"]
+
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class SettingsReader:
@@ -97,6 +102,7 @@ class SettingsReader:
         return GatewayConfig(
             platforms={name: self._platform(name) for name in self._names("platforms")},
             access=self._access(),
+            listening=self._listening(),
             default_reset_policy=SessionResetPolicy(**self._under("session_reset")),
             reset_by_type=self._policies("by_type"),
             reset_by_platform=self._policies("by_platform"),
@@ -111,14 +117,28 @@ class SettingsReader:
 
     def _access(self) -> dict[str, Access]:
         """By platform; who may use an account of a profile stands in the profile."""
-        found = {name: Access(**self._under("channels", name)) for name in self._names("channels")}
+        found = {name: self._of_channel(Access, "channels", name) for name in self._names("channels")}
         own = {}
         for profile in self._names("profiles"):
             for platform in self._names("profiles", profile, "channels"):
-                allowed = Access(**self._under("profiles", profile, "channels", platform))
+                allowed = self._of_channel(Access, "profiles", profile, "channels", platform)
                 place = keys.account_place(platform, profile)
                 own[place] = allowed.of_account(platform, profile, found.get(platform))
         return found | own
+
+    def _listening(self) -> dict[str, Listening]:
+        """By platform, and for the account of a profile by that."""
+        found = {name: self._of_channel(Listening, "channels", name) for name in self._names("channels")}
+        for profile in self._names("profiles"):
+            for platform in self._names("profiles", profile, "channels"):
+                place = keys.account_place(platform, profile)
+                found[place] = self._of_channel(Listening, "profiles", profile, "channels", platform)
+        return found
+
+    def _of_channel(self, kind: type[R], *above: str) -> R:
+        """A record of what stands in a channel's table, where others have settings, too."""
+        told = self._under(*above)
+        return kind(**{name: told[name] for name in kind.__struct_fields__ if name in told})
 
     def _profile(self, name: str) -> Profile:
         above = ("profiles", name)
@@ -182,7 +202,8 @@ class SettingsReader:
 
     def running(self) -> Running:
         checkpoints, working_dir = self.get("checkpoints.enabled"), self.get(WORKING_DIR.name)
-        return Running(**self._under("gateway"), checkpoints=checkpoints, working_dir=working_dir)
+        set_here = self._under("gateway") | self._under("turns")
+        return Running(**set_here, checkpoints=checkpoints, working_dir=working_dir)
 
     def confirm(self) -> Confirm:
         fields = {row.parts[1]: self.get(row.name) for row in SETTINGS if row.parts[0] == "confirm"}

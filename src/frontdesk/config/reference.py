@@ -61,6 +61,7 @@ SECTIONS = {
         " What programs are told of decisions is signed with the secret that `callback_secret_env` or"
         " `callback_secret_file` names."
     ),
+    "turns": "How messages become turns.",
     "checkpoints": "Snapshots of the agent's working directory: see [checkpoints](checkpoints.md).",
     "hooks": (
         "Programs that are told about the life of sessions, on their standard input: see [hooks](hooks.md)."
@@ -82,9 +83,9 @@ SECTIONS = {
     "platforms.<platform>": "One table for each platform, such as `[platforms.telegram]`.",
     "channels.<platform>": (
         "Who may use a platform; nobody, unless something here or an administrator lets them in. See"
-        " [people](people.md). The options of a channel stand in the same table, those of one of several"
-        " endpoints or accounts in a table of its own, such as `[channels.webhook.shop]`: see"
-        " [webhook](webhook.md) and [api](api.md)."
+        " [people](people.md). What is answered in groups. The options of a channel stand in the same table,"
+        " those of one of several endpoints or accounts in a table of its own, such as"
+        " `[channels.webhook.shop]`: see [webhook](webhook.md) and [api](api.md)."
     ),
     "routes": "A row for each place, as many as there are.",
     "profiles.<profile>": (

@@ -16,6 +16,7 @@ from frontdesk.model.access import Access, Strangers
 from frontdesk.model.confirmations import Mode
 from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import MAX_FRESHNESS_SECONDS, GatewayConfig
+from frontdesk.model.listening import MOST_GATHER_SECONDS, Answering, Listening, check_gathering
 from frontdesk.model.platforms import Platform, PlatformConfig
 from frontdesk.model.policies import LIMITS, SessionResetPolicy
 from frontdesk.model.routing import Profile
@@ -362,7 +363,9 @@ ACCESS = {
         "What others hear when they write in private, at most once a day: nothing, that this is not for"
         " everybody, or a code by which an administrator lets them in."
     ),
-    "allow_bots": "Whether bots are treated as people. Otherwise only those whom `allow` names are heard.",
+    "allow_bots": (
+        "Whether bots are heard as people are. Otherwise only those whom `allow` names are. None is answered."
+    ),
 }
 PROFILE = {
     "prompt": "Instructions for the agent in every turn, in the place of `gateway.extra_prompt`.",
@@ -377,6 +380,29 @@ ACCESS_KINDS = {
     "administrators": _of(Access(), "administrators", "a list of user ids"),
     "block": _of(Access(), "block", _IDS),
     "strangers": SettingKind(", ".join(Strangers), Strangers),
+}
+LISTENING = {
+    "answer": (
+        "Which messages of a group are answered: those that are `addressed` to the agent (it is mentioned,"
+        " one of its messages is answered, or it has spoken in that thread before), or `always` all. The rest"
+        " is overheard. In private all are answered."
+    ),
+    "answer_always_in": "Groups in which all messages are answered; a topic is `chat_id:thread_id`.",
+    "gather_seconds": "The same as [`turns.gather_seconds`](#turnsgather_seconds), for this platform.",
+}
+LISTENING_KINDS = {
+    "answer": SettingKind(", ".join(Answering), Answering),
+    "answer_always_in": _of(Listening(), "answer_always_in"),
+    "gather_seconds": SettingKind(
+        f"a number up to {MOST_GATHER_SECONDS:g}; 0 turns it off", check_gathering, settings.parse_number
+    ),
+}
+TURNS = {
+    "gather_seconds": (
+        "How long a message waits for others that follow it: what somebody writes in a burst is answered as"
+        " one. It is waited on while more come, five times as long at most. Commands never wait, and pictures"
+        " of one album are always gathered. 0 turns it off."
+    )
 }
 SETTINGS: tuple[Setting, ...] = (
     *_rows("", GatewayConfig(), GENERAL, GENERAL_KINDS),
@@ -422,6 +448,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="The kind of agent. Its own options stand in the same table: see [agents](agents.md).",
     ),
     *_rows("gateway", Running(), RUNNING, RUNNING_KINDS),
+    *_rows("turns", Running(), TURNS, LISTENING_KINDS),
     *_rows("confirm", Confirm(), CONFIRM, CONFIRM_KINDS),
     Setting(
         name="checkpoints.enabled",
@@ -470,6 +497,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="What that chat is called; not set, it is Home.",
     ),
     *_rows("channels.<platform>", Access(), ACCESS, ACCESS_KINDS),
+    *_rows("channels.<platform>", Listening(), LISTENING, LISTENING_KINDS),
     Setting(
         name="routes",
         kind=SettingKind("a list of tables: [[routes]]", _tables),
@@ -487,4 +515,5 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *_rows("profiles.<profile>.session_reset", SessionResetPolicy(), POLICY, POLICY_KINDS),
     *_rows("profiles.<profile>.channels.<platform>", Access(), ACCESS, ACCESS_KINDS),
+    *_rows("profiles.<profile>.channels.<platform>", Listening(), LISTENING, LISTENING_KINDS),
 )

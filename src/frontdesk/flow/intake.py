@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 
-import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
@@ -25,7 +24,7 @@ from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, messages, turns
 from frontdesk.model.chats import TOKEN_CHARACTERS, Attachment, ChatSign, Cursor
-from frontdesk.model.sources import SessionSource
+from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
 MAX_TEXT_CHARACTERS = 1_000_000
@@ -69,7 +68,7 @@ class Intake:
             self._check_origin(happening.source)
             source = self._parts.conversations.directed(happening.source)
             if source is not happening.source:
-                happening = msgspec.structs.replace(happening, source=source)
+                happening = replace(happening, source=source)
             match happening:
                 case Incoming():
                     return await self._accept(happening, cursor)
@@ -96,28 +95,26 @@ class Intake:
         role = None
         if not isinstance(happening, Deleted):  # what is gone is gone, whoever took it away
             role = (await self._admitted(happening.source, answers=False)).role
-        key = await self._parts.conversations.route(happening.source)
-        event = self._event(happening, TurnKind.OBSERVED, key, role)
+        event = await self._event(happening, TurnKind.OBSERVED, role)
         decide = partial(happenings.change, self._parts, happening, event)
         accepted = await self._parts.store.turns.change(event, decide, cursor)
         if accepted is None:
-            return Receipt(turn_id="", session_key=key)
+            return Receipt(turn_id="", session_key=event.session_key)
         return Receipt(
             turn_id=accepted.turn.id, session_key=accepted.turn.session_key, repeated=accepted.repeated
         )
 
     async def _press(self, pressed: Pressed, cursor: Cursor | None) -> Receipt:
         verdict = await self._admitted(pressed.source, answers=False)
-        key = await self._parts.conversations.route(pressed.source)
-        turn = replace(self._event(pressed, TurnKind.PRESS, key, verdict.role), token=pressed.token)
+        turn = replace(await self._event(pressed, TurnKind.PRESS, verdict.role), token=pressed.token)
         accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
-        return Receipt(turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated)
+        return Receipt(turn_id=accepted.turn.id, session_key=turn.session_key, repeated=accepted.repeated)
 
-    def _event(self, happening: Happening, kind: TurnKind, key: str, role: access.Role | None) -> Turn:
+    async def _event(self, happening: Happening, kind: TurnKind, role: access.Role | None) -> Turn:
         return Turn(
             id=new_id("t"),
             kind=kind,
-            session_key=key,
+            session_key=await self._parts.conversations.route(happening.source),
             source=happening.source,
             text=NO_WORDS,
             role=str(role) if role else None,
@@ -127,9 +124,10 @@ class Intake:
 
     async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
         _check(incoming)
-        verdict = await self._admitted(incoming.source)
+        meant = await self._is_meant(incoming)
+        verdict = await self._admitted(incoming.source, answers=meant)
         key = await self._parts.conversations.route(incoming.source)
-        turn, command, argument = self._turn(incoming, key, verdict)
+        turn, command, argument = self._turn(incoming, key, verdict, meant)
         accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command), cursor)
         if accepted.running and command and command.stops_when:
             try:
@@ -150,6 +148,20 @@ class Intake:
         return Receipt(
             turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
         )
+
+    async def _is_meant(self, incoming: Incoming) -> bool:
+        """Whether it is for the agent to answer: not what is merely said in a group, and not what bots say,
+        who would answer in turn."""
+        source, parts = incoming.source, self._parts
+        if incoming.observed or (source.is_bot and not parts.capabilities_of(source).authenticates):
+            return False
+        if incoming.addressed is not False or (incoming.quote and incoming.quote.is_ours):
+            return True
+        listening = parts.conversations.config.get_listening(str(source.platform), source.account)
+        if listening.answers_always(source):
+            return True
+        own_thread = source.chat_type is ChatType.THREAD and source.thread_id
+        return bool(own_thread) and await parts.store.deliveries.has_spoken(lanes.chat_lane(source))
 
     def _check_origin(self, source: SessionSource) -> None:
         """No channel speaks for another: whose message it is decides who may do what."""
@@ -184,11 +196,11 @@ class Intake:
         )
 
     def _turn(
-        self, incoming: Incoming, key: str, verdict: access.AccessVerdict
+        self, incoming: Incoming, key: str, verdict: access.AccessVerdict, meant: bool
     ) -> tuple[Turn, Command | None, str]:
         """The turn, with the command that its text begins with and what follows that."""
         kind, text, command, argument = TurnKind.MESSAGE, incoming.text, None, ""
-        if incoming.observed:
+        if not meant:
             kind = TurnKind.OBSERVED
         elif incoming.content is None and text.lstrip().startswith("/") and (found := registry.parse(text)):
             command, argument = found

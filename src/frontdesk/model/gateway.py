@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from frontdesk import errors
 from frontdesk.model import inputs, keys, routing
 from frontdesk.model.access import Access
+from frontdesk.model.listening import Listening
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.routing import Directions, Profile, RoutingRow
@@ -18,9 +19,11 @@ from frontdesk.model.sources import ChatType, SessionSource
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
 NOBODY = Access()
 """Lets nobody in."""
+USUAL = Listening()
 TABLES = {
     "platforms": PlatformConfig,
     "access": Access,
+    "listening": Listening,
     "reset_by_type": SessionResetPolicy,
     "reset_by_platform": SessionResetPolicy,
     "reset_by_chat": SessionResetPolicy,
@@ -38,6 +41,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     access: Mapping[str, Access] = msgspec.field(default_factory=dict)
     """Who may use each platform, or one account of ours on it, by ``platform@account``; nobody, where it is
     not said."""
+    listening: Mapping[str, Listening] = msgspec.field(default_factory=dict)
+    """Which messages of groups are answered, and what is gathered: by platform, or ``platform@account``."""
     default_reset_policy: SessionResetPolicy = msgspec.field(default_factory=SessionResetPolicy)
     reset_by_type: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
     reset_by_platform: Mapping[str, SessionResetPolicy] = msgspec.field(default_factory=dict)
@@ -150,6 +155,11 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Who may use the platform through one of our accounts."""
         own = self.access.get(keys.account_place(platform, account)) if account else None
         return own or self.access.get(platform) or NOBODY
+
+    def get_listening(self, platform: str, account: str | None = None) -> Listening:
+        """Which messages of the platform's groups are answered, and what is gathered."""
+        own = self.listening.get(keys.account_place(platform, account)) if account else None
+        return own or self.listening.get(platform) or USUAL
 
     def get_connected_platforms(self) -> list[Platform]:
         """The enabled platforms, in the order they were configured."""

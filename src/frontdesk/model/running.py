@@ -5,6 +5,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.model import destinations
 from frontdesk.model.lanes import LEASE_SECONDS
+from frontdesk.model.listening import check_gathering
 from frontdesk.model.turns import Busy
 
 DAY_SECONDS = 24 * 3600
@@ -42,6 +43,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     progress: bool = True
     status_reactions: bool = False
     send_to: tuple[str, ...] = ()
+    gather_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("most_waiting", "keep_days", "turns_at_once", "commands_at_once", "deliveries_at_once"):
@@ -51,6 +53,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
             allowed = f"{SHORTEST_LEASE_SECONDS:g} or more"
             raise errors.InvalidSetting(key="lease_seconds", value=self.lease_seconds, allowed=allowed)
         _check_chats(self.send_to)
+        check_gathering(self.gather_seconds)
 
 
 def _check_chats(chats: object) -> None:

@@ -20,6 +20,8 @@ TRIAL_SECONDS = 10.0
 """A turn that kills the process is expected to do so within this time."""
 MOST_DOUBTS = 3
 """How often a suspect is excused because it may have been another one."""
+MOST_OVERHEARD = 50
+"""How much of what was said in a group, and not to us, is kept between two turns."""
 HELD_BACK = (
     f"it was running each time the gateway died, and begins when another such turn has ended or run for"
     f" {TRIAL_SECONDS:.0f} seconds"

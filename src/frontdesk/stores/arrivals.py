@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
-from frontdesk.model import feed, lanes
+from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
 from frontdesk.model.turns import PROMPT, Accepted, Admission, Turn, TurnKind, TurnState
 from frontdesk.stores import cursors, deliveries
@@ -23,6 +23,7 @@ SHORT_CHARACTERS = 4_096
 
 Arrival = tuple[Turn, str, Admit, Cursor | None]
 AT_REST = Admission()
+OVERHEARD_TOO_MUCH = "too much was overheard after it"
 
 
 def lane_of(turn: Turn) -> str:
@@ -46,6 +47,9 @@ def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) ->
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
+    if running and turn.kind is TurnKind.OBSERVED:
+        most = {"most": turns.MOST_OVERHEARD, "why": OVERHEARD_TOO_MUCH}
+        yield "drop_overheard", {"lane": lane, "now": to_micros(turn.received_at), **most}
     if admission.interrupts and running:
         yield "request_stop", {"turn_id": running.id}
     yield from deliveries.add(admission.notices)
@@ -140,8 +144,8 @@ def _is_short(turn: Turn) -> bool:
     return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 
-def _json(turns: Iterable[dict[str, Any]]) -> str:
-    return msgspec.json.encode(list(turns)).decode()
+def _json(rows: Iterable[dict[str, Any]]) -> str:
+    return msgspec.json.encode(list(rows)).decode()
 
 
 def _event(turn: Turn) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import takewhile
 
 import msgspec
 
@@ -15,13 +16,16 @@ from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
-from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnState
+from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
 from frontdesk.stores import deliveries, transcripts
-from frontdesk.stores.columns import clean, to_micros
+from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import value
+
+LOOKED_BACK = 10
+"""How many rows too many are looked for at once."""
 
 log = get_logger(__name__)
 
@@ -122,6 +126,8 @@ def _write_rows(turn: Turn, session_id: str, ending: Ending, now: datetime) -> W
     yield from transcripts.append(
         session_id, ending.messages, now, ending.usage, ends=True, is_first_attempt=turn.attempts == 1
     )
+    if turn.kind is TurnKind.OBSERVED:
+        yield from _drop_overheard(session_id)
     if not ending.clears_mark and not ending.consumes_reset:
         return
     session = yield from _locked(session_id)
@@ -129,6 +135,21 @@ def _write_rows(turn: Turn, session_id: str, ending: Ending, now: datetime) -> W
         session = session.unmarked() if ending.clears_mark else session
         session = session.consumed() if ending.consumes_reset else session
         yield "update_session", session_row(session)
+
+
+def _drop_overheard(session_id: str) -> Work[None]:
+    """Of what is said in a group between two turns, only the newest stays: a lively one would fill the
+    transcript, and the agent's prompt."""
+    limit = turns.MOST_OVERHEARD + LOOKED_BACK
+    tail = yield "live_tail", {"session_id": session_id, "before": transcripts.EVER, "limit": limit}
+    heard = takewhile(lambda row: (read_body(row[2]) or {}).get("observed") is True, tail)
+    old = [position for position, _, _ in heard][turns.MOST_OVERHEARD :]
+    if not old:
+        return
+    gone = yield "drop_overheard_rows", {"session_id": session_id, "first": old[-1], "last": old[0]}
+    counted_from = yield from value("counted_from", session_id=session_id)
+    dropped = sum(position >= counted_from for (position,) in gone)
+    yield "count_dropped", {"session_id": session_id, "dropped": dropped}
 
 
 def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:

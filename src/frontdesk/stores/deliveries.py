@@ -73,6 +73,11 @@ class Deliveries(Noun):
         """The delivery that became a message of the source's chat."""
         return DELIVERIES.one("delivery_of_message", message_digest=message_digest(source, message_id))
 
+    @glances
+    def has_spoken(self, lane: str) -> Work[bool]:
+        """Whether anything was ever to be said to a chat."""
+        return bool((yield "lane_holder", {"lane": lane}))
+
     @reads
     def of_turn(self, turn_id: str) -> Work[list[Delivery]]:
         return DELIVERIES.many("deliveries_of", turn_id=turn_id)

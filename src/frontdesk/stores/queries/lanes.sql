@@ -39,6 +39,10 @@ WHERE name = :lane AND holder = :node AND token = :token /*pg FOR UPDATE */;
 -- Who holds a lane; nobody changes that until the transaction ends.
 SELECT holder, token /*pg , pg_current_xact_id() AS xid */ FROM lanes WHERE name = :lane /*pg FOR UPDATE */;
 
+-- name: lane_holder
+-- A lane that is there, and who holds it.
+SELECT holder FROM lanes WHERE name = :lane;
+
 -- name: free_turn_lane
 -- Let go of a lane of turns; when the first that waits in it is due.
 UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = (

@@ -74,6 +74,19 @@ SELECT position, role, body FROM messages
 WHERE session_id = :session_id AND hidden_by IS NULL AND position < :before
 ORDER BY position DESC LIMIT :limit;
 
+-- name: drop_overheard_rows
+-- What was overheard so long ago that it is not kept.
+DELETE FROM messages
+WHERE session_id = :session_id AND hidden_by IS NULL AND position >= :first AND position <= :last RETURNING position;
+
+-- name: counted_from
+-- From where on rows count against the limit.
+SELECT counted_from FROM sessions WHERE id = :session_id;
+
+-- name: count_dropped
+-- Rows are gone that had counted.
+UPDATE sessions SET message_count = message_count - :dropped WHERE id = :session_id;
+
 -- name: hide_from
 -- Take rows out of the transcript.
 UPDATE messages SET hidden_by = :revision

@@ -32,9 +32,17 @@ INSERT INTO turns (
 
 -- name: before_turn
 -- How many turns wait in a lane that a new one joins, and whether that one is there already.
-SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued'), (
+SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind <> 'observed'), (
     SELECT t.id FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id
 );
+
+-- name: drop_overheard
+-- Of what was overheard and still waits in a lane, only the newest stays.
+UPDATE turns SET state = 'done', finished_at = :now, error = :why
+WHERE lane = :lane AND state = 'queued' AND kind = 'observed' AND number <= (
+    SELECT q.number FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind = 'observed'
+    ORDER BY q.number DESC LIMIT 1 OFFSET :most
+) RETURNING id;
 
 -- name: next_queued
 -- When the first turn that waits in a lane is due.
