@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -34,7 +35,10 @@ platform = "api_server"
 chat = "hall"
 profile = "help"
 """
-TOKENS = {"MAIN_TOKEN": "token-of-the-main-endpoint", "HELP_TOKEN": "token-of-the-help-endpoint"}
+TOKENS: dict[str, Any] = {
+    "MAIN_TOKEN": "token-of-the-main-endpoint",
+    "HELP_TOKEN": "token-of-the-help-endpoint",
+}
 
 
 def ask(url: str, path: str, token: str) -> tuple[int, str]:

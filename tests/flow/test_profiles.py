@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from frontdesk import GatewayConfig, SessionStore, errors
+from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionStore, errors
 from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.agents import Abilities
@@ -98,6 +99,27 @@ async def test_conversation_does_not_go_on_with_another_profiles_agent(store_url
         assert "with another profile" in await opened.ask("/resume Plans", source=helping)
         await opened.ask("go on", source=helping)
     assert "secret" not in str([given.messages for given in helper.given])
+
+
+async def test_agent_sends_through_the_accounts_of_its_own_profile_alone(
+    store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    homes = {
+        name: PlatformConfig(home_channel=HomeChannel(platform=Platform(name), chat_id="home", name="Home"))
+        for name in ("matrix", "telegram")
+    }
+    theirs = Notebook("telegram")
+    channels: dict[str, Any] = {"notebook": Notebook(account="help"), "others": [theirs]}
+    async with house(store_url, replace(CONFIG, platforms=homes), **channels) as opened:
+        await opened.ask("!send matrix ours")
+        await opened.ask("!send telegram theirs")
+        await opened.ask("!send telegram:1 theirs")
+        await opened.notebook.wait_for(4)
+    assert caplog.text.count("send_refused") == 2
+    assert ("home", "help", "ours") in [
+        (each.to.chat_id, each.to.account, each.text) for each in opened.notebook.sent
+    ]
+    assert theirs.sent == []
 
 
 async def test_profile_that_is_not_there_is_refused(store_url: str) -> None:

@@ -27,9 +27,7 @@ from frontdesk.hooks import open_hooks
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations, routing
 from frontdesk.model.access import Access
-from frontdesk.model.platforms import Platform
 from frontdesk.model.running import Running
-from frontdesk.model.sources import SessionSource
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
@@ -197,8 +195,7 @@ def _check_routes(config: Config, agents: Mapping[str, Agent], channels: Sequenc
         if row.person and channel and not channel.capabilities.reliable_sender_ids:
             allowed = "nobody: on this channel anybody can claim another's id"
             raise errors.InvalidSetting(key=f"{key}.person", value=row.person, allowed=allowed)
-        place = SessionSource(platform=Platform(row.platform), account=row.account)
-        profile = routing.named(row.profile or config.gateway.profile_of(place)[0]) or routing.DEFAULT
+        profile = row.profile or config.gateway.profile_of_account(row.platform, row.account)
         agent = agents.get(profile, agents[routing.DEFAULT])
         if row.model and not agent.abilities.models:
             allowed = f"nothing: the agent of the profile {profile} has a model of its own"

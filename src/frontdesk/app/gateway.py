@@ -31,11 +31,9 @@ from frontdesk.flow.speech import Live
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
-from frontdesk.model import confirmations, routing
+from frontdesk.model import confirmations
 from frontdesk.model.files import FileSettings
-from frontdesk.model.platforms import Platform
 from frontdesk.model.running import Running
-from frontdesk.model.sources import SessionSource
 
 RECEIVE_PAUSE_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
@@ -119,8 +117,7 @@ class Gateway:
         if not config.profiles:
             return list(found.values())
         for channel in sorted(channels, key=lambda each: each.account not in config.profiles):
-            place = SessionSource(platform=Platform(channel.name), account=channel.account)
-            prefix = PREFIX.format(profile=routing.named(config.profile_of(place)[0]) or routing.DEFAULT)
+            prefix = PREFIX.format(profile=config.profile_of_account(channel.name, channel.account))
             for route in channel.routes:
                 # Of two accounts on one platform, the one that is called like the profile has the address.
                 path = prefix + (route.short or route.path)

@@ -116,6 +116,13 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
                 return name, f"the account {place}"
         return self.active_profile, "active_profile" if self.active_profile else "no other"
 
+    def profile_of_account(self, platform: str, account: str | None) -> str:
+        """The profile of what comes to an account of ours, unless its place is routed elsewhere."""
+        if not self.profiles:
+            return routing.DEFAULT
+        place = SessionSource(platform=Platform(platform), account=account)
+        return routing.named(self.profile_of(place)[0]) or routing.DEFAULT
+
     def profile_at(self, source: SessionSource) -> Profile:
         """What the profile of a message sets."""
         name = self.profile_of(source)[0] if self.profiles else None
