@@ -168,10 +168,10 @@ async def test_no_reactions_where_nobody_wants_them_or_they_cannot_be_put(
 
 async def test_of_signs_that_wait_the_latest_is_shown(store_url: str) -> None:
     signer = Signer(typing_seconds=None)
-    async with opened(store_url, signer, status_reactions=True) as house:
+    async with opened(store_url, signer) as house:
         source = house.source(message_id="m1")
-        house.gateway.parts.pacing.pass_by(source, 0.1)
-        await house.say("hello", source=source)
+        for sign in (WORKING, DONE, SEEN):
+            house.gateway.parts.signs.show(source, sign)
         await signer.until(DONE)
     assert signer.signs == [("m1", DONE)]
 
