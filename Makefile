@@ -81,8 +81,8 @@ screenshots: $(DEV) ## make the pictures of the pages that the docs show; takes 
 lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
 	$(compile) --group build --output-file requirements.lock pyproject.toml
-	$(compile) --constraint requirements.lock --extra postgres --extra pydantic-ai --group build --group dev \
-		--output-file requirements-dev.lock pyproject.toml
+	$(compile) --constraint requirements.lock --extra postgres --extra pydantic-ai --extra platforms \
+		--group build --group dev --output-file requirements-dev.lock pyproject.toml
 	$(compile) --no-deps --output-file requirements-local.lock requirements-local.in
 	for peer in tests/peers/*.in; do $(compile) --output-file $${peer%.in}.lock $$peer || exit; done
 

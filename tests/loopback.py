@@ -33,10 +33,10 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def served(routes: Iterable[channels.Route]) -> AsyncIterator[str]:
+async def served(routes: Iterable[channels.Route], port: int = 0) -> AsyncIterator[str]:
     """The address under which the routes are answered."""
     app = Starlette(routes=[Route(each.path, endpoint(each), methods=[each.method]) for each in routes])
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", port)) as listening:
         config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, timeout_graceful_shutdown=5)
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve(sockets=[listening]))
@@ -72,11 +72,11 @@ def endpoint(route: channels.Route) -> Handler:
 
 
 @asynccontextmanager
-async def receiving(channel: channels.Channel, desk: channels.Desk) -> AsyncIterator[str]:
+async def receiving(channel: channels.Channel, desk: channels.Desk, port: int = 0) -> AsyncIterator[str]:
     """The channel at work: its routes served, what comes in handed to the desk."""
     task = asyncio.create_task(channel.receive(desk))
     try:
-        async with served(channel.routes) as url:
+        async with served(channel.routes, port) as url:
             yield url
     finally:
         task.cancel()

@@ -9,8 +9,7 @@ from typing import Any
 
 from frontdesk import errors
 
-EXTRAS = {"asyncpg": "postgres", "pydantic_ai": "pydantic-ai"}
-"""The packages that are not always installed, with the extra that each comes with."""
+OURS = "frontdesk"
 
 
 def installed(kind: str) -> list[str]:
@@ -43,11 +42,10 @@ def load_part(kind: str, name: str) -> Any:
     try:
         return found[0].load()
     except Exception as error:
-        package = _package_of(error)
-        if package not in EXTRAS:
+        package, extra = _package_of(error), _extra_of(found[0])
+        if package in ("", OURS) or extra is None:
             raise _broken(kind, found[0], error) from error
-        part = f"The {kind} {name}"
-        raise errors.MissingPackage(part=part, package=package, extra=EXTRAS[package]) from error
+        raise errors.MissingPackage(part=f"The {kind} {name}", package=package, extra=extra) from error
 
 
 def lazy(package: str, names: Collection[str]) -> Callable[[str], Any]:
@@ -105,6 +103,14 @@ def _hint(kind: str, name: str, known: list[str]) -> str:
 def _package_of(error: Exception) -> str:
     """The package that an import did not find."""
     return str(error.name).partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+
+
+def _extra_of(point: EntryPoint) -> str | None:
+    """The extra with what one of our own parts needs, which has the part's name; None when it needs none."""
+    extra = point.name.replace("_", "-")
+    if point.dist is None or point.dist.name != OURS:
+        return None
+    return extra if extra in (point.dist.metadata.get_all("Provides-Extra") or ()) else None
 
 
 def _broken(kind: str, point: EntryPoint, error: Exception) -> errors.BrokenPart:

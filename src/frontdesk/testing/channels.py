@@ -1,7 +1,8 @@
 """What every channel must hold, as tests to inherit, and the desk that they are run against.
 
 A channel's own tests derive from :class:`SendingContract` (from :class:`EditingContract` where messages can
-be changed) or from :class:`CollectingContract`, and say in ``open_bench`` how the channel is tied to a
+be changed, :class:`frontdesk.testing.conversing.ChatContract` where people do more than write) or from
+:class:`CollectingContract`, and say in ``open_bench`` how the channel is tied to a
 platform that the test plays.
 """
 
@@ -21,8 +22,28 @@ from frontdesk.testing.desks import RecordingDesk as RecordingDesk  # noqa: PLC0
 from frontdesk.testing.desks import echo as echo  # noqa: PLC0414
 
 
+class Act(StrEnum):
+    """What people do on some platforms besides writing."""
+
+    EDIT = "edit"
+    DELETE = "delete"
+    QUOTE = "quote"
+    ALBUM = "album"
+    FILE = "file"
+    PRESS = "press"
+    REACT = "react"
+
+
+class PlatformFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as somebody on the platform sends or sees it."""
+
+    name: str
+    data: bytes
+    kind: str = "application/octet-stream"
+
+
 class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as somebody on the platform writes it."""
+    """What somebody on the platform does: a message, unless an act is named."""
 
     id: str
     chat_id: str
@@ -30,6 +51,15 @@ class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
     text: str = "Hello"
     forged: Mapping[str, Any] = {}
     """Fields that the sender adds to the payload, wherever the platform lets it."""
+    act: Act | None = None
+    about: str | None = None
+    """The event whose message is changed, deleted or quoted; the id of our message that is reacted to, or
+    under which a button is pressed."""
+    token: str | None = None
+    """The token of the button."""
+    emoji: str | None = None
+    album: str | None = None
+    files: tuple[PlatformFile, ...] = ()
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +69,9 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     chat_id: str
     id: str | None = None
     """What the platform knows a repeated answer by."""
+    buttons: tuple[tuple[str, str], ...] = ()
+    """Each with its label and its token."""
+    files: tuple[PlatformFile, ...] = ()
 
 
 class Trouble(StrEnum):
@@ -193,8 +226,8 @@ class ChannelContract(Generic[AnyBench]):
                 desk.refusal = refusal
                 await bench.inject(self.event(number))
             desk.refusal = None
-            assert await bench.inject(self.event(len(REFUSALS)))
-        assert len(desk.stored) == 1
+            assert await bench.inject(self.event(len(REFUSALS), "The next one"))
+        assert [incoming.text for incoming in desk.stored].count("The next one") == 1
 
     async def test_addresses_of_two_accounts_differ(self) -> None:
         seen: list[tuple[str, str]] = []

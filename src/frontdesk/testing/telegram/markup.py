@@ -56,7 +56,7 @@ class Shown(msgspec.Struct, frozen=True):
     entities: list[dict[str, Any]] = []
 
 
-class _Reader(HTMLParser):
+class _MarkupReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
         self.text = ""
@@ -121,7 +121,7 @@ def read_text(fields: dict[str, str], name: str = "text") -> Shown:
     if mode not in (None, "", "HTML"):
         raise bad("unsupported parse_mode")
     if mode == "HTML":
-        reader = _Reader()
+        reader = _MarkupReader()
         reader.feed(written)
         reader.close()
         shown = Shown(reader.text, reader.entities)

@@ -5,6 +5,7 @@ import contextlib
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -46,6 +47,8 @@ class BotApi:
         self.pending: list[dict[str, Any]] = []
         self.confirmed: list[int] = []
         """The ids of the updates that we were told to have been taken, in that order."""
+        self.handed: Counter[int] = Counter()
+        """How often each update was given out."""
         self.on_confirm: Callable[[dict[str, Any]], None] = lambda _: None
         self.impatient = 0
         """How many calls came while the platform had said to wait."""
@@ -95,7 +98,7 @@ class BotApi:
         """Whether somebody waits for updates now."""
         return self._poller is not None and not self._poller.done()
 
-    async def until(self, holds: Callable[[], object], seconds: float = 30) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 20) -> None:
         """Wait until something holds that a call or an update brings about."""
         async with asyncio.timeout(seconds), self._new:
             await self._new.wait_for(holds)
@@ -110,7 +113,12 @@ class BotApi:
         return self.chats.setdefault(chat.id, chat)
 
     def say(
-        self, person: Member | None, text: str | None = None, chat: Chat | None = None, **more: Any
+        self,
+        person: Member | None,
+        text: str | None = None,
+        chat: Chat | None = None,
+        update_id: int | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         """Somebody writes; ``more`` are fields of the message. Gives the message."""
         if chat is None:
@@ -127,14 +135,14 @@ class BotApi:
             written["text"] = text
         message = written | more
         self._seen[chat.id, message["message_id"]] = message
-        self.put({"message": message})
+        self.put({"message": message}, update_id)
         return message
 
-    def edit(self, message: dict[str, Any], text: str) -> None:
+    def edit(self, message: dict[str, Any], text: str, update_id: int | None = None) -> None:
         changed = message | {"text": text, "edit_date": int(time.time())}
-        self.put({"edited_message": changed})
+        self.put({"edited_message": changed}, update_id)
 
-    def press(self, post: Post, person: Member, data: str | None = None) -> str:
+    def press(self, post: Post, person: Member, data: str | None = None, update_id: int | None = None) -> str:
         """Somebody presses a button under a message of ours; the first one, unless its data is given."""
         query = f"{random.getrandbits(63)}"
         self.queries[query] = None
@@ -145,11 +153,17 @@ class BotApi:
             "message": self.told(post),
             "data": post.buttons[0]["callback_data"] if data is None else data,
         }
-        self.put({"callback_query": told})
+        self.put({"callback_query": told}, update_id)
         return query
 
     def react(
-        self, chat: Chat, message_id: int, person: Member, *emoji: str, before: tuple[str, ...] = ()
+        self,
+        chat: Chat,
+        message_id: int,
+        person: Member,
+        *emoji: str,
+        before: tuple[str, ...] = (),
+        update_id: int | None = None,
     ) -> None:
         told = {
             "chat": chat.told(),
@@ -159,7 +173,7 @@ class BotApi:
             "old_reaction": [{"type": "emoji", "emoji": each} for each in before],
             "new_reaction": [{"type": "emoji", "emoji": each} for each in emoji],
         }
-        self.put({"message_reaction": told})
+        self.put({"message_reaction": told}, update_id)
 
     def keep_file(self, name: str, data: bytes, kind: str = "application/octet-stream") -> dict[str, Any]:
         """A file that somebody has uploaded, as messages name it."""
@@ -229,6 +243,7 @@ class BotApi:
             self.pending.remove(update)
             self.confirmed.append(update["update_id"])
             self.on_confirm(update)
+        self.wake()
 
     async def updates(self, fields: dict[str, str]) -> list[dict[str, Any]]:
         """Answer getUpdates, which waits for something new."""
@@ -245,15 +260,25 @@ class BotApi:
             self.confirm(self.pending[offset]["update_id"] if -offset <= len(self.pending) else 0)
         else:
             self.confirm(offset)
-        if not self.pending:
-            await self._something(float(fields.get("timeout") or 0))
-        return self.pending[:limit]
+        if not self._from(offset):
+            await self._something(offset, float(fields.get("timeout") or 0))
+        given = self._from(offset)[:limit]
+        self.handed.update(each["update_id"] for each in given)
+        return given
 
-    async def _something(self, seconds: float) -> None:
+    def _from(self, offset: int) -> list[dict[str, Any]]:
+        return [each for each in self.pending if each["update_id"] >= offset]
+
+    def release_poll(self) -> None:
+        """Whoever waits for updates is answered now, with what there is."""
+        if self._poller is not None and self.polled:
+            self._poller.set_result(None)
+
+    async def _something(self, offset: int, seconds: float) -> None:
         self._poller = mine = asyncio.get_running_loop().create_future()
         self.wake()
         async with self._new:
-            waiting = asyncio.ensure_future(self._new.wait_for(lambda: self.pending or mine.done()))
+            waiting = asyncio.ensure_future(self._new.wait_for(lambda: self._from(offset) or mine.done()))
             try:
                 await asyncio.wait({waiting, mine}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -284,6 +309,7 @@ class BotApi:
                         await self._new.wait_for(lambda: bool(self.pending))
                 update = self.pending[0]
                 try:
+                    self.handed[update["update_id"]] += 1
                     answer = await client.post(self.webhook_url, content=json.dumps(update), headers=headers)
                     self.webhook_error = None if answer.is_success else f"status {answer.status_code}"
                 except httpx.HTTPError as error:
@@ -291,6 +317,7 @@ class BotApi:
                 if self.webhook_error is None:
                     self.confirm(update["update_id"] + 1)
                 else:
+                    self.wake()
                     await asyncio.sleep(AGAIN_SECONDS)
 
     # Calls.

@@ -1,0 +1,132 @@
+"""The Telegram channel holds the contract of chats, asking for messages and being called with them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, ClassVar
+
+from frontdesk.channels import telegram
+from frontdesk.testing import channels
+from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
+from frontdesk.testing.conversing import ChatContract
+from frontdesk.testing.telegram import ApiFault, BotApi, Member
+from tests import loopback
+
+TIMEOUT_SECONDS = 0.5
+SECRET = "a-secret-of-the-webhook"
+TROUBLES = {
+    Trouble.FAILS: ApiFault(method="sendMessage", status=429, description="Too Many Requests", times=None),
+    Trouble.HANGS: ApiFault(method="sendMessage", taken=True, hangs=True, times=None),
+    Trouble.CUTS: ApiFault(method="sendMessage", taken=True, cut=True, times=None),
+}
+
+
+class TelegramBench:
+    def __init__(self, api: BotApi, channel: telegram.Channel) -> None:
+        self.api = api
+        self.channel = channel
+        self.messages: dict[str, dict[str, Any]] = {}
+        for number in (1, 2):
+            api.group(number)
+
+    async def inject(self, event: PlatformEvent) -> bool:
+        number = 800_000_000 + int(event.id.removeprefix("event-"))
+        if number not in self.api.pending_ids:
+            self.put(event, number)
+        handed = self.api.handed[number]
+        self.api.release_poll()
+        await self.api.until(
+            lambda: number not in self.api.pending_ids or self.api.handed[number] > handed + 1
+        )
+        confirmed = number not in self.api.pending_ids
+        self.api.pending = [each for each in self.api.pending if each["update_id"] != number]
+        return confirmed
+
+    def put(self, event: PlatformEvent, number: int) -> None:
+        chat, member = self.api.chats[int(event.chat_id)], Member(id=int(event.user_id))
+        if event.act is Act.PRESS:
+            post = next(each for each in self.api.posts if str(each.message_id) == event.about)
+            self.api.press(post, member, event.token, update_id=number)
+        elif event.act is Act.REACT:
+            assert event.emoji
+            self.api.react(chat, int(event.about or 0), member, event.emoji, update_id=number)
+        elif event.act is Act.EDIT:
+            self.api.edit(self.messages[event.about or ""], event.text, update_id=number)
+        else:
+            more: dict[str, Any] = {**event.forged}
+            if event.act is Act.QUOTE:
+                more["reply_to_message"] = self.messages[event.about or ""]
+            for file in event.files:
+                more["document"] = self.api.keep_file(file.name, file.data, file.kind)
+            if event.album:
+                more["media_group_id"] = event.album
+            if known := self.messages.get(event.id):
+                more["message_id"] = known["message_id"]
+            if event.files:
+                more["caption"] = event.text
+            text = None if event.files else event.text
+            message = self.api.say(member, text, chat, update_id=number, **more)
+            self.messages[event.id] = message
+
+    async def arrived(self) -> Sequence[Arrival]:
+        return [
+            Arrival(
+                text=post.text,
+                chat_id=str(post.chat_id),
+                buttons=tuple((each["text"], each["callback_data"]) for each in post.buttons),
+                files=tuple(PlatformFile(name=f.name, data=f.data, kind=f.kind) for f in post.files),
+            )
+            for post in self.api.posts
+        ]
+
+    async def trouble(self, trouble: Trouble | None) -> None:
+        self.api.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
+        if trouble is Trouble.REFUSES:
+            await self.api.wire.refuse()
+        else:
+            await self.api.wire.listen()
+
+
+class TestTelegram(ChatContract):
+    chats: ClassVar[tuple[str, str]] = ("-1000000000001", "-1000000000002")
+    users: ClassVar[tuple[str, str]] = ("7", "8")
+    brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.DELETE}
+
+    def open_bench(
+        self, desk: channels.RecordingDesk, account: str | None = None
+    ) -> AbstractAsyncContextManager[TelegramBench]:
+        return self._opened(desk, account)
+
+    @asynccontextmanager
+    async def _opened(
+        self, desk: channels.RecordingDesk, account: str | None
+    ) -> AsyncIterator[TelegramBench]:
+        async with BotApi.open() as api:
+            options = telegram.Options(
+                token=lambda: api.token, api_url=api.url, poll_seconds=5, timeout_seconds=TIMEOUT_SECONDS
+            )
+            channel = telegram.Channel(options, account)
+            async with loopback.receiving(channel, desk):
+                await api.until(lambda: api.polled)
+                yield TelegramBench(api, channel)
+
+
+class TestTelegramThatCalls(TestTelegram):
+    @asynccontextmanager
+    async def _opened(
+        self, desk: channels.RecordingDesk, account: str | None
+    ) -> AsyncIterator[TelegramBench]:
+        async with BotApi.open() as api:
+            port = loopback.free_port()
+            path = f"/channels/telegram/{account}" if account else "/channels/telegram"
+            options = telegram.Options(
+                token=lambda: api.token,
+                api_url=api.url,
+                public_url=f"http://127.0.0.1:{port}{path}",
+                public_secret=lambda: SECRET,
+                timeout_seconds=TIMEOUT_SECONDS,
+            )
+            channel = telegram.Channel(options, account)
+            async with loopback.receiving(channel, desk, port):
+                await api.until(lambda: api.webhook_url)
+                yield TelegramBench(api, channel)
+                await api.stop_pushing()
