@@ -8,15 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.model import lanes, turns
+from frontdesk.model import turns
 from frontdesk.model.buttons import KEYCAP, Chooses, LiveButton, new_token
 from frontdesk.model.chats import TOKEN_CHARACTERS, Button
-from frontdesk.model.deliveries import REPLACES, Delivery, DeliveryKind, DeliveryState, Settlement
+from frontdesk.model.deliveries import Delivery, DeliveryKind, DeliveryState, Settlement
 from frontdesk.stores.store import Store
 from tests.contracts.test_pipeline import KEY, NOW, SOURCE, make_delivery, make_turn, queue
 
 LATER = NOW + timedelta(minutes=10)
-LANE = lanes.chat_lane(SOURCE)
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def button(label: str, number: int | None = None, **fields: object) -> LiveButto
 
 async def offered(store: Store, name: str = "d1", *buttons: LiveButton) -> Delivery:
     """A message with buttons that has arrived, and its platform calls it m-d1."""
-    delivery = make_delivery(name, buttons=buttons or (button("Red", 1), button("Blue", 2)))
+    delivery = make_delivery(name, buttons=buttons or (button("Red", 1), button("Blue", 2)), session_key=KEY)
     await store.deliveries.add([delivery])
     node = await store.nodes.join("test", NOW)
     (claim,) = await store.deliveries.claim(node, 1, NOW)
@@ -92,38 +91,18 @@ async def test_button_whose_time_is_over_does_nothing(store: Store) -> None:
     assert late is None
 
 
-async def test_sign_stands_for_a_button_under_its_own_message_alone(store: Store) -> None:
-    card = await offered(store)
-    for chat, message, sign, expected in (
-        ("c1", "m-d1", f"2{KEYCAP}", card.buttons[1].token),
-        ("c1", "m-d1", "2", card.buttons[1].token),
-        ("c1", "m-d1", "3", None),
-        ("c1", "m-other", "2", None),
-        ("c2", "m-d1", "2", None),
-    ):
-        source = replace(SOURCE, chat_id=chat, message_id=message)
-        assert await store.buttons.by_reaction(source, sign, NOW) == expected
-    await press(store, card.buttons[0].token)
-    at_card = replace(SOURCE, message_id="m-d1")
-    assert await store.buttons.by_reaction(at_card, "2", NOW) is None
-
-
-async def test_message_that_was_changed_is_still_found_by_its_first_id(store: Store) -> None:
-    await offered(store)
-    changed = make_delivery("d2", buttons=(button("Red", 1),), extra={REPLACES: "d1"})
-    await store.deliveries.add([changed])
-    at_card = replace(SOURCE, message_id="m-d1")
-    assert await store.buttons.by_reaction(at_card, "1", NOW) == changed.buttons[0].token
-
-
 async def test_number_answers_a_choice_until_something_else_was_said(store: Store) -> None:
     card = await offered(store)
-    assert await store.buttons.by_number(SOURCE, LANE, "2", NOW) == card.buttons[1].token
-    assert await store.buttons.by_number(SOURCE, "chat:elsewhere", "2", NOW) is None
+
+    async def chosen(number: str, chat: str = "c1", key: str = KEY) -> str | None:
+        return await store.buttons.by_number(replace(SOURCE, chat_id=chat), key, number, NOW)
+
+    assert await chosen("2") == card.buttons[1].token
+    assert [await chosen("3"), await chosen("2", "c2"), await chosen("2", key="another")] == [None] * 3
     await store.deliveries.add([make_delivery("n1", kind=DeliveryKind.NOTICE)])
-    assert await store.buttons.by_number(SOURCE, LANE, "2", NOW) == card.buttons[1].token
+    assert await chosen("2") == card.buttons[1].token
     await store.deliveries.add([make_delivery("d2")])
-    assert await store.buttons.by_number(SOURCE, LANE, "2", NOW) is None
+    assert await chosen("2") is None
 
 
 async def test_old_buttons_are_forgotten_some_at_a_time(store: Store) -> None:

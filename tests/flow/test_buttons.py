@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, errors
-from frontdesk.contracts.channels import Pressed, Receipt
+from frontdesk.contracts.channels import Pressed, Reacted, Receipt
 from frontdesk.model import deliveries, turns
 from frontdesk.model.access import Access
+from frontdesk.model.buttons import APPROVE_SIGN, DENY_SIGN
 from frontdesk.model.chats import TOKEN_CHARACTERS
 from frontdesk.model.confirmations import Mode, Settings, Status
 from frontdesk.model.deliveries import Delivery
@@ -227,3 +229,121 @@ async def test_chat_that_cannot_change_messages_is_told_the_outcome(store_url: s
         await press(house, token(card, "Approve"))
         await house.finished(turn_id)
         assert await board(house).card("is approved.")
+
+
+# Where there are no buttons, signs and numbers stand for them
+
+
+def signs() -> Board:
+    return Board(most_buttons=0, reactions=True)
+
+
+async def react(house: House, name: str, sign: str, user: str = "root", **fields: Any) -> Receipt:
+    source = house.source(user, "chat-ann", message_id=name)
+    await poll(partial(house.store.deliveries.of_message, source, name))
+    return await house.gateway.desk.accept(Reacted(source=source, emoji=sign, **fields))
+
+
+async def test_reaction_of_an_approver_decides_and_of_nobody_else(store_url: str) -> None:
+    async with opened(store_url, signs()) as house:
+        turn_id, name, card = await ask(house)
+        assert [each.sign for each in card.buttons] == [APPROVE_SIGN, DENY_SIGN]
+        assert f"{APPROVE_SIGN} to approve" in card.text
+        with pytest.raises(errors.NotAllowed):
+            await react(house, name, APPROVE_SIGN, "eve")
+        await house.finished((await react(house, name, APPROVE_SIGN, "ann")).turn_id)
+        await react(house, name, "👍")
+        assert (await pending(house)).status is Status.PENDING
+        assert len(board(house).sent) == 1  # nobody is told that a reaction means nothing
+        await house.finished((await react(house, name, APPROVE_SIGN)).turn_id)
+        assert (await house.finished(turn_id)).state is turns.TurnState.DONE
+        assert (await board(house).card("was approved by"))[0] == name
+
+
+async def test_sign_that_is_taken_back_decides_nothing(store_url: str) -> None:
+    async with opened(store_url, signs()) as house:
+        _, name, _ = await ask(house)
+        receipt = await react(house, name, APPROVE_SIGN, removed=True)
+        noted = await house.store.turns.find(receipt.turn_id)
+        assert noted
+        assert noted.kind is turns.TurnKind.OBSERVED
+
+
+# Choices that an agent offers
+
+OFFER = "!say I can paint it.; !choose Which colour? Red, Blue"
+
+
+async def test_choice_has_a_button_for_each_option_and_becomes_a_message_once(house: House) -> None:
+    await house.say(OFFER)
+    name, offered = await board(house).card("Which colour?")
+    assert (offered.text, [each.label for each in offered.buttons]) == (
+        "I can paint it.\n\nWhich colour?",
+        ["Red", "Blue"],
+    )
+    ended = await asyncio.gather(
+        *(press(house, token(offered, label), "ann") for label in ("Blue", "Red", "Blue"))
+    )
+    assert sorted(bool(each.error) for each in ended) == [False, True, True]
+    _, answer = await board(house).card("echo: ")
+    chosen = answer.text.removeprefix("echo: ")
+    assert (await board(house).card(f"Chosen: {chosen}"))[0] == name
+    rows = await house.rows(4)
+    assert [row["content"] for row in rows] == [
+        OFFER,
+        "I can paint it.\n\nWhich colour?\n\n1. Red\n2. Blue",
+        chosen,
+        f"echo: {chosen}",
+    ]
+
+
+async def test_choice_is_of_its_own_conversation(house: House) -> None:
+    group = {"chat_type": "group"}
+    await house.say(OFFER, source=house.source("ann", "hall", **group))
+    _, offered = await board(house).card("Which colour?")
+    other = await press(house, token(offered, "Red"), "bob", "hall", **group)
+    assert "offered to somebody else" in (other.error or "")
+    assert (await board(house).card("Bob: This was offered"))[1].is_markdown is False
+    assert not (await press(house, token(offered, "Red"), "ann", "hall", **group)).error
+    assert await board(house).card("echo: Red", "hall")
+
+
+@pytest.mark.parametrize(
+    ("reactions", "how"), [(True, "React with a number"), (False, "Answer with a number")]
+)
+async def test_number_chooses_where_there_are_no_buttons(store_url: str, reactions: bool, how: str) -> None:
+    async with opened(store_url, Board(most_buttons=1, reactions=reactions, edits=False)) as house:
+        await house.say(OFFER)
+        name, offered = await board(house).card("Which colour?")
+        assert f"1. Red\n2. Blue\n\n{how}" in offered.text
+        if reactions:
+            await react(house, name, "2\ufe0f\u20e3", "ann")
+        else:
+            await house.say(" 2 ")
+        assert await board(house).card("echo: Blue")
+        await house.say("1")
+        assert await board(house).card("echo: 1")
+
+
+async def test_number_that_comes_later_is_a_number(store_url: str) -> None:
+    async with opened(store_url, Board(most_buttons=0)) as house:
+        await house.ask(OFFER)
+        assert await house.ask("how many?") == "echo: how many?"
+        assert await house.ask("2") == "echo: 2"
+
+
+async def test_choice_without_words_asks_to_choose(house: House) -> None:
+    await house.say("!choose Yes, No")
+    _, offered = await board(house).card("Please choose:")
+    assert [each.label for each in offered.buttons] == ["Yes", "No"]
+
+
+async def test_button_presses_what_it_did_before_the_gateway_was_killed_and_only_once(store_url: str) -> None:
+    async with opened(store_url) as house:
+        await house.say(OFFER)
+        _, offered = await board(house).card("Which colour?")
+    async with opened(store_url) as house:
+        await press(house, token(offered, "Red"), "ann")
+        assert await board(house).card("echo: Red")
+    async with opened(store_url) as house:
+        assert "does nothing" in ((await press(house, token(offered, "Red"), "ann")).error or "")

@@ -181,6 +181,8 @@ class Tally:
         match event:
             case events.Text(text=text) | events.Summary(text=text) | events.Send(text=text):
                 self._characters += len(text)
+            case events.Choice(numbered=text):
+                self._characters += len(text)
             case events.Calls(calls=calls):
                 self._calls += len(calls)
         counts = (

@@ -1,8 +1,8 @@
-"""How a turn ends that was not simply answered: stopped, failed, or given up."""
+"""How a turn ends: answered, stopped, failed, or given up."""
 
 from datetime import datetime
 
-from frontdesk.flow import notices
+from frontdesk.flow import notices, offering
 from frontdesk.flow.hearing import AgentRun
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
@@ -15,6 +15,8 @@ from frontdesk.model.turns import Ending, Turn, TurnState
 MAX_ERROR_CHARACTERS = 2_000
 """Of what is kept about a failure."""
 
+UNANSWERED = "The agent gave no answer."
+NOTHING_TO_SAY = "(There is nothing to say to this.)"
 FAILED = "Sorry, this went wrong and your message was not answered: {why}"
 SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
@@ -22,6 +24,29 @@ SET_ASIDE = (
 )
 
 log = get_logger(__name__)
+
+
+def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
+    speech, state = run.speech, TurnState.DONE
+    answer = "" if speech.is_silent else speech.answer  # files are no silence
+    choice = None if speech.is_silent else speech.choice
+    text = "\n\n".join(filter(None, (answer, *run.unsent)))
+    if choice:
+        said = offering.offer(parts, turn, text, choice, files=run.files)
+        speech.offer(choice)
+    elif text or run.files:
+        said = parts.answers(turn, text, files=run.files)
+    elif speech.is_silent:
+        # A message that showed something meanwhile cannot be taken back everywhere.
+        said, state = parts.notices(turn, NOTHING_TO_SAY, final=True) if turn.draft else (), TurnState.SILENT
+    else:
+        said = parts.notices(turn, UNANSWERED, final=True)
+    return Ending(
+        state=state,
+        messages=(*speech.close(), *speech.summarize()),
+        deliveries=said,
+        clears_mark=run.session.entry.resume_pending,
+    )
 
 
 def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) -> Ending:

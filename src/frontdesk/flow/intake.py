@@ -17,7 +17,7 @@ from frontdesk.contracts.channels import (
     Reacted,
     Receipt,
 )
-from frontdesk.flow import exhibits, happenings
+from frontdesk.flow import exhibits, happenings, offering
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
@@ -127,6 +127,10 @@ class Intake:
         meant = await self._is_meant(incoming)
         verdict = await self._admitted(incoming.source, answers=meant)
         key = await self._parts.conversations.route(incoming.source)
+        digits = incoming.text.strip().isdigit() and not incoming.source.is_bot
+        if digits and (token := await offering.chosen_by(self._parts, incoming, key)):
+            pressed = Pressed(source=incoming.source, token=token, event_id=incoming.event_id)
+            return await self._press(pressed, cursor)
         turn, command, argument = self._turn(incoming, key, verdict, meant)
         accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command), cursor)
         if accepted.running and command and command.stops_when:

@@ -32,8 +32,6 @@ FIRST_RETRY_SECONDS = 1.0
 OUR_FAULT = "an error in frontdesk itself; its log has the details"
 STORE_FAULT = "this conversation could not be read or written: {why}"
 NO_MODEL = "the agent cannot be given the model {model}, which is routed to this chat"
-UNANSWERED = "The agent gave no answer."
-NOTHING_TO_SAY = "(There is nothing to say to this.)"
 COMPLETED = (TurnState.DONE, TurnState.SILENT)
 
 log = get_logger(__name__)
@@ -173,7 +171,7 @@ class RunningTurn(Hearing):
         if failure:
             await self._conclude(run, endings.failed(self._parts, self.turn, run, failure))
         else:
-            await self._conclude(run, self._completed(run))
+            await self._conclude(run, endings.answered(self._parts, self.turn, run))
 
     def _why_not(self) -> str | None:
         """Why nobody can answer here: the profile is gone, or its agent cannot have the model that is routed
@@ -273,24 +271,6 @@ class RunningTurn(Hearing):
             parts.clock.now(),
             starts=not session.started,
             notices=told,
-        )
-
-    def _completed(self, run: AgentRun) -> Ending:
-        speech, state = run.speech, TurnState.DONE
-        answer = "" if speech.is_silent else speech.answer  # files are no silence
-        text = "\n\n".join(filter(None, (answer, *run.unsent)))
-        if text or run.files:
-            said = self._parts.answers(self.turn, text, files=run.files)
-        elif speech.is_silent:
-            # A message that showed something meanwhile cannot be taken back everywhere.
-            said, state = self._tell(NOTHING_TO_SAY) if self.turn.draft else (), TurnState.SILENT
-        else:
-            said = self._tell(UNANSWERED)
-        return Ending(
-            state=state,
-            messages=(*speech.close(), *speech.summarize()),
-            deliveries=said,
-            clears_mark=run.session.entry.resume_pending,
         )
 
     def _tell(self, text: str) -> tuple[Delivery, ...]:

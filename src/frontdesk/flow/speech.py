@@ -36,6 +36,8 @@ class Speech:
         self.tools: tuple[str, ...] = ()
         """Those that were called since something was said."""
         self.summary: str | None = None
+        self.choice: events.Choice | None = None
+        """What the agent offers to choose from, once it is done."""
         self.is_silent = False
         """The agent has nothing to say."""
         self.rows: list[Plain] = []
@@ -74,9 +76,15 @@ class Speech:
                 self.usage, self._uncounted = added(self.usage, event.usage), None
             case events.Summary():
                 self.summary = event.text
+            case events.Choice():
+                self.choice = event
             case events.Done(silent=True):
                 self.is_silent = True
         return []
+
+    def offer(self, choice: events.Choice) -> None:
+        """The choice belongs to what was said last, with all its options."""
+        self._pieces.append(f"\n\n{choice.numbered}" if any(self._pieces) else choice.numbered)
 
     def attach(self, file: StoredFile) -> None:
         """The assistant's message that comes next brings a file."""

@@ -35,7 +35,7 @@ class Delta(msgspec.Struct, frozen=True):
     tool_calls: list[CallPiece] | None = None
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ChunkChoice(msgspec.Struct, frozen=True):
     index: int = 0
     delta: Delta | None = None
     finish_reason: str | None = None
@@ -63,7 +63,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    choices: list[Choice] | None = None
+    choices: list[ChunkChoice] | None = None
     usage: Counts | None = None
     error: Any = None
 

@@ -5,9 +5,14 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.model.background import DEFAULT_NAME, DEFAULT_SECONDS
 from frontdesk.model.messages import Plain
 from frontdesk.model.sessions import Usage
+
+MOST_OPTIONS = 20
+MAX_OPTION_CHARACTERS = 100
+MAX_CHOICE_CHARACTERS = 2_000
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +81,33 @@ class File(Event, frozen=True, kw_only=True):
     """What it is called there; else as in the path."""
     kind: str | None = None
     """Its media type; else as its name and its bytes say."""
+
+
+class Choice(Event, frozen=True, kw_only=True):
+    """Options for whoever reads the answer, which end it: buttons where the chat has them, else numbers. The
+    one that is chosen comes as a message with its text. Of several choices in a turn, the last one counts."""
+
+    options: tuple[str, ...]
+    text: str = ""
+    """What there is to choose."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.options) <= MOST_OPTIONS or len(set(self.options)) < len(self.options):
+            raise errors.InvalidInput(what="a choice", why=f"use 1 to {MOST_OPTIONS} different options")
+        if len(self.text) > MAX_CHOICE_CHARACTERS:
+            why = f"its text is longer than {MAX_CHOICE_CHARACTERS} characters"
+            raise errors.InvalidInput(what="a choice", why=why)
+        for option in self.options:
+            one_line = option.strip() == option and len(option.splitlines()) == 1
+            if not one_line or len(option) > MAX_OPTION_CHARACTERS:
+                why = f"an option is one line of 1 to {MAX_OPTION_CHARACTERS} characters"
+                raise errors.InvalidInput(what="a choice", why=why)
+
+    @property
+    def numbered(self) -> str:
+        """With the options as a list, for who cannot press anything."""
+        listed = "\n".join(f"{number}. {option}" for number, option in enumerate(self.options, 1))
+        return "\n\n".join(filter(None, (self.text, listed)))
 
 
 class Used(Event, frozen=True, kw_only=True):

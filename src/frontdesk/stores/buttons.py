@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Admit, Row, Work, ring
-from frontdesk.model.buttons import Chooses, KeptButton, chat_of, plain_sign
+from frontdesk.contracts.store import Admit, Work, ring
+from frontdesk.model.buttons import Chooses, KeptButton, chat_of
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Accepted, Turn
 from frontdesk.stores import deliveries
 from frontdesk.stores.arrivals import accept, lane_of
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.rows import BUTTON, BUTTONS
+from frontdesk.stores.rows import BUTTONS
 from frontdesk.stores.work import Noun, glances, reads, writes, writes_lazily
 
-MOST_SIGNS_SEEN = 500
-"""Of the buttons in a chat that are open and have a sign: the latest."""
-SHOWN_IN = slice(len(BUTTON.names), len(BUTTON.names) + 2)
 NUMBER, LANE = -2, -1
 
 
@@ -27,21 +24,16 @@ class Buttons(Noun):
         return BUTTONS.one("button", token=token)
 
     @reads
-    def by_reaction(self, source: SessionSource, sign: str, now: datetime) -> Work[str | None]:
-        """The token that a sign stands for under the message that the source names."""
-        for row in (yield from _signed(source, now)):
+    def by_number(
+        self, source: SessionSource, session_key: str, number: str, now: datetime
+    ) -> Work[str | None]:
+        """The token that a number stands for where it answers a choice: the last thing that was said in the
+        chat of a conversation."""
+        values = {"chat": chat_of(source), "session_key": session_key, "now": to_micros(now)}
+        for row in (yield "numbered_buttons", {**values, "number": number}):
             button = BUTTONS.read(row)
-            if source.message_id in row[SHOWN_IN] and button and button.sign == plain_sign(sign):
-                return button.token
-        return None
-
-    @reads
-    def by_number(self, source: SessionSource, lane: str, number: str, now: datetime) -> Work[str | None]:
-        """The token that a number stands for where it answers a choice: the last thing said in that lane."""
-        signed = [(row, BUTTONS.read(row)) for row in (yield from _signed(source, now)) if row[LANE] == lane]
-        for row, button in signed:
-            if button and isinstance(button.does, Chooses) and button.sign == number:
-                later = yield "said_since", {"number": row[NUMBER], "lane": lane}
+            if button and isinstance(button.does, Chooses):
+                later = yield "said_since", {"number": row[NUMBER], "lane": row[LANE]}
                 return None if later else button.token
         return None
 
@@ -76,8 +68,3 @@ def use(token: str, pressed: str, now: datetime) -> Work[bool]:
     """Use up the buttons of a message by a press of one; whether it could still be pressed."""
     used = yield "use_buttons", {"token": token, "used_by": pressed, "now": to_micros(now)}
     return token in [row[0] for row in used]
-
-
-def _signed(source: SessionSource, now: datetime) -> Work[list[Row]]:
-    values = {"chat": chat_of(source), "now": to_micros(now), "limit": MOST_SIGNS_SEEN}
-    return (yield "buttons_with_sign", values)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.agents.acp import prompts
 from frontdesk.agents.acp.options import AcpOptions
 from frontdesk.agents.acp.session import AcpSession
@@ -39,6 +40,8 @@ SILENT = "frontdesk/silent"
 """In the `_meta` of an update."""
 FILE = "frontdesk/file"
 """There, too: a file of the working directory that the chat is to get."""
+CHOICE = "frontdesk/choice"
+"""And options for whoever reads the answer."""
 FINISHED = {"end_turn": "stop", "max_tokens": "length"}
 OVER = {"completed": False, "failed": True}
 """The last states of a call, and whether they are errors."""
@@ -176,7 +179,13 @@ class Scribe:
         self.cost_usd: float | None = None
 
     def take(self, update: Body) -> list[events.Event]:
-        return [*self._reported(update), *_background(update), *_send(update), *_named_file(update)]
+        return [
+            *self._reported(update),
+            *_background(update),
+            *_send(update),
+            *_named_file(update),
+            *_choice(update),
+        ]
 
     def _reported(self, update: Body) -> list[events.Event]:
         match update.get("sessionUpdate"):
@@ -295,6 +304,17 @@ def _named_file(update: Body) -> list[events.Event]:
     if not isinstance(path, str) or not path:
         return []
     return [events.File(path=path, name=text_or(name, "") or None, kind=text_or(kind, "") or None)]
+
+
+def _choice(update: Body) -> list[events.Event]:
+    told = fields(update.get("_meta")).get(CHOICE)
+    if told is None:
+        return []
+    try:
+        return [msgspec.convert(told, events.Choice)]
+    except (msgspec.ValidationError, errors.InvalidInput) as error:
+        log.warning("agent_choice_refused", why=str(error))
+        return []
 
 
 def file_of(block: object) -> events.File | None:

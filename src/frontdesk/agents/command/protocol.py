@@ -76,6 +76,11 @@ class FileLine(AgentLine, frozen=True, kw_only=True, tag="file"):
     kind: str | None = None
 
 
+class ChoiceLine(AgentLine, frozen=True, kw_only=True, tag="choice"):
+    options: tuple[str, ...]
+    text: str = ""
+
+
 class SteeredLine(AgentLine, frozen=True, kw_only=True, tag="steered"):
     id: Name
 
@@ -101,6 +106,7 @@ EVENTS: dict[type[AgentLine], type[events.Event]] = {
     BackgroundLine: events.Background,
     SendLine: events.Send,
     FileLine: events.File,
+    ChoiceLine: events.Choice,
     DoneLine: events.Done,
     ErrorLine: events.Failed,
 }

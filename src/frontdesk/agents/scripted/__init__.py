@@ -23,6 +23,7 @@ its end echoes the whole message, so that every finished turn has an answer.
 ``!background NAME [S]``     says that work goes on, for S seconds at most; with ``ended`` that it has ended
 ``!file NAME TEXT``          gives a file with that text
 ``!path PATH``               gives a file of the working directory
+``!choose A, B, …``          offers these options; what stands before a ``?`` is the question
 ``!show WHAT``               says ``attempt``, ``messages`` (how many), ``session``, ``system`` or ``model``
 ``!fail [retryable] [N]``    fails
 ``!raise [N]``               raises an error, which an agent never should
@@ -166,7 +167,9 @@ class Performance:
             done: Sequence[events.Event] = await act(step)
         except errors.InvalidInput as error:
             return [events.Failed(message=str(error))]
-        self._said = self._said or any(isinstance(event, events.Text | events.File) for event in done)
+        self._said = self._said or any(
+            isinstance(event, events.Text | events.File | events.Choice) for event in done
+        )
         return done
 
     def _closing_words(self) -> list[events.Event]:
@@ -315,6 +318,11 @@ class Performance:
 
     async def do_path(self, step: Step) -> Sequence[events.Event]:
         return [events.File(path=step.rest)]
+
+    async def do_choose(self, step: Step) -> Sequence[events.Event]:
+        question, mark, options = step.rest.rpartition("?")
+        offered = [each.strip() for each in options.split(",")]
+        return [events.Choice(text=question + mark, options=tuple(offered))]
 
     async def do_show(self, step: Step) -> Sequence[events.Event]:
         shown: dict[str, object] = {

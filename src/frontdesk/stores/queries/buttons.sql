@@ -9,12 +9,11 @@ VALUES (:token, :delivery_id, :card, :chat, :sign, :does, :until);
 -- A button by its token.
 SELECT {b.button} FROM buttons b WHERE b.token = :token;
 
--- name: buttons_with_sign
--- What reactions and numbers stand for in a chat, the latest first, with the platform's ids of the messages.
-SELECT {b.button}, d.platform_message_id, c.platform_message_id, d.number, d.lane
-FROM buttons b JOIN deliveries d ON d.id = b.delivery_id LEFT JOIN deliveries c ON c.id = b.card
-WHERE b.chat = :chat AND b.sign IS NOT NULL AND b.used_at IS NULL AND b.until > :now
-ORDER BY d.number DESC LIMIT :limit;
+-- name: numbered_buttons
+-- What a number stands for in a chat of a conversation, the latest first, with where it was said.
+SELECT {b.button}, d.number, d.lane FROM buttons b JOIN deliveries d ON d.id = b.delivery_id
+WHERE b.chat = :chat AND b.sign = :number AND b.used_at IS NULL AND b.until > :now
+    AND d.session_key = :session_key ORDER BY d.number DESC LIMIT 10;
 
 -- name: said_since
 -- Whether a chat was answered after that.
