@@ -23,7 +23,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.files import FileSettings
 from frontdesk.model.running import Running
 from frontdesk.testing.clock import SettableClock
-from tests.flow.harness import House, Notebook, open_house
+from tests.flow.harness import House, Notebook, open_house, poll
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 PHOTO = Attachment(id="photo", name="cat.png", kind="image/png", size=len(PNG))
@@ -190,6 +190,7 @@ async def test_stopping_does_not_wait_for_a_file_that_hangs(store_url: str, tmp_
         await album.hangs.wait()
         await house.ask("/stop")
         assert (await house.finished(receipt.turn_id)).state is turns.TurnState.INTERRUPTED
+        assert "it could not be had, the turn was stopped first]" in str(await house.transcript())
 
 
 async def test_file_of_a_turn_that_runs_again_is_fetched_once(store_url: str, tmp_path: Path) -> None:
@@ -260,6 +261,19 @@ async def test_file_of_the_agent_arrives_after_its_text(store_url: str, tmp_path
         assert [each.final for each in album.sent] == [False, True]
         (stored,) = (await house.transcript())[-1]["files"]
         assert stored["name"] == "report.txt"
+
+
+async def test_file_that_was_given_before_the_turn_was_stopped_arrives(
+    store_url: str, tmp_path: Path
+) -> None:
+    async with open_album(store_url, tmp_path) as (house, album):
+        receipt = await house.say("!file report.txt so far; !hang")
+        await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+        await poll_for(house, 1)
+        await house.ask("/stop")
+        await house.finished(receipt.turn_id)
+        await album.wait_for(2)
+        assert album.carried == [("report.txt", b"so far")]
 
 
 async def test_several_files_go_with_the_text_where_a_message_carries_several(
@@ -340,6 +354,15 @@ async def test_voice_message_that_cannot_be_written_down_is_still_there(
         answer = await house.ask("", files=(VOICE,))
         assert "could not be written down: it took too long" in answer
         assert str(kept(tmp_path)[0]) in answer
+
+
+async def poll_for(house: House, files: int) -> None:
+    """Wait until so many are kept."""
+
+    async def look() -> bool | None:
+        return await house.store.files.count() >= files or None
+
+    await poll(look)
 
 
 async def _one(data: bytes) -> AsyncIterator[bytes]:

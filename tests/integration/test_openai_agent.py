@@ -318,6 +318,16 @@ async def test_refused_key_names_the_setting_and_never_the_key(desk: Endpoint, m
     assert len(desk.seen) == 1
 
 
+async def test_model_that_refuses_images_is_asked_again_without(desk: Endpoint, make: Make) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
+    desk.plan(endpoint.status(400, {"error": {"message": "no vision"}}), endpoint.saying("I cannot see it"))
+    assert text_of(await run(make(), turn(message))) == "I cannot see it"
+    first, second = desk.seen
+    assert "aGk=" in str(first)
+    assert "an image that you cannot be shown" in str(second)
+
+
 async def test_refusal_is_quoted_without_the_key(desk: Endpoint, make: Make) -> None:
     desk.plan(endpoint.status(400, {"error": {"message": f'no model "m"\nfor {KEY}'}}))
     failed = failure(await run(make()))

@@ -36,6 +36,9 @@ def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
         speech.offer(choice)
     elif text or run.files:
         said = parts.answers(turn, text, files=run.files)
+        if (run.files or run.unsent) and said[0].text.startswith(answer):
+            # Whoever follows the turn hears what stands for files, too.
+            parts.live.tell(turn.id, events.Text(text=said[0].text.removeprefix(answer)))
     elif speech.is_silent:
         # A message that showed something meanwhile cannot be taken back everywhere.
         said, state = parts.notices(turn, NOTHING_TO_SAY, final=True) if turn.draft else (), TurnState.SILENT
@@ -57,9 +60,11 @@ def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) ->
         why = notices.cut_short(limit, run.policy)
     if answer and why:  # whoever follows the turn hears the gateway's words, too
         parts.live.tell(turn.id, events.Text(text=f"\n\n{why}"))
-    text = "\n\n".join(filter(None, (answer, why)))
-    unsaid = why or notices.STOPPED
-    said = parts.answers(turn, text) if answer else parts.notices(turn, unsaid, final=True)
+    text, files = "\n\n".join(filter(None, (answer, *run.unsent, why))), run.files
+    if answer or files:
+        said = parts.answers(turn, text, files=files)
+    else:
+        said = parts.notices(turn, text or notices.STOPPED, final=True)
     rows = tuple(run.speech.close(finish_reason="stopped"))
     return Ending(state=TurnState.INTERRUPTED, messages=rows, deliveries=said, error=why)
 

@@ -74,10 +74,10 @@ class Forgetting:
         await store.feed.prune(now - FEED_KEPT)
         await store.background.prune(now)
         await self._forget_work()
-        await parts.filing.sweep()
         leave = partial(_take_leave, parts)
         if pruned := await parts.conversations.prune_old_entries(parts.running.prune_days, leave):
             log.info("conversations_pruned", conversations=pruned)
+        await parts.filing.sweep()
 
     async def _forget_work(self) -> None:
         store, running, now = self._parts.store, self._parts.running, self._parts.clock.now()

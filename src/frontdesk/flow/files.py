@@ -33,6 +33,7 @@ NO_PLACE = "no place for files is set up here"
 NOT_FETCHED = "files of this platform cannot be fetched"
 LATE = "it did not come within {seconds:g} seconds"
 CHANNEL_FAILED = "an error in the channel; the log says more"
+STOPPED = "the turn was stopped first"
 ONE_TOO_MANY = "a message may bring {most} files"
 MISNAMED = "it was said to be {said}, and is {found}"
 UNTOLD = "what is said in it could not be written down: {why}"
@@ -73,7 +74,7 @@ class Filing:
         try:
             await asyncio.wait({fetching, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not fetching.done():
-                return []
+                return [replace(each, why=STOPPED) for each in self._expected(turn, session_id)]
             kept = fetching.result()
         finally:
             fetching.cancel()
@@ -84,10 +85,25 @@ class Filing:
         return kept
 
     async def _fetch_all(self, turn: Turn, session_id: str, channel: Channel | None) -> list[KeptFile]:
-        deadline = asyncio.get_running_loop().time() + self.settings.fetch_seconds
+        time = asyncio.get_running_loop().time
+        deadline = time() + self.settings.fetch_seconds
         kept = []
-        for place, attachment in enumerate(turn.files):
-            about = KeptFile(
+        for about, attachment in zip(self._expected(turn, session_id), turn.files, strict=True):
+            try:
+                kept.append(await self._fetch(about, attachment, channel, deadline))
+            except errors.FileUnavailable as error:
+                log.info("file_unavailable", turn=turn.id, place=about.place, why=str(error))
+                kept.append(replace(about, why=str(vars(error)["why"])))
+        deadline = time() + self.settings.transcribe_seconds
+        return [
+            await self._listened_to(each, deadline) if attachment.is_voice else each
+            for each, attachment in zip(kept, turn.files, strict=True)
+        ]
+
+    def _expected(self, turn: Turn, session_id: str) -> list[KeptFile]:
+        """What the platform says of the files of a message."""
+        return [
+            KeptFile(
                 turn_id=turn.id,
                 way=FileWay.IN,
                 place=place,
@@ -97,12 +113,8 @@ class Filing:
                 size=max(attachment.size or 0, 0),
                 kept_at=self._clock.now(),
             )
-            try:
-                kept.append(await self._fetch(about, attachment, channel, deadline))
-            except errors.FileUnavailable as error:
-                log.info("file_unavailable", turn=turn.id, place=place, why=str(error))
-                kept.append(replace(about, why=str(vars(error)["why"])))
-        return kept
+            for place, attachment in enumerate(turn.files)
+        ]
 
     async def _fetch(
         self, about: KeptFile, attachment: Attachment, channel: Channel | None, deadline: float
@@ -127,8 +139,7 @@ class Filing:
         except Exception as error:
             log.exception("fetch_failed", turn=about.turn_id)
             raise errors.FileUnavailable(why=CHANNEL_FAILED) from error
-        kept = await self._placed(self.shelf, about, shelved)
-        return await self._listened_to(self.shelf, kept) if attachment.is_voice else kept
+        return await self._placed(self.shelf, about, shelved)
 
     async def _patiently(self, shelf: Shelf, channel: Fetching, attachment: Attachment) -> Shelved:
         """Fetch it, again and again as long as that may help."""
@@ -151,13 +162,16 @@ class Filing:
             return replace(kept, kind=found if about.kind == media.UNKNOWN else about.kind)
         return replace(kept, kind=found, why=MISNAMED.format(said=about.kind, found=found))
 
-    async def _listened_to(self, shelf: Shelf, kept: KeptFile) -> KeptFile:
+    async def _listened_to(self, kept: KeptFile, deadline: float) -> KeptFile:
         """With what is said in it, where somebody writes that down."""
-        path = shelf.find(kept.digest or "")
+        path = self.shelf.find(kept.digest) if self.shelf and kept.digest else None
         if self._transcriber is None or path is None:
             return kept
         try:
-            said = await self._transcriber.transcribe(path, kept.kind)
+            async with asyncio.timeout_at(deadline):
+                said = await self._transcriber.transcribe(path, kept.kind)
+        except TimeoutError:
+            return replace(kept, why=kept.why or UNTOLD.format(why="it took too long"))
         except errors.FileUnavailable as error:
             return replace(kept, why=kept.why or UNTOLD.format(why=vars(error)["why"]))
         return replace(kept, said=said[:MAX_SAID_CHARACTERS])
@@ -235,9 +249,13 @@ class Filing:
     async def _remove(self, digests: set[str]) -> None:
         if self.shelf is None or not digests:
             return
-        for digest in digests:
-            await self.shelf.remove(digest)
-        log.info("files_removed", files=len(digests))
+        try:
+            for digest in digests:
+                await self.shelf.remove(digest)
+        except errors.FileUnavailable as error:  # nobody has them any more: a later sweep finds them
+            log.warning("files_not_removed", why=str(error))
+        else:
+            log.info("files_removed", files=len(digests))
 
 
 def described(file: StoredFile | KeptFile) -> str:

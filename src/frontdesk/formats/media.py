@@ -46,6 +46,8 @@ SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
 )
 """Where a file of each kind has which bytes. The first that fits counts."""
 
+LETTERS = frozenset({b"MZ", b"BZh", b"ID3"})
+"""So may a text begin, too."""
 FAMILIES: tuple[frozenset[str], ...] = (
     frozenset({"image/jpeg", "image/jpg", "image/pjpeg"}),
     frozenset({"image/heic", "image/heif"}),
@@ -142,7 +144,7 @@ def look(head: bytes, *, whole: bool = False) -> str:
     """What a file is by its first bytes; unknown where they do not tell. ``whole``: there are no more."""
     for offset, signature, kind in SIGNATURES:
         if head[offset : offset + len(signature)] == signature:
-            return kind
+            return TEXT if signature in LETTERS and _is_text(head, whole) else kind
     return TEXT if _is_text(head, whole) else UNKNOWN
 
 

@@ -151,8 +151,9 @@ async def test_turn_beyond_the_threads_may_be_tried_again() -> None:
 
 
 async def test_abilities_are_those_of_the_options() -> None:
-    assert driver("mixed").abilities == Abilities()
-    assert driver("mixed", steers=True, stops=True).abilities == Abilities(steers=True, stops=True)
+    assert driver("mixed").abilities == Abilities(paths=True)
+    able = Abilities(steers=True, stops=True, images=True, paths=True)
+    assert driver("mixed", steers=True, stops=True, images=True).abilities == able
 
 
 @pytest.mark.parametrize("target", ["no_such_module:f", f"{__name__}:nothing", f"{__name__}:value"])

@@ -22,6 +22,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
         (b"MZ\x90\x00", "application/x-msdownload"),
         ("name;größe\n".encode(), "text/plain"),
         (b"", "text/plain"),
+        (b"MZ is the name of a river", "text/plain"),
         (b"\x00\x01\x02", media.UNKNOWN),
         (b"\xff\xfe\x41", media.UNKNOWN),
     ],

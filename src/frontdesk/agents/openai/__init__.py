@@ -86,12 +86,20 @@ class Driver:
         for _ in range(self._options.max_rounds):
             request = self._request(turn, conversation)
             answer = completions.AnswerBuilder(request.endpoint)
-            async with aclosing(self._client.answer(request)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, str):
-                        yield events.Text(text=piece)
-                    else:
-                        answer = piece
+            try:
+                async with aclosing(self._client.answer(request)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            yield events.Text(text=piece)
+                        else:
+                            answer = piece
+            except errors.EndpointRefused:
+                # A model that cannot look at images would refuse all that follows in the conversation.
+                told = transcripts.without_images(conversation)
+                if told is None:
+                    raise
+                conversation = told
+                continue
             if answer.usage is not None:
                 yield events.Used(usage=answer.usage)
             if answer.fields:
