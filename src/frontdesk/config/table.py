@@ -12,7 +12,7 @@ from frontdesk.config import settings
 from frontdesk.config.confirm import Confirm
 from frontdesk.config.settings import Setting, SettingKind
 from frontdesk.contracts.hooks import Commands
-from frontdesk.model.access import Access, Strangers
+from frontdesk.model.access import OF_PEOPLE, Access, Strangers
 from frontdesk.model.confirmations import Mode
 from frontdesk.model.files import FileSettings
 from frontdesk.model.gateway import MAX_FRESHNESS_SECONDS, GatewayConfig
@@ -357,7 +357,8 @@ PLATFORM = {
 }
 ACCESS = {
     "allow": "Who may use the platform, besides those whom an administrator let in. Empty: nobody.",
-    "administrators": "Who may also let others in and see every conversation.",
+    "approvers": "Who may also decide about dangerous actions.",
+    "administrators": "Who may also decide, let others in and see every conversation.",
     "block": "Who may not use the platform, whatever else lets them in.",
     "strangers": (
         "What others hear when they write in private, at most once a day: nothing, that this is not for"
@@ -374,10 +375,12 @@ PROFILE = {
         " `agent.cwd` in the profile is another name for it."
     ),
 }
-_IDS = 'a list of user ids; "chat:<id>" for everybody in a chat, "*" for everybody'
+_IDS = (
+    'a list of user ids; "chat:<id>" or "role:<id>" for everybody in a chat or with a role, "*" for everybody'
+)
 ACCESS_KINDS = {
     "allow": _of(Access(), "allow", _IDS),
-    "administrators": _of(Access(), "administrators", "a list of user ids"),
+    **{name: _of(Access(), name, "a list of user ids") for name in OF_PEOPLE},
     "block": _of(Access(), "block", _IDS),
     "strangers": SettingKind(", ".join(Strangers), Strangers),
 }

@@ -18,10 +18,15 @@ from frontdesk.model.sources import ChatType, SessionSource, readable
 
 EVERYBODY = "*"
 CHAT = "chat:"
+ROLE = "role:"
 PERSON = ""
 LISTS_KEPT = 256
 
-_CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*)", re.DOTALL)
+LISTS = ("allow", "approvers", "administrators", "block")
+OF_PEOPLE = ("approvers", "administrators")
+"""Whoever is named there may do more than talk: nobody is, but by their own id."""
+
+_CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*|role:.*)", re.DOTALL)
 
 
 class Role(StrEnum):
@@ -43,6 +48,7 @@ class AccessRule(StrEnum):
 
     LOCAL = "local"
     ADMINISTRATORS = "administrators"
+    APPROVERS = "approvers"
     PAIRED = "paired"
     ALLOW_LIST = "allow_list"
     CHANNEL_CREDENTIAL = "channel_credential"
@@ -67,23 +73,26 @@ class Strangers(StrEnum):
 class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Who may use one platform; ``Access()`` alone lets nobody in.
 
-    An entry is a user id, ``*`` for everybody, or ``chat:`` and the id of a chat for everybody in it. Where
-    the platform has several accounts of ours, it counts for one of them only when it names it, with the id
-    written as in a principal's: ``telegram@second:42``. A block counts for every account.
+    An entry is a user id, ``*`` for everybody, ``chat:`` and the id of a chat for everybody in it, or
+    ``role:`` and the id of a role that the platform gives people. Where the platform has several accounts of
+    ours, it counts for one of them only when it names it, with the id written as in a principal's:
+    ``telegram@second:42``. A block counts for every account.
     """
 
     allow: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
     administrators: tuple[str, ...] = ()
     block: tuple[str, ...] = ()
     strangers: Strangers = Strangers.SILENCE
     allow_bots: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("allow", "administrators", "block"):
+        for name in LISTS:
             force_setattr(self, name, _entries(name, getattr(self, name)))
-        if any(_CROWD.fullmatch(entry) for entry in self.administrators):
-            allowed = "a list of user ids: neither everybody nor a whole chat"
-            raise errors.InvalidSetting(key="administrators", value=self.administrators, allowed=allowed)
+        for name in OF_PEOPLE:
+            if any(_CROWD.fullmatch(entry) for entry in getattr(self, name)):
+                allowed = "a list of user ids: neither everybody nor a whole chat or role"
+                raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed=allowed)
         force_setattr(self, "strangers", inputs.read_choice("strangers", self.strangers, Strangers))
         inputs.check_flags(self, "allow_bots")
 
@@ -92,7 +101,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         says, which may name the account, too, and blocks for all of them."""
         known = others or Access()
         lists = {}
-        for name in ("allow", "administrators", "block"):
+        for name in LISTS:
             own = [_of_account(name, platform, account, entry) for entry in getattr(self, name)]
             lists[name] = (*own, *getattr(known, name))
         return replace(self, **lists)
@@ -113,7 +122,7 @@ def _entries(name: str, value: object) -> tuple[str, ...]:
         raise errors.InvalidSetting(key=name, value=value, allowed="a list of ids")
     texts = tuple(str(each).strip() for each in value)  # type: ignore[attr-defined]
     for text in texts:
-        if not text.removeprefix(CHAT) or text != readable(text):
+        if not text.removeprefix(CHAT).removeprefix(ROLE) or text != readable(text):
             raise errors.InvalidSetting(key=name, value=text, allowed="ids that are not empty")
     return texts
 
@@ -171,6 +180,7 @@ class Subject(NamedTuple):
 
     names: Entries
     chats: Entries
+    roles: Entries
     everybody: Entries
 
 
@@ -218,14 +228,17 @@ def _ways(
     """Every way in, by name first; a bot that nobody named has no other than the channel's credential."""
     admits = not source.is_bot or access.allow_bots
     listed = _listed(source.platform, access.allow)
+    approvers = _listed(source.platform, access.approvers)
     administrators = _listed(source.platform, access.administrators)
+    by_role = source.role_authorized or not listed.isdisjoint(who.roles)
     user = Role.USER
     fits = (
         (AccessRule.ADMINISTRATORS, Role.ADMINISTRATOR, not administrators.isdisjoint(who.names)),
+        (AccessRule.APPROVERS, Role.APPROVER, not approvers.isdisjoint(who.names)),
         *[(AccessRule.PAIRED, grant.role, True) for grant in grants],
         (AccessRule.ALLOW_LIST, user, not listed.isdisjoint(who.names)),
         (AccessRule.CHANNEL_CREDENTIAL, user, authenticates),
-        (AccessRule.ROLE_AUTHORIZED, user, admits and source.role_authorized),
+        (AccessRule.ROLE_AUTHORIZED, user, admits and by_role),
         (AccessRule.UPSTREAM_RELAY, user, admits and source.delivered_via_upstream_relay),
         (AccessRule.ALLOWED_CHAT, user, admits and not listed.isdisjoint(who.chats)),
         (AccessRule.EVERYBODY, user, admits and not listed.isdisjoint(who.everybody)),
@@ -235,7 +248,7 @@ def _ways(
 
 def _blocked(platform: Platform, who: Subject, access: Access) -> bool:
     """For this account, or for every one of the platform's."""
-    entries = who.names | who.chats | who.everybody
+    entries = who.names | who.chats | who.roles | who.everybody
     anywhere = {(None, kind, name) for _, kind, name in entries}
     return not _listed(platform, access.block).isdisjoint(entries | anywhere)
 
@@ -255,6 +268,7 @@ def _subject(
     return Subject(
         names=frozenset([(account, PERSON, name) for name in names if name]),
         chats=frozenset([(account, CHAT, each) for each in chats if each]),
+        roles=frozenset([(account, ROLE, each) for each in source.roles]),
         everybody=frozenset([(account, EVERYBODY, "")]),
     )
 
@@ -267,7 +281,8 @@ def _listed(platform: str, entries: tuple[str, ...]) -> Entries:
         found = form.fullmatch(entry)
         account = _read_id(found[1], encoded=True) if found and found[1] else None
         text = found[2] if found else entry
-        kind = CHAT if text.startswith(CHAT) else EVERYBODY if text == EVERYBODY else PERSON
+        crowd = EVERYBODY if text == EVERYBODY else PERSON
+        kind = next((each for each in (CHAT, ROLE) if text.startswith(each)), crowd)
         name = _read_id(text.removeprefix(kind), encoded=found is not None)
         if kind == PERSON and platform == whatsapp.PLATFORM:
             name = whatsapp.normalize_whatsapp_identifier(name)

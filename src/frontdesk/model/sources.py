@@ -44,8 +44,8 @@ OPTIONAL_OF = attrgetter(*WRITTEN_WHEN_SET)
 class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of one message.
 
-    ``is_bot``, ``role_authorized`` and ``delivered_via_upstream_relay`` are set by the receiving adapter
-    alone: they are neither written nor read, so that no peer can forge them.
+    ``is_bot``, ``roles``, ``role_authorized`` and ``delivered_via_upstream_relay`` are set by the receiving
+    adapter alone: they are neither written nor read, so that no peer can forge them.
     """
 
     platform: Platform
@@ -63,6 +63,8 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
     guild_id: str | None = None
     parent_chat_id: str | None = None
     message_id: str | None = None
+    roles: tuple[str, ...] = ()
+    """The roles that the platform gives the sender where they write, by their ids."""
     role_authorized: bool = False
     profile: str | None = None
     delivered_via_upstream_relay: bool = False

@@ -245,6 +245,46 @@ def test_role_and_relay_flags_are_honoured() -> None:
     assert verdict_on(in_group(delivered_via_upstream_relay=True)).rule is AccessRule.UPSTREAM_RELAY
 
 
+def test_role_of_the_platform_lets_in_who_has_it_where_they_write() -> None:
+    lists: dict[str, Any] = {"allow": ["role:99"]}
+    assert seen(verdict_on(in_group(roles=("1", "99")), **lists)) == (
+        True,
+        AccessRule.ROLE_AUTHORIZED,
+        Role.USER,
+    )
+    for other in (in_group(roles=("9", "role:99")), in_group("99"), in_group("role:99"), telegram("99")):
+        assert not verdict_on(other, **lists).allowed
+    assert not verdict_on(in_group(roles=("99",), account="second"), **lists).allowed
+    assert verdict_on(in_group(roles=("99",), account="second"), allow=["telegram@second:role:99"]).allowed
+    assert not verdict_on(in_group("9", roles=("99",), is_bot=True), **lists).allowed
+    blocked = verdict_on(in_group(roles=("99",)), allow=["*"], block=["role:99"])
+    assert blocked.rule is AccessRule.BLOCKED
+
+
+def test_roles_from_the_wire_let_nobody_in() -> None:
+    stored = in_group(roles=("99",)).to_dict()
+    assert "roles" not in stored
+    for wire in (stored, stored | {"roles": ["99"]}):
+        assert not verdict_on(SessionSource.from_dict(wire), allow=["role:99"]).allowed
+
+
+def test_approver_decides_and_lets_nobody_in() -> None:
+    verdict = verdict_on(telegram("7"), allow=["7"], approvers=["7"])
+    assert seen(verdict) == (True, AccessRule.APPROVERS, Role.APPROVER)
+    assert not verdict.covers(Role.ADMINISTRATOR)
+    assert not verdict_on(telegram("8"), approvers=["7"]).allowed
+    lists = Access(approvers=("7",))
+    assert access.decide(telegram("7"), False, lists, reliable_ids=False).role is Role.USER
+
+
+@pytest.mark.parametrize("name", ["approvers", "administrators"])
+@pytest.mark.parametrize("crowd", ["*", "chat:-100", "role:99", "telegram@second:role:99"])
+def test_nobody_decides_as_one_of_a_crowd(name: str, crowd: str) -> None:
+    lists: dict[str, Any] = {name: (crowd,)}
+    with pytest.raises(errors.InvalidSetting, match=name):
+        Access(**lists)
+
+
 @pytest.mark.parametrize("name", ["role_authorized", "delivered_via_upstream_relay", "is_bot"])
 @pytest.mark.parametrize("value", [True, 1, "true"])
 def test_flags_from_the_wire_let_nobody_in(name: str, value: Any) -> None:

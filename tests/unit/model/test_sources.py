@@ -34,9 +34,10 @@ def telegram(**fields: Any) -> SessionSource:
 def test_platform_and_chat_are_enough() -> None:
     source = telegram(chat_id="1")
     assert source.chat_type is ChatType.DM
-    others = set(SessionSource.__struct_fields__) - {"platform", "chat_id", "chat_type", *FLAGS}
+    others = set(SessionSource.__struct_fields__) - {"platform", "chat_id", "chat_type", "roles", *FLAGS}
     assert {getattr(source, name) for name in others} == {None}
     assert [getattr(source, name) for name in FLAGS] == [False, False, False]
+    assert source.roles == ()
 
 
 def test_source_cannot_be_changed() -> None:
