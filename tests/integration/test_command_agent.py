@@ -106,6 +106,17 @@ async def test_file_without_one_of_path_and_bytes_fails_the_turn(make: Make, giv
     assert (await failure(make(f"say('file', {given}); say('done')"))).message == UNUSABLE
 
 
+async def test_choice_is_offered_with_its_options(make: Make) -> None:
+    program = 'say("choice", text="Which?", options=["Red", "Blue"]); say("done")'
+    offered = events.Choice(text="Which?", options=("Red", "Blue"))
+    assert await said(make(program), assignment("paint")) == [offered, events.Done()]
+
+
+@pytest.mark.parametrize("given", ["", "options=[]", "options=['a', 'a']", "options='ab'"])
+async def test_choice_that_is_none_fails_the_turn(make: Make, given: str) -> None:
+    assert (await failure(make(f"say('choice', {given}); say('done')"))).message == UNUSABLE
+
+
 async def test_turn_is_handed_over_whole(make: Make) -> None:
     turn = events.Assignment(
         turn_id="t",

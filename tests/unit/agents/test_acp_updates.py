@@ -26,6 +26,20 @@ def test_update_may_tell_of_background_work_beside_what_it_reports(
     assert Scribe(assignment("hello")).take(update) == [events.Text(text="hi"), expected]
 
 
+def test_update_may_offer_a_choice() -> None:
+    told = {"text": "Which?", "options": ["Red", "Blue"]}
+    found = Scribe(assignment("hello")).take(CHUNK | {"_meta": {"frontdesk/choice": told}})
+    assert found == [events.Text(text="hi"), events.Choice(text="Which?", options=("Red", "Blue"))]
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"options": []}, {"options": ["a", "a"]}, {"options": [7]}, ["a"], "a", 7]
+)
+def test_choice_that_is_none_is_left_out(told: object) -> None:
+    update = CHUNK | {"_meta": {"frontdesk/choice": told}}
+    assert Scribe(assignment("hello")).take(update) == [events.Text(text="hi")]
+
+
 def test_update_may_name_a_file_of_the_working_directory() -> None:
     told = {"path": "out/plot.png", "name": "Plot.png", "kind": 7}
     found = Scribe(assignment("hello")).take(CHUNK | {"_meta": {"frontdesk/file": told}})
