@@ -25,8 +25,14 @@ STOP_SECONDS = 10.0
 LOG_LINES = 20
 QUICK = {"per_second": 1000, "burst_count": 1000}
 """For tests that are not about limits: of its own accord the server takes one message in five seconds."""
-LIMITS = ("rc_message", "rc_registration", "rc_joins_per_room")
-LIMITS_BY_KIND = {"rc_login": ("address", "account", "failed_attempts"), "rc_joins": ("local", "remote")}
+LIMITS = ("rc_message", "rc_registration", "rc_joins_per_room", "rc_room_creation", "rc_reactions")
+LIMITS_BY_KIND = {
+    "rc_login": ("address", "account", "failed_attempts"),
+    "rc_joins": ("local", "remote"),
+    "rc_invites": ("per_room", "per_user", "per_issuer"),
+}
+FEWEST_ROUNDS = 4
+"""Of hashing a password, which nobody has to guess here."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +149,8 @@ def _configure(folder: Path, port: int, secret: str, limited: bool) -> Path:
         "report_stats": False,
         "trusted_key_servers": [],
         "presence": {"enabled": False},
+        "bcrypt_rounds": FEWEST_ROUNDS,
+        "caches": {"sync_response_cache_duration": "0s"},
     }
     if not limited:
         settings |= dict.fromkeys(LIMITS, QUICK)

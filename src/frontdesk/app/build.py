@@ -31,6 +31,8 @@ from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
 LOCAL = "local"
+HOME = "home"
+"""An option of channels that keep something besides the store: frontdesk's own folder, unless it is set."""
 APPROVERS = "approvers"
 TRIAL_SECONDS = 15.0
 FILES = "files"
@@ -236,7 +238,10 @@ def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.St
     """The class, the account and the options of each configured channel."""
     for made, account, above, own in _channel_tables(config):
         others = () if above[0] == "channels" and account else Access.__struct_fields__
-        yield made, account, records.read_options(made.Options, own, above, others)
+        options = records.read_options(made.Options, own, above, others)
+        if HOME in options.__struct_fields__ and HOME not in own:  # it keeps something there
+            options = msgspec.structs.replace(options, **{HOME: str(config.home)})
+        yield made, account, options
 
 
 def _channel_tables(

@@ -130,6 +130,9 @@ class Desk(Protocol):
         stored: then the cursor has not moved.
         """
 
+    async def admits(self, source: SessionSource) -> bool:
+        """Whether somebody may talk there. Nothing comes of the question: they are told nothing."""
+
     async def move_cursor(self, cursor: Cursor) -> None:
         """Note how far the platform was read where that brought nothing to store."""
 

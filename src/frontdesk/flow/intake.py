@@ -82,6 +82,10 @@ class Intake:
             self._parts.refusals.count(refusal)
             raise
 
+    async def admits(self, source: SessionSource) -> bool:
+        self._check_origin(source)
+        return (await self._verdict(source)).allowed
+
     async def move_cursor(self, cursor: Cursor) -> None:
         if self._channel:
             await self._parts.store.cursors.move(self._channel.name, self._channel.account, cursor)
@@ -176,17 +180,19 @@ class Intake:
 
     async def _admitted(self, source: SessionSource, *, answers: bool = True) -> access.AccessVerdict:
         """Refuse strangers; some are told how they can be let in, where they are answered at all."""
-        authorization = self._parts.authorization
-        capabilities = self._parts.capabilities_of(source)
-        verdict = await authorization.check(
-            source, capabilities.authenticates, reliable_ids=capabilities.reliable_sender_ids
-        )
+        authorization, verdict = self._parts.authorization, await self._verdict(source)
         if verdict.allowed:
             return verdict
         answer = await authorization.answer_stranger(source, verdict) if answers else None
         if answer:
             await self._parts.store.deliveries.add([self._to_stranger(source, answer)])
         raise errors.NotAllowed(who=verdict.who, rule=str(verdict.rule))
+
+    async def _verdict(self, source: SessionSource) -> access.AccessVerdict:
+        capabilities = self._parts.capabilities_of(source)
+        return await self._parts.authorization.check(
+            source, capabilities.authenticates, reliable_ids=capabilities.reliable_sender_ids
+        )
 
     def _to_stranger(self, source: SessionSource, text: str) -> deliveries.Delivery:
         collects = self._parts.capabilities_of(source).collects

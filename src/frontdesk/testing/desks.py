@@ -81,6 +81,9 @@ class RecordingDesk:
         self._receipts[event] = channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(source))
         return self._receipts[event]
 
+    async def admits(self, source: SessionSource) -> bool:  # noqa: ARG002
+        return not isinstance(self.refusal, errors.NotAllowed)
+
     async def move_cursor(self, cursor: Cursor) -> None:
         self.read_until[cursor.chat] = cursor.value
 

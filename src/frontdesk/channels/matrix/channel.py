@@ -1,0 +1,283 @@
+"""One Matrix account: what it reads of its rooms, and what it says there."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from frontdesk import errors
+from frontdesk.channels.matrix import inbound, outbound
+from frontdesk.channels.matrix import options as settings
+from frontdesk.channels.matrix.inbound import Event
+from frontdesk.contracts import channels
+from frontdesk.logs import get_logger
+from frontdesk.model import findings
+from frontdesk.model.chats import Attachment, ChatSign, Cursor
+from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
+from frontdesk.model.findings import Finding
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import ChatType, SessionSource
+
+if TYPE_CHECKING:
+    from frontdesk.channels.matrix.connection import Connection
+
+TEXT_CHARACTERS = 16_000
+"""An event may have 64 KiB with everything around it: the text stands in it twice, and encrypted it grows."""
+TYPING_SECONDS = 25.0
+REPEAT_SECONDS = 24 * 3600.0
+"""So long a homeserver knows a repeated number again."""
+MOST_FILE_BYTES = 50 * 1024 * 1024
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+LATER = (errors.StoreError, errors.TooManyWaiting)
+REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
+NOT_CONNECTED = "the homeserver has not been reached yet"
+REVOKED = "the homeserver does not know the access token any more: log in anew, and set access_token"
+SEND_AGAIN = "I could not read this message: its keys have not reached me. Please send it again."
+UNSIGNED = "Without recovery_key the device is not signed, and the clients of others may not let it read."
+SIGNS = {ChatSign.SEEN: "👀", ChatSign.WORKING: "⏳", ChatSign.DONE: "✅", ChatSign.FAILED: "❌"}
+
+log = get_logger(__name__)
+
+
+class Channel:
+    Options = settings.Options
+    routes: Sequence[channels.Route] = ()
+
+    def __init__(self, options: settings.Options, account: str | None = None) -> None:
+        self.name: str = Platform.MATRIX
+        self.account = account
+        self._options = options
+        self._connection: Connection | None = None
+        self._library: Any = None
+        self._trouble: str | None = NOT_CONNECTED
+        self.capabilities = channels.Capabilities(
+            text_limit=TEXT_CHARACTERS,
+            edits=True,
+            edit_pause_seconds=options.edit_pause_seconds,
+            reactions=True,
+            most_files=1,
+            most_file_bytes=MOST_FILE_BYTES,
+            typing_seconds=TYPING_SECONDS,
+            idempotent_seconds=REPEAT_SECONDS,
+            reliable_sender_ids=True,
+        )
+
+    def trouble(self) -> str | None:
+        return self._trouble
+
+    async def receive(self, desk: channels.Desk) -> None:
+        """Read on from where the store says. What could not be stored is read again."""
+        self._library = await asyncio.to_thread(
+            importlib.import_module, "frontdesk.channels.matrix.connection"
+        )
+        connection: Connection = self._library.Connection(self._options, self.account)
+        try:
+            await self._open(connection)
+            self._connection, self._trouble = connection, None
+            since, pause = (await desk.cursors()).get(""), FIRST_PAUSE_SECONDS
+            while True:
+                reached = await self._read_on(desk, connection, since)
+                if reached is None:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                else:
+                    since, pause = reached, FIRST_PAUSE_SECONDS
+        finally:
+            self._connection, self._trouble = None, NOT_CONNECTED
+            await connection.close()
+
+    async def _open(self, connection: "Connection") -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return await connection.open()
+            except self._library.FAILURES as error:
+                self._note(error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _read_on(self, desk: channels.Desk, connection: "Connection", since: str | None) -> str | None:
+        """Where it ends; None when not all of it could be had, or stored."""
+        try:
+            synced = await connection.sync(since)
+            stored = await self._take(desk, connection, synced, since)
+        except self._library.FAILURES as error:
+            self._note(error)
+            return None
+        self._trouble = None
+        reached = synced.get("next_batch")
+        if not stored or not isinstance(reached, str):
+            return None
+        try:
+            await desk.move_cursor(Cursor(value=reached))
+        except errors.StoreError as error:
+            log.warning("matrix_not_stored", account=self.account, why=str(error))
+            return None
+        return reached
+
+    async def _take(
+        self, desk: channels.Desk, connection: "Connection", synced: Mapping[str, Any], since: str | None
+    ) -> bool:
+        """Whether all of it is stored. When a room's message is not, those after it wait as well; other rooms
+        do not. What was said before we were ever here is not ours to answer."""
+        for room_id, invited in self._library.rooms_in(synced, "invite"):
+            await self._follow_invitation(desk, connection, room_id, invited)
+        stored = True
+        for room_id, joined in self._library.rooms_in(synced, "join"):
+            said = await connection.timeline(room_id, joined, since)
+            for event in said if since else ():
+                if not await self._hand_over(desk, connection, room_id, event):
+                    stored = False
+                    break
+        return stored
+
+    async def _hand_over(
+        self, desk: channels.Desk, connection: "Connection", room_id: str, event: Event
+    ) -> bool:
+        happening = await connection.read(room_id, event)
+        if happening is None:
+            return True
+        try:
+            receipt = await desk.accept(happening)
+        except LATER as error:
+            log.warning("matrix_not_stored", account=self.account, room=room_id, why=str(error))
+            return False
+        except REFUSED as error:
+            log.info("matrix_refused", account=self.account, room=room_id, why=str(error))
+            return True
+        unread = isinstance(happening, channels.Incoming) and happening.text == inbound.UNREADABLE
+        if unread and not receipt.repeated:
+            await self._ask_again(connection, room_id, event)
+        return True
+
+    async def _ask_again(self, connection: "Connection", room_id: str, event: Event) -> None:
+        """Whoever wrote it is told, and their device is asked for the key."""
+        number = f"unread-{event.get('event_id')}"
+        said = {"msgtype": "m.notice", "body": SEND_AGAIN, "m.mentions": {}}
+        answered = outbound.reply(str(event.get("event_id")))
+        try:
+            await connection.ask_for_key(room_id, event)
+            await connection.put(room_id, number, said | answered)
+        except (self._library.RoomClosed, *self._library.FAILURES) as error:
+            log.warning("matrix_not_told", account=self.account, room=room_id, why=str(error))
+
+    async def _follow_invitation(
+        self, desk: channels.Desk, connection: "Connection", room_id: str, invited: Event
+    ) -> None:
+        """Of somebody who may talk."""
+        inviter, is_direct = self._library.invitation(connection.us, invited)
+        if inviter is None or not self._options.join_invites:
+            return
+        source = SessionSource(
+            platform=Platform.MATRIX,
+            account=self.account,
+            chat_id=room_id,
+            chat_type=ChatType.DM if is_direct else ChatType.GROUP,
+            user_id=inviter,
+            scope_id=connection.us.server,
+        )
+        if not await desk.admits(source):
+            log.warning("matrix_invitation_ignored", account=self.account, room=room_id, by=inviter)
+            return
+        await connection.server.join(room_id)
+        if is_direct:
+            await connection.rooms.note_invitation(room_id, inviter)
+
+    def _note(self, error: Exception) -> None:
+        """What goes wrong with the homeserver, for whoever asks how we are."""
+        revoked = self._library.is_revoked(error)
+        self._trouble = (
+            REVOKED if revoked else f"the homeserver cannot be used now: {type(error).__name__} {error}"
+        )
+        log.warning("matrix_troubled", account=self.account, why=self._trouble)
+
+    async def send(self, delivery: Delivery) -> Outcome:
+        connection = self._connection
+        if connection is None:
+            return NotSent(why=self._trouble or NOT_CONNECTED)
+        try:
+            async with asyncio.timeout(self._options.timeout_seconds):
+                return await self._send(connection, delivery)
+        except TimeoutError:
+            return Unknown(why=f"no answer within {self._options.timeout_seconds:g} seconds")
+        except (self._library.RoomClosed, errors.FileUnavailable, OSError) as error:
+            return NotSent(why=str(error), hopeless=True)
+        except self._library.FAILURES as error:
+            outcome: Outcome = self._library.judge(error)
+            return outcome
+
+    async def draft(self, delivery: Delivery) -> Outcome:
+        return await self.send(delivery)
+
+    async def _send(self, connection: "Connection", delivery: Delivery) -> Outcome:
+        """Each part under a number of its own: whatever is tried again is there once."""
+        room_id, number, message_id = delivery.to.chat_id, delivery.id, delivery.draft
+        if delivery.text or not delivery.files:
+            sent = await connection.put(room_id, number, outbound.message(delivery))
+            message_id = message_id or sent
+        for place, file in enumerate(delivery.files, 1):
+            said = await connection.put_file(room_id, file) | outbound.relates_to(delivery.to)
+            sent = await connection.put(room_id, f"{number}-file-{place}", said)
+            message_id = message_id or sent
+        for button in delivery.buttons:
+            if button.sign and message_id:
+                shown = outbound.reaction(message_id, button.sign)
+                await connection.put(room_id, f"{number}-{button.token}", shown, self._library.REACTION)
+        return Sent(message_id=message_id)
+
+    async def sign(self, to: SessionSource, sign: ChatSign) -> Outcome:
+        connection = self._connection
+        if connection is None:
+            return NotSent(why=NOT_CONNECTED)
+        try:
+            async with asyncio.timeout(self._options.timeout_seconds):
+                if sign is ChatSign.TYPING:
+                    await connection.server.show_typing(connection.us, to.chat_id, TYPING_SECONDS)
+                elif to.message_id:
+                    number = f"sign-{to.message_id}-{sign}"
+                    shown = outbound.reaction(to.message_id, SIGNS[sign])
+                    await connection.put(to.chat_id, number, shown, self._library.REACTION)
+        except TimeoutError:
+            return Unknown(why="no answer in time")
+        except self._library.FAILURES as error:
+            outcome: Outcome = self._library.judge(error)
+            return outcome
+        return Sent()
+
+    async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
+        connection = self._connection
+        if connection is None:
+            raise errors.FileLater(why=NOT_CONNECTED)
+        try:
+            async for piece in connection.fetch(attachment, most_bytes):
+                yield piece
+        except self._library.FAILURES as error:
+            raise errors.FileLater(why=f"{type(error).__name__} {error}") from None
+
+    async def examine(self, *, in_use: bool, home: str | None = None) -> Sequence[Finding]:  # noqa: ARG002
+        """Who we are there, and whether encrypted rooms can be read. The keys are left alone: a gateway may
+        have them."""
+        library = await asyncio.to_thread(importlib.import_module, "frontdesk.channels.matrix.connection")
+        try:
+            server = library.Homeserver(self._options, self.account)
+        except errors.MissingSecret as error:
+            return [findings.failed(str(error))]
+        try:
+            us = await server.who()
+            found = [Finding(text=f"This is {us.user_id}, on the device {us.device_id}.")]
+            if home and us.user_id not in await server.members(home):
+                found.append(findings.failed(f"It is not in the home channel {home}: invite it there."))
+        except library.FAILURES as error:
+            why = REVOKED if library.is_revoked(error) else f"{type(error).__name__} {error}"
+            return [findings.failed(f"The homeserver cannot be used: {why}")]
+        finally:
+            await server.close()
+        if self._options.encryption and not library.can_encrypt():
+            found.append(findings.warning(f"Encrypted rooms cannot be read: {library.CANNOT_ENCRYPT}."))
+        elif self._options.encryption and self._options.recovery_key is None:
+            found.append(findings.note(UNSIGNED))
+        return found
+
+    async def close(self) -> None:
+        """What it opened is closed where it was opened, at the end of receiving."""

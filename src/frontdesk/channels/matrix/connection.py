@@ -1,0 +1,194 @@
+"""A connection to a homeserver: who we are there, what is known of the rooms, and the keys."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.channels.matrix import inbound, outbound
+from frontdesk.channels.matrix.client import FAILURES as FAILURES  # noqa: PLC0414
+from frontdesk.channels.matrix.client import Homeserver as Homeserver  # noqa: PLC0414
+from frontdesk.channels.matrix.client import is_revoked as is_revoked  # noqa: PLC0414
+from frontdesk.channels.matrix.client import judge as judge  # noqa: PLC0414
+from frontdesk.channels.matrix.inbound import Event, Us
+from frontdesk.channels.matrix.options import Options
+from frontdesk.channels.matrix.rooms import Rooms
+from frontdesk.contracts.channels import Happening, Incoming
+from frontdesk.logs import get_logger
+from frontdesk.model.chats import Attachment, Quote, StoredFile
+
+if TYPE_CHECKING:
+    from frontdesk.channels.matrix.encryption import Encryption
+
+ENCRYPTED, MESSAGE, REACTION = "m.room.encrypted", "m.room.message", "m.reaction"
+QUOTE_CHARACTERS = 2_000
+CANNOT_ENCRYPT = (
+    "this room is encrypted, and encryption is off, or the library for it (python-olm) is not installed;"
+    " it has wheels up to Python 3.12: pip install 'frontdesk[matrix]' with such a Python"
+)
+
+log = get_logger(__name__)
+
+
+class RoomClosed(Exception):
+    """Nothing may be written into this room in the clear, and nothing else can be."""
+
+
+class Connection:
+    def __init__(self, options: Options, account: str | None) -> None:
+        self._options = options
+        self.server = Homeserver(options, account)
+        self._account = account
+        self._encryption: Encryption | None = None
+
+    async def open(self) -> None:
+        self.us = await self.server.who()
+        self.rooms = Rooms(self.server, self.us)
+        self._filter = await self.server.make_filter(self.us)
+        if self._options.encryption and (found := _library()):
+            recovery = self._options.recovery_key
+            encryption = found.Encryption(self.server, self.us, self.rooms, Path(self._options.home))
+            await encryption.open(recovery() if recovery else None)
+            self._encryption = encryption
+
+    @property
+    def reads_encrypted(self) -> bool:
+        return self._encryption is not None
+
+    async def sync(self, since: str | None) -> Mapping[str, Any]:
+        """What is new; keys that came with it are kept by then."""
+        synced = await self.server.sync(since, self._filter)
+        if self._encryption:
+            await self._encryption.take(synced)
+        for event in _events(synced, "account_data"):
+            self.rooms.note_account(event)
+        return synced
+
+    async def timeline(self, room_id: str, joined: Event, since: str | None) -> list[Event]:
+        """What happened in a room, oldest first; what the homeserver left out is fetched. What it says about
+        the room itself is noted."""
+        timeline = joined.get("timeline")
+        timeline = timeline if isinstance(timeline, Mapping) else {}
+        found = [each for each in timeline.get("events", ()) if isinstance(each, Mapping)]
+        gap = timeline.get("prev_batch")
+        if since and timeline.get("limited") is True and isinstance(gap, str):
+            found = [*await self.server.before(room_id, gap, since), *found]
+        for event in [*_events(joined, "state"), *found]:
+            if "state_key" in event:
+                self.rooms.note_state(room_id, event)
+                if self._encryption and event.get("type") == "m.room.member":
+                    await self._encryption.note_member(room_id, event)
+        return [each for each in found if "state_key" not in each]
+
+    async def read(self, room_id: str, event: Event) -> Happening | None:
+        """What somebody did, with what it answers."""
+        if event.get("type") == ENCRYPTED and self._encryption:
+            event = await self._encryption.read(room_id, event)
+        room, sender = await self.rooms.find(room_id), event.get("sender")
+        name = await self.rooms.name_of(room_id, sender) if isinstance(sender, str) else None
+        happening = inbound.read_event(event, room, self.us, name)
+        if isinstance(happening, Incoming) and happening.quote:
+            return await self._with_quote(room_id, happening, happening.quote)
+        return happening
+
+    async def _with_quote(self, room_id: str, incoming: Incoming, quote: Quote) -> Incoming:
+        """With the text that it answers, where that can still be had."""
+        try:
+            event = await self.server.event(room_id, quote.message_id)
+            if event.get("type") == ENCRYPTED and self._encryption:
+                event = await self._encryption.read(room_id, event)
+        except FAILURES as error:
+            log.info("matrix_quote_missing", room=room_id, why=str(error))
+            return incoming
+        is_ours = event.get("sender") == self.us.user_id
+        text = inbound.text_of(event)[:QUOTE_CHARACTERS]
+        known = msgspec.structs.replace(quote, text=text or None, is_ours=is_ours)
+        addressed = True if is_ours and incoming.addressed is False else incoming.addressed
+        return msgspec.structs.replace(incoming, quote=known, addressed=addressed)
+
+    async def ask_for_key(self, room_id: str, event: Event) -> None:
+        if self._encryption:
+            await self._encryption.ask_for_key(room_id, event)
+
+    async def put(self, room_id: str, number: str, content: outbound.Content, kind: str = MESSAGE) -> str:
+        """Send an event, encrypted where the room is. Signs never are."""
+        room = await self.rooms.find(room_id)
+        if kind != REACTION and room.is_encrypted:
+            if self._encryption is None:
+                raise RoomClosed(CANNOT_ENCRYPT)
+            content, kind = await self._encryption.lock(room_id, kind, content), ENCRYPTED
+        return await self.server.put(room_id, kind, number, content)
+
+    async def put_file(self, room_id: str, file: StoredFile) -> outbound.Content:
+        """A file, kept by the homeserver, as the content of a message."""
+        if file.path is None:
+            raise errors.FileUnavailable(why="it is not on this machine")
+        data = await asyncio.to_thread(Path(file.path).read_bytes)
+        if not (await self.rooms.find(room_id)).is_encrypted:
+            place = {"url": await self.server.upload(data, file.kind, file.name)}
+            return outbound.file_message(file, place)
+        found = _library() if self._encryption else None
+        if found is None:
+            raise RoomClosed(CANNOT_ENCRYPT)
+        sealed, opens = await asyncio.to_thread(found.lock_file, data)
+        url = await self.server.upload(sealed, "application/octet-stream", None)
+        return outbound.file_message(file, {"file": {**opens, "url": url}})
+
+    async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
+        if attachment.id.startswith("mxc://"):
+            async for piece in self.server.download(attachment.id, most_bytes):
+                yield piece
+            return
+        found = _library()
+        if found is None:
+            raise errors.FileUnavailable(why=CANNOT_ENCRYPT)
+        opens = msgspec.json.decode(attachment.id)
+        pieces = [piece async for piece in self.server.download(opens["url"], most_bytes)]
+        yield await asyncio.to_thread(found.open_file, b"".join(pieces), opens)
+
+    async def close(self) -> None:
+        if self._encryption:
+            await self._encryption.close()
+        await self.server.close()
+
+
+def can_encrypt() -> bool:
+    return _library() is not None
+
+
+def _library() -> Any:
+    """What encrypted rooms need, where it is installed."""
+    try:
+        importlib.import_module("olm")
+    except ImportError:
+        return None
+    return importlib.import_module("frontdesk.channels.matrix.encryption")
+
+
+def _events(of: Mapping[str, Any], name: str) -> list[Event]:
+    held = of.get(name)
+    listed = held.get("events") if isinstance(held, Mapping) else None
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+
+
+def rooms_in(synced: Mapping[str, Any], kind: str) -> list[tuple[str, Event]]:
+    """The rooms of a sync that we have joined, or are invited to."""
+    rooms = synced.get("rooms")
+    listed = rooms.get(kind) if isinstance(rooms, Mapping) else None
+    if not isinstance(listed, Mapping):
+        return []
+    return [(each, held) for each, held in listed.items() if isinstance(held, Mapping)]
+
+
+def invitation(us: Us, invited: Event) -> tuple[str | None, bool]:
+    """Who invites us, and whether to a direct chat."""
+    for event in _events(invited, "invite_state"):
+        if event.get("type") == "m.room.member" and event.get("state_key") == us.user_id:
+            content, sender = event.get("content"), event.get("sender")
+            direct = isinstance(content, Mapping) and content.get("is_direct") is True
+            return (sender if isinstance(sender, str) else None), direct
+    return None, False

@@ -1,0 +1,380 @@
+"""The Matrix channel and a real homeserver, with something between them that can be broken."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from frontdesk import errors
+from frontdesk.channels.matrix import Channel, Options
+from frontdesk.contracts.channels import Deleted, Edited, Reacted
+from frontdesk.model.chats import Button, ChatSign, StoredFile
+from frontdesk.model.deliveries import NotSent, Sent
+from frontdesk.model.sources import ChatType
+from frontdesk.testing.channels import Arrival, EditingContract, PlatformEvent, RecordingDesk
+from tests import peers
+from tests.patience import LOOK_SECONDS, PATIENCE_SECONDS
+from tests.peers.people import Person, said_by
+from tests.peers.proxies import Proxy, proxy_to
+from tests.peers.synapse import Homeserver
+
+SECOND_CLIENT = Path(peers.__file__).with_name("second_client.py")
+NUMBERS = count()
+SIGNS = {"Approve": "✅", "Deny": "❌"}
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await asyncio.to_thread(holds):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+@asynccontextmanager
+async def receiving(channel: Channel, desk: RecordingDesk) -> AsyncIterator[asyncio.Task[None]]:
+    """The channel at work, once it has read the homeserver for the first time."""
+    task = asyncio.create_task(channel.receive(desk))
+    try:
+        await until(lambda: task.done() or (desk.read_until and channel.trouble() is None))
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+class World:
+    """Our account, two people, and two direct chats."""
+
+    def __init__(self, us: Person, ann: Person, bob: Person) -> None:
+        self.us, self.ann, self.bob = us, ann, bob
+        self.rooms = [self.room(), self.room()]
+        self.us.call("PUT", f"/user/{self.us.user_id}/account_data/m.direct", {self.ann.user_id: self.rooms})
+
+    def room(self, **more: Any) -> str:
+        room = self.ann.create_room(self.us.user_id, self.bob.user_id, **more)
+        for each in (self.us, self.bob):
+            each.join(room)
+        return room
+
+    def person(self, user_id: str) -> Person:
+        return next(each for each in (self.us, self.ann, self.bob) if each.user_id == user_id)
+
+    def options(self, url: str, home: Path, **more: Any) -> Options:
+        given: dict[str, Any] = {"timeout_seconds": 2.0, "encryption": False, "home": str(home)} | more
+        return Options(homeserver=url, access_token=lambda: self.us.account.token, **given)
+
+
+@pytest.fixture
+def world(synapse: Homeserver) -> World:
+    names = (f"{name}{next(NUMBERS)}" for name in ("desk", "ann", "bob"))
+    return World(*(Person(synapse, synapse.register(name)) for name in names))
+
+
+class Bench:
+    """The channel, behind a proxy; what people do is done at the homeserver itself."""
+
+    def __init__(self, world: World, proxy: Proxy, channel: Channel, desk: RecordingDesk) -> None:
+        self.channel = channel
+        self.trouble = proxy.trouble
+        self._world, self._desk = world, desk
+        self._read_before: dict[str, str] = {}
+        self.restart: Callable[[str], Any]
+
+    async def inject(self, event: PlatformEvent) -> bool:
+        """Yes is said by reading on behind it. The homeserver brings an event again to whoever has not."""
+        desk, offered = self._desk, len(self._desk.offered)
+        if before := self._read_before.get(event.id):
+            read = before
+            await self.restart(before)
+        else:
+            self._read_before[event.id] = read = desk.read_until[""]
+            content = {"msgtype": "m.text", "body": event.text} | dict(event.forged)
+            person = self._world.person(event.user_id)
+            await asyncio.to_thread(person.send, event.chat_id, "m.room.message", content)
+        await until(lambda: len(desk.offered) > offered)
+        twice = offered + 2
+        await until(lambda: desk.read_until.get("") != read or len(desk.offered) >= twice)
+        return desk.read_until.get("") != read
+
+    async def arrived(self) -> list[Arrival]:
+        events = [
+            event
+            for room in self._world.rooms
+            for event in await asyncio.to_thread(self._world.ann.events, room)
+        ]
+        said = said_by(self._world.us.user_id, events)
+        said.sort(key=lambda each: int(each["origin_server_ts"]))
+        return [
+            Arrival(text=each["content"]["body"], chat_id=each["room_id"], id=each["event_id"])
+            for each in said
+        ]
+
+
+class TestMatrix(EditingContract):
+    @pytest.fixture(autouse=True)
+    def _prepare(self, world: World, synapse: Homeserver, tmp_path: Path) -> None:
+        self._world, self._url, self._home = world, synapse.url, tmp_path
+        self.chats = (world.rooms[0], world.rooms[1])  # type: ignore[misc]
+        self.users = (world.ann.user_id, world.bob.user_id)  # type: ignore[misc]
+
+    @asynccontextmanager
+    async def open_bench(self, desk: RecordingDesk, account: str | None = None) -> AsyncIterator[Bench]:
+        async with proxy_to(self._url) as proxy:
+            channel = Channel(self._world.options(proxy.url, self._home), account)
+            bench = Bench(self._world, proxy, channel, desk)
+            task: list[asyncio.Task[None]] = []
+
+            async def restart(since: str | None = None) -> None:
+                for each in task:
+                    each.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await each
+                if since:
+                    desk.read_until[""] = since
+                task[:] = [asyncio.create_task(channel.receive(desk))]
+
+            bench.restart = restart
+            await restart()
+            await until(lambda: desk.read_until and channel.trouble() is None)
+            yield bench
+            task[0].cancel()
+            with suppress(asyncio.CancelledError):
+                await task[0]
+
+
+@asynccontextmanager
+async def at_work(
+    world: World, url: str, home: Path, **more: Any
+) -> AsyncIterator[tuple[Channel, RecordingDesk]]:
+    channel, desk = Channel(world.options(url, home, **more)), RecordingDesk()
+    async with receiving(channel, desk):
+        yield channel, desk
+
+
+def found(desk: RecordingDesk, kind: type) -> list[Any]:
+    return [each for each in desk.happened if isinstance(each, kind)]
+
+
+async def test_what_people_do_in_a_room_reaches_the_desk(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    (room, _), ann, us = world.rooms, world.ann, world.us
+    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
+        first = ann.say(room, "hello")
+        changed = {"rel_type": "m.replace", "event_id": first}
+        new = {"msgtype": "m.text", "body": "hello, you"}
+        ann.say(room, "* hello, you", **{"m.new_content": new, "m.relates_to": changed})
+        ann.react(room, first, "👍")
+        await until(lambda: len(desk.stored) == 1)
+        outcome = await channel.send((await desk.answers("turn-1"))[0])
+        assert isinstance(outcome, Sent)
+        answered = {"m.in_reply_to": {"event_id": outcome.message_id}}
+        ann.say(room, "> <@x:y> You said: hello\n\nAnd now?", **{"m.relates_to": answered})
+        ann.redact(room, first)
+        await until(lambda: found(desk, Deleted))
+    (edit,), (reaction,), (deletion,) = (found(desk, kind) for kind in (Edited, Reacted, Deleted))
+    assert (edit.text, edit.source.message_id) == ("hello, you", first)
+    assert (reaction.emoji, reaction.source.message_id) == ("👍", first)
+    assert (deletion.source.message_id, deletion.source.user_id) == (first, ann.user_id)
+    reply = desk.stored[1]
+    assert reply.quote
+    assert (reply.text, reply.quote.text, reply.quote.is_ours) == ("And now?", "You said: hello", True)
+    assert {each.source.user_id for each in desk.happened} == {ann.user_id} != {us.user_id}
+
+
+async def test_group_says_whether_a_message_is_for_us(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    group, ann, us = world.room(name="The team"), world.ann, world.us.user_id
+    pill = f'<a href="https://matrix.to/#/{us}">desk</a>: hello'
+    async with at_work(world, synapse.url, tmp_path) as (_, desk):
+        ann.say(group, "to everybody")
+        ann.say(group, "to you", **{"m.mentions": {"user_ids": [us]}})
+        ann.say(group, "not to you", **{"m.mentions": {}, "formatted_body": pill})
+        ann.say(group, "desk: hello", formatted_body=pill)
+        root = ann.say(group, "a thread")
+        ann.say(group, "in it", **{"m.relates_to": {"rel_type": "m.thread", "event_id": root}})
+        world.bob.send(group, "m.room.message", {"msgtype": "m.notice", "body": "I am a program"})
+        await until(lambda: len(desk.stored) == 7)
+    told = {each.text: each for each in desk.stored}
+    addressed = {text for text, each in told.items() if each.addressed}
+    assert addressed == {"to you", "desk: hello"}
+    assert told["in it"].source.thread_id == root
+    assert (told["to you"].source.chat_name, told["to you"].source.chat_type) == ("The team", ChatType.GROUP)
+    assert [text for text, each in told.items() if each.source.is_bot] == ["I am a program"]
+
+
+async def test_invitation_is_followed_only_of_who_may_talk(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    ann, us = world.ann, world.us.user_id
+    async with at_work(world, synapse.url, tmp_path) as (_, desk):
+        desk.refusal = errors.NotAllowed(who="x", rule="x")
+        unwanted = ann.create_room(us, direct=True)
+        await asyncio.sleep(1)
+        desk.refusal = None
+        wanted = ann.create_room(us, direct=True)
+        await until(lambda: us in ann.members(wanted))
+        ann.say(wanted, "hello")
+        await until(lambda: desk.stored)
+        assert us not in ann.members(unwanted)
+    assert desk.stored[0].source.chat_type is ChatType.DM
+
+
+async def test_what_was_missed_is_read_however_much_it_is(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    channel, desk = Channel(world.options(synapse.url, tmp_path)), RecordingDesk()
+    async with receiving(channel, desk):
+        pass
+    many = 70  # of which it is given fifty at once
+    for number in range(many):
+        await asyncio.to_thread(world.ann.say, world.rooms[0], f"message {number}")
+    async with receiving(channel, desk):
+        await until(lambda: len(desk.stored) >= many)
+    assert [each.text for each in desk.stored] == [f"message {number}" for number in range(many)]
+
+
+async def test_file_comes_and_goes_whole(world: World, synapse: Homeserver, tmp_path: Path) -> None:
+    data, (room, _) = b"\x89PNG" + bytes(range(256)) * 500, world.rooms
+    (tmp_path / "out").write_bytes(data)
+    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
+        world.ann.say(room, "hello")
+        await until(lambda: desk.stored)
+        (answer,) = await desk.answers("turn-1")
+        stored = StoredFile(
+            digest="x", name="picture.png", kind="image/png", size=len(data), path=str(tmp_path / "out")
+        )
+        assert isinstance(await channel.send(replace(answer, files=(stored,))), Sent)
+        said = said_by(world.us.user_id, world.ann.events(room))
+        assert [each["content"]["body"] for each in said] == ["You said: hello", "picture.png"]
+        sent = said[1]["content"]
+        world.ann.send(room, "m.room.message", {**sent, "body": "Look at this", "filename": "mine.png"})
+        await until(lambda: len(desk.stored) == 2)
+        (file,) = desk.stored[1].files
+        assert (desk.stored[1].text, file.name, file.kind, file.size) == (
+            "Look at this",
+            "mine.png",
+            "image/png",
+            len(data),
+        )
+        assert b"".join([piece async for piece in channel.fetch(file, 10**6)]) == data
+        with pytest.raises(errors.FileUnavailable, match="larger"):
+            [piece async for piece in channel.fetch(file, 1_000)]
+
+
+async def test_card_gets_the_signs_that_can_be_tapped(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    (room, _) = world.rooms
+    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
+        world.ann.say(room, "hello")
+        await until(lambda: desk.stored)
+        (answer,) = await desk.answers("turn-1")
+        buttons = tuple(Button(label=each, token=each * 4, sign=sign) for each, sign in SIGNS.items())
+        outcome, again = [await channel.send(replace(answer, buttons=buttons)) for _ in range(2)]
+        assert isinstance(await channel.sign(answer.to, ChatSign.TYPING), Sent)
+        assert isinstance(await channel.sign(answer.to, ChatSign.SEEN), Sent)
+    assert isinstance(outcome, Sent)
+    assert outcome == again
+    events = world.ann.events(room)
+    signs = [each["content"]["m.relates_to"] for each in events if each["type"] == "m.reaction"]
+    assert [(each["event_id"], each["key"]) for each in signs] == [
+        (outcome.message_id, "✅"),
+        (outcome.message_id, "❌"),
+        (answer.to.message_id, "👀"),
+    ]
+
+
+async def test_revoked_token_is_told(world: World, synapse: Homeserver, tmp_path: Path) -> None:
+    channel, desk = Channel(world.options(synapse.url, tmp_path)), RecordingDesk()
+    async with receiving(channel, desk):
+        world.us.call("POST", "/logout", {})
+        await until(lambda: "log in anew" in (channel.trouble() or ""))
+
+
+class SecondClient:
+    """Somebody whose program is another one."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def tell(self, *order: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write((json.dumps(order) + "\n").encode())
+        await self._process.stdin.drain()
+
+    async def hears(self) -> Any:
+        assert self._process.stdout
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return json.loads(await self._process.stdout.readline())
+
+
+@asynccontextmanager
+async def second_client(person: Person, url: str, folder: Path) -> AsyncIterator[SecondClient]:
+    account, python = person.account, peers.require("nio") / "python"
+    given = (url, account.user_id, account.token, account.device_id, str(folder))
+    process = await asyncio.create_subprocess_exec(
+        python, SECOND_CLIENT, *given, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        client = SecondClient(process)
+        assert await client.hears() == "ready"
+        yield client
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def test_encrypted_room_is_read_and_answered_encrypted(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    """Also after a restart, with the keys from before."""
+    ann, us = world.ann, world.us.user_id
+    channel, desk = Channel(world.options(synapse.url, tmp_path, encryption=True)), RecordingDesk()
+    async with second_client(ann, synapse.url, tmp_path) as client:
+        async with receiving(channel, desk):
+            room = ann.create_room(us, direct=True, encrypted=True)
+            await until(lambda: us in ann.members(room))
+            await client.tell("say", room, "a secret")
+            await until(lambda: desk.stored)
+            assert isinstance(await channel.send((await desk.answers("turn-1"))[0]), Sent)
+            assert await client.hears() == [room, us, "You said: a secret", True]
+        await client.tell("say", room, "another")
+        async with receiving(channel, desk):
+            await until(lambda: len(desk.stored) == 2)
+            draft = replace((await desk.answers("turn-2"))[0], id="d-1", text="You")
+            shown = await channel.draft(draft)
+            assert isinstance(shown, Sent)
+            assert await client.hears() == [room, us, "You", True]
+    assert [each.text for each in desk.stored] == ["a secret", "another"]
+    assert {each["type"] for each in ann.events(room) if each["sender"] == us} <= {
+        "m.room.member",
+        "m.room.encrypted",
+    }
+
+
+async def test_nothing_is_written_in_the_clear_into_an_encrypted_room(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    room = world.room(encrypted=True)
+    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
+        world.ann.say(room, "hello")  # as a program does that knows nothing of encryption
+        await until(lambda: desk.stored)
+        outcome = await channel.send((await desk.answers("turn-1"))[0])
+    assert isinstance(outcome, NotSent)
+    assert outcome.hopeless
+    assert not said_by(world.us.user_id, world.ann.events(room))
+
+
+async def test_keys_of_a_device_are_one_process_s(world: World, synapse: Homeserver, tmp_path: Path) -> None:
+    first, second = (Channel(world.options(synapse.url, tmp_path, encryption=True)) for _ in range(2))
+    async with receiving(first, RecordingDesk()):
+        with pytest.raises(errors.InvalidInput, match="another process"):
+            await second.receive(RecordingDesk())
