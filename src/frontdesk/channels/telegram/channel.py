@@ -112,7 +112,8 @@ class Channel(CalledChannel[settings.Options]):
             return deliveries.NotSent(why=str(error))
 
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
-        """The bytes of a file; FileUnavailable when they cannot be had, or are too many."""
+        """The bytes of a file; FileUnavailable when they cannot be had or are too many, FileLater when that
+        may pass."""
         size = 0
         try:
             bot = await self._bots.now()
@@ -122,8 +123,12 @@ class Channel(CalledChannel[settings.Options]):
                 if size > most_bytes:
                     raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
                 yield piece
-        except (TelegramError, errors.MissingSecret) as error:
+        except errors.MissingSecret as error:
             raise errors.FileUnavailable(why=str(error)) from error
+        except TelegramError as error:
+            verdict = calls.judge(error)
+            hopeless = isinstance(verdict, deliveries.NotSent) and verdict.hopeless
+            raise (errors.FileUnavailable if hopeless else errors.FileLater)(why=verdict.why) from error
 
     async def close(self) -> None:
         await self._bots.close()
