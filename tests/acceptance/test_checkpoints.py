@@ -43,6 +43,16 @@ def gateway(home: Path) -> Iterator[None]:
         yield
 
 
+PROFILE = """
+[[routes]]
+platform = "local"
+chat = "garden"
+profile = "green"
+[profiles.green]
+working_dir = "{garden}"
+"""
+
+
 def said(home: Path, *arguments: str, code: int = 0) -> str:
     done = program.run(home, "checkpoints", *arguments)
     assert done.returncode == code, done.stdout + done.stderr
@@ -76,6 +86,23 @@ def test_checkpoints_are_listed_shown_compared_and_restored_after_a_preview(home
     assert (home / "work" / "plan.md").read_text() == "1. Ask\n"
     assert not (home / "work" / "new.md").exists()
     assert "dropped: 0" in said(home, "prune")
+
+
+def test_profile_has_checkpoints_of_its_own_directory(home: Path) -> None:
+    garden, file = home / "garden", home / ".frontdesk" / "frontdesk.toml"
+    garden.mkdir()
+    (garden / "bed.md").write_text("Tulips\n")
+    file.write_text(file.read_text() + PROFILE.format(garden=garden))
+    with gateway(home):
+        made = program.run(home, "chat", "--chat", "garden", "-m", "/checkpoint spring").stdout
+        assert "1 file" in made
+        assert "spring" in said(home, "list", "--profile", "green")
+    assert "no checkpoints yet" in said(home, "list")
+    (garden / "bed.md").write_text("Weeds\n")
+    assert "bed.md" in said(home, "diff", "1", "--profile", "green", code=1)
+    assert "restore 2 --profile green" in said(home, "restore", "1", "--profile", "green", "--yes")
+    assert (garden / "bed.md").read_text() == "Tulips\n"
+    assert "no profile 'blue'" in program.run(home, "checkpoints", "list", "--profile", "blue").stderr
 
 
 def test_nothing_is_restored_unasked(home: Path) -> None:

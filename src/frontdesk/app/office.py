@@ -20,7 +20,7 @@ from frontdesk.flow.authorization import Authorization, Refusals, owner_of_termi
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.sending import Outlets
 from frontdesk.formats import exports
-from frontdesk.model import access, background, checkpoints, inputs
+from frontdesk.model import access, background, checkpoints, inputs, routing
 from frontdesk.model.checkpoints import Checkpoint
 from frontdesk.model.deliveries import Delivery, DeliveryState
 from frontdesk.model.people import Viewer
@@ -268,39 +268,48 @@ class Office:
         """Somebody who was let in is a stranger again; False when they were not."""
         return await self._people.revoke(principal, self._owner)
 
-    async def list_checkpoints(self) -> list[Plain]:
-        """The checkpoints of the agent's working directory, newest first."""
-        snapshots, directory = self._checkpoints()
+    async def list_checkpoints(self, profile: str | None = None) -> list[Plain]:
+        """The checkpoints of an agent's working directory, newest first."""
+        snapshots, directory = self._checkpoints(profile)
         return [_plain(each) for each in await snapshots.list_checkpoints(directory)]
 
-    async def show_checkpoint(self, checkpoint: str) -> Plain:
+    async def show_checkpoint(self, checkpoint: str, profile: str | None = None) -> Plain:
         """The checkpoint with this number or id."""
-        return _plain(await self._checkpoint(checkpoint))
+        return _plain(await self._checkpoint(checkpoint, profile))
 
-    async def diff_checkpoint(self, checkpoint: str) -> Plain:
+    async def diff_checkpoint(self, checkpoint: str, profile: str | None = None) -> Plain:
         """What has changed since."""
-        snapshots, directory = self._checkpoints()
-        return _plain(await snapshots.diff(directory, (await self._checkpoint(checkpoint)).id))
+        snapshots, directory = self._checkpoints(profile)
+        return _plain(await snapshots.diff(directory, (await self._checkpoint(checkpoint, profile)).id))
 
-    async def restore_checkpoint(self, checkpoint: str, path: str | None = None) -> Plain:
+    async def restore_checkpoint(
+        self, checkpoint: str, path: str | None = None, profile: str | None = None
+    ) -> Plain:
         """Make the working directory, or one path in it, what it was."""
-        snapshots, directory = self._checkpoints()
-        return _plain(await snapshots.restore(directory, (await self._checkpoint(checkpoint)).id, path))
+        snapshots, directory = self._checkpoints(profile)
+        return _plain(
+            await snapshots.restore(directory, (await self._checkpoint(checkpoint, profile)).id, path)
+        )
 
-    async def prune_checkpoints(self) -> int:
+    async def prune_checkpoints(self, profile: str | None = None) -> int:
         """Drop the oldest past the maximum and free their room; how many were dropped."""
-        snapshots, directory = self._checkpoints()
+        snapshots, directory = self._checkpoints(profile)
         return await snapshots.prune(directory)
 
-    async def _checkpoint(self, name: str) -> Checkpoint:
-        snapshots, directory = self._checkpoints()
+    async def _checkpoint(self, name: str, profile: str | None) -> Checkpoint:
+        snapshots, directory = self._checkpoints(profile)
         found = checkpoints.find_named(await snapshots.list_checkpoints(directory), name)
         if found is None:
             raise errors.UnknownCheckpoint(checkpoint_id=name, directory=directory)
         return found
 
-    def _checkpoints(self) -> tuple[Snapshots, str]:
-        snapshots, directory = self._workplace()
+    def _checkpoints(self, profile: str | None) -> tuple[Snapshots, str]:
+        """Where the agent of a profile works; that of the default one, unless another is named."""
+        config = self._conversations.config
+        config.check_profile(profile)
+        own = config.profiles.get(profile or "", routing.PLAIN).working_dir
+        snapshots, usual = self._workplace()
+        directory = own or usual
         if snapshots is None or directory is None:
             raise errors.CheckpointsOff()
         return snapshots, directory

@@ -24,17 +24,23 @@ UNDOING = {
 """What a restore does about each change."""
 
 
+PROFILE = click.option(
+    "--profile", help="The working directory of a profile; of the default one, unless given."
+)
+
+
 @click.group()
 def command() -> None:
     """List, compare and restore states of the agent's working directory."""
 
 
 @command.command("list")
+@PROFILE
 @answering
-async def list_checkpoints(office: Office) -> Report:
+async def list_checkpoints(office: Office, profile: str | None) -> Report:
     """List the checkpoints, the newest first."""
     nothing = "There are no checkpoints yet: rotations make them, and /checkpoint."
-    return output.listed(await office.list_checkpoints(), _row, nothing)
+    return output.listed(await office.list_checkpoints(profile), _row, nothing)
 
 
 def _row(kept: Plain) -> Plain:
@@ -50,10 +56,11 @@ def _row(kept: Plain) -> Plain:
 
 @command.command()
 @click.argument("checkpoint")
+@PROFILE
 @answering
-async def show(office: Office, checkpoint: str) -> Report:
+async def show(office: Office, checkpoint: str, profile: str | None) -> Report:
     """Show a checkpoint, by its number or id, and what it leaves out."""
-    found = await office.show_checkpoint(checkpoint)
+    found = await office.show_checkpoint(checkpoint, profile)
     skipped = [f"  left out  {skip['path']} ({skip['reason']})" for skip in found["skipped"]]
     return Report(found, "\n".join([output.in_lines(_facts(found), COLUMN), *skipped]))
 
@@ -73,10 +80,11 @@ def _facts(kept: Plain) -> dict[str, str]:
 
 @command.command()
 @click.argument("checkpoint")
+@PROFILE
 @answering
-async def diff(office: Office, checkpoint: str) -> Report:
+async def diff(office: Office, checkpoint: str, profile: str | None) -> Report:
     """Show what has changed since a checkpoint. The exit code is 1 when something has."""
-    found = await office.diff_checkpoint(checkpoint)
+    found = await office.diff_checkpoint(checkpoint, profile)
     lines = [f"{change['kind']:<{COLUMN}}{change['path']}" for change in found["changes"]]
     lines += [f"\n{found['text']}"] if found["text"] else []
     if not found["changes"]:
@@ -89,15 +97,18 @@ async def diff(office: Office, checkpoint: str) -> Report:
 @click.argument("checkpoint")
 @click.argument("path", required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@PROFILE
 @output.JSON
 @click.pass_obj
-def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bool, as_json: bool) -> None:
+def restore(
+    config_file: Path | None, checkpoint: str, path: str | None, yes: bool, profile: str | None, as_json: bool
+) -> None:
     """Make the working directory, or PATH in it, what it was at a checkpoint.
 
     What that changes is shown first. The present state is kept in a checkpoint of its own, which undoes it.
     """
     loaded = config.load(config_file)
-    before = ask(loaded, lambda office: office.diff_checkpoint(checkpoint))
+    before = ask(loaded, lambda office: office.diff_checkpoint(checkpoint, profile))
     if not as_json:
         changes = changes_within([msgspec.convert(each, type=FileChange) for each in before["changes"]], path)
         for change in changes[:MOST_PREVIEWED]:
@@ -108,18 +119,20 @@ def restore(config_file: Path | None, checkpoint: str, path: str | None, yes: bo
             output.show("It is as it was then: nothing changes.")
     if not yes:
         output.agree("Restore it?", "Nobody can be asked here: see what changes, and give --yes.")
-    done = ask(loaded, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path))
+    done = ask(loaded, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path, profile))
     changed = len(done["written"]) + len(done["removed"])
+    where = f" --profile {profile}" if profile else ""
     text = (
         f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"
-        f" frontdesk checkpoints restore {done['safety']['number']}"
+        f" frontdesk checkpoints restore {done['safety']['number']}{where}"
     )
     output.show_report(Report(done, text), as_json)
 
 
 @command.command()
+@PROFILE
 @answering
-async def prune(office: Office) -> Report:
+async def prune(office: Office, profile: str | None) -> Report:
     """Drop the oldest past checkpoints.max_checkpoints, and free their room."""
-    dropped = await office.prune_checkpoints()
+    dropped = await office.prune_checkpoints(profile)
     return Report({"dropped": dropped}, f"Checkpoints dropped: {dropped}.")

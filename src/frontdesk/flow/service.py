@@ -84,6 +84,8 @@ class Service:
         """The key of the conversation that a message belongs to; Unroutable when it has no address."""
         where = self._address(source, await self._aliases(source))
         try:
+            if source.profile and self._config.profiles:
+                self._config.check_profile(source.profile)
             keys.check_routable(source, where)
         except errors.FrontdeskError as refusal:
             self.refused[type(refusal).__name__] += 1
