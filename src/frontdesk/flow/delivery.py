@@ -15,6 +15,7 @@ from frontdesk.flow.confirmations.notifying import CONFIRMATION, HOME
 from frontdesk.flow.crew import Held, until_stored
 from frontdesk.flow.pacing import LONGEST_WAIT_SECONDS
 from frontdesk.flow.parts import Parts
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.deliveries import (
@@ -39,6 +40,8 @@ seconds."""
 WAIT_SECONDS = 1.0
 """So long an answer keeps its place while nothing may go to its chat."""
 MOST_REMEMBERED = 10_000
+MAX_WHY_CHARACTERS = 2_000
+"""Of what a platform says."""
 MAX_DOUBLINGS = 16
 FEWEST_ATTEMPTS = 8
 """Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
@@ -168,15 +171,19 @@ class Sender:
         handed = self._parts.filing.at_hand(delivery) if delivery.files else delivery
         try:
             async with asyncio.timeout(self._parts.running.send_seconds):
-                outcome: Outcome = await getattr(channel, verb)(handed)
+                outcome: Outcome | None = await getattr(channel, verb)(handed)
         except TimeoutError:
             return Unknown(why="no answer in time")
         except Exception as error:
             log.exception("send_failed", delivery=delivery.id)
             return Unknown(why=f"the channel failed: {type(error).__name__}")
-        if not isinstance(outcome, Sent):
-            self._parts.pacing.heed(delivery.to, outcome)
-        return outcome
+        if isinstance(outcome, Sent):
+            return outcome
+        if not isinstance(outcome, NotSent | Unknown):
+            log.warning("send_failed", delivery=delivery.id, why=f"{verb} gave {type(outcome).__name__}")
+            return Unknown(why="the channel did not say what became of it")
+        self._parts.pacing.heed(delivery.to, outcome)
+        return replace(outcome, why=quoting.clean_text(outcome.why, MAX_WHY_CHARACTERS))
 
     def _settlement(self, delivery: Delivery, outcome: Outcome, begun: datetime) -> Settlement:
         now, unsure_since, not_before = self._parts.clock.now(), delivery.unsure_since, None
@@ -237,7 +244,7 @@ def _later(now: datetime, delivery: Delivery, asked_seconds: float | None) -> da
     waited = (now - delivery.created_at).total_seconds()
     patience = max(waited / PAUSES_OF_AN_OUTAGE, SHORT_PAUSE_SECONDS)
     seconds = min(doubled, patience, LONGEST_PAUSE_SECONDS)
-    if asked_seconds is not None:
+    if asked_seconds is not None and asked_seconds >= 0:  # what is no number is no wish
         seconds = min(max(asked_seconds, FIRST_PAUSE_SECONDS), LONGEST_WAIT_SECONDS)
     return now + timedelta(seconds=seconds)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from frontdesk.flow.clockwatch import Elapsed, since_boot
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import Outcome, Sent
 from frontdesk.model.sources import SessionSource
@@ -59,10 +60,11 @@ class Pacing:
 
     def heed(self, chat: SessionSource, outcome: Outcome) -> None:
         """Where the platform said that we are to wait, nothing goes there meanwhile."""
-        if isinstance(outcome, Sent) or not (seconds := outcome.retry_after_seconds):
+        seconds = 0.0 if isinstance(outcome, Sent) else outcome.retry_after_seconds or 0.0
+        if isinstance(outcome, Sent) or not seconds > 0:  # nor what is no number
             return
-        gate = _gate_of(chat)
-        log.warning("told_to_wait", platform=gate[0], account=gate[1], seconds=seconds, why=outcome.why)
+        gate, why = _gate_of(chat), quoting.one_line(outcome.why, quoting.MAX_CHARACTERS)
+        log.warning("told_to_wait", platform=gate[0], account=gate[1], seconds=seconds, why=why)
         self._close((*gate[:2], None) if outcome.whole_account else gate, seconds)
 
     @contextmanager

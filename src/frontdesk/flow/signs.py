@@ -112,12 +112,12 @@ class Signs:
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 outcome = await channel.sign(to, sign)
+            self._pacing.heed(to, outcome)
         except TimeoutError:
             return True
         except Exception:
             log.exception("sign_failed", platform=str(to.platform), sign=str(sign))
             return False
-        self._pacing.heed(to, outcome)
         return not (isinstance(outcome, NotSent) and outcome.hopeless)
 
     async def close(self) -> None:

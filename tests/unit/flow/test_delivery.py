@@ -1,5 +1,6 @@
 """When a delivery that does not arrive is given up."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,16 +10,17 @@ import pytest
 from frontdesk import Platform, SessionSource
 from frontdesk.contracts.channels import Capabilities
 from frontdesk.flow.crew import ask
-from frontdesk.flow.delivery import FEWEST_ATTEMPTS, Sender, Sending
+from frontdesk.flow.delivery import FEWEST_ATTEMPTS, MAX_WHY_CHARACTERS, Sender, Sending
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
-from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
+from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, NotSent, Outcome, Settlement
 from frontdesk.model.lanes import Lease
 from frontdesk.model.running import Running
 from frontdesk.testing.clock import SettableClock
 
 CREATED = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
+AWAY = NotSent(why="away")
 
 
 class Ledger:
@@ -31,15 +33,20 @@ class Ledger:
         self.settled.append(settlement)
 
 
-async def settlement_of(attempts: int, age: timedelta) -> Settlement:
-    """What is decided about a delivery that cannot be sent, there being no channel."""
+async def settlement_of(attempts: int, age: timedelta, outcome: Outcome | None = AWAY) -> Settlement:
+    """What is decided about a delivery that ends so."""
+
+    async def send(_: Delivery) -> Outcome | None:
+        return outcome
+
     ledger = Ledger()
     parts: Any = SimpleNamespace(
         clock=SettableClock(CREATED + age),
         elapsed=lambda: 0.0,
         running=Running(delivery_max_age_seconds=DAY.total_seconds()),
         store=SimpleNamespace(nodes=SimpleNamespace(standing=0), deliveries=ledger),
-        channel_of=lambda _: None,
+        channel_of=lambda _: SimpleNamespace(send=send),
+        try_again_at=lambda *_: None,
         capabilities_of=lambda _: Capabilities(),
         pacing=Pacing(lambda: 0.0),
     )
@@ -94,6 +101,30 @@ async def test_receiver_that_is_back_is_tried_soon(outage_seconds: int) -> None:
         attempts += 1
     assert waited - outage_seconds <= max(5.0, outage_seconds / 5)
     assert attempts <= 60
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [(50.0, 50.0), (0.0, 1.0), (7200.0, 7200.0), (1e300, DAY.total_seconds())]
+)
+async def test_wait_that_the_platform_asks_for_is_kept(asked: float, seconds: float) -> None:
+    settled = await settlement_of(1, timedelta(0), NotSent(why="wait", retry_after_seconds=asked))
+    assert settled.retry_at == CREATED + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("asked", [None, math.nan, -5.0])
+async def test_wait_that_makes_no_sense_is_not_kept(asked: float | None) -> None:
+    settled = await settlement_of(1, timedelta(0), NotSent(why="wait", retry_after_seconds=asked))
+    assert settled.retry_at == CREATED + timedelta(seconds=1)
+
+
+async def test_channel_that_gives_no_outcome_has_perhaps_sent() -> None:
+    settled = await settlement_of(1, timedelta(0), None)
+    assert settled.state is DeliveryState.UNKNOWN
+
+
+async def test_what_a_platform_says_is_kept_in_bounds() -> None:
+    settled = await settlement_of(1, timedelta(0), NotSent(why="x\0" * 10_000))
+    assert len(settled.error or "") == MAX_WHY_CHARACTERS
 
 
 async def test_pause_never_grows_beyond_five_minutes() -> None:
