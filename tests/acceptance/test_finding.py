@@ -7,21 +7,23 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests import counts
 from tests.acceptance.seeker import read_taken
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_SECONDS = 90
+DEADLINE_SECONDS = counts.count(90, 900)
 CHATS = ("ann", "bob", "cid")
 MOMENTS = ("after:channel.send", "before:deliveries.settle", "before:channel.send", "after:deliveries.claim")
 KILLS = counts.count(3, 60)
 EACH = 2
 """Messages of each chat for every life of the gateway."""
 
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(2 * DEADLINE_SECONDS)]
 
-def test_killed_gateway_sends_each_answer_once_to_a_platform_that_breaks_off(
-    tmp_path: Path,
-) -> None:
+
+def test_killed_gateway_sends_each_answer_once_to_a_platform_that_breaks_off(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     start = [sys.executable, "-m", "tests.acceptance.seeker", str(tmp_path)]
     expected: dict[str, list[str]] = {chat: [] for chat in CHATS}
