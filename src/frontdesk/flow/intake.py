@@ -33,6 +33,8 @@ MOST_ATTACHMENTS = 100
 MAX_ATTACHMENT_CHARACTERS = 4_000
 MOST_COLLECTED = 1_000
 FOLLOW_SECONDS = 2.0
+ALBUM_SECONDS = 1.0
+"""How long the next picture of an album is waited for."""
 
 BUSY_NOTICES = {
     Busy.QUEUE: "I am still working on something. Your message is queued and comes next.",
@@ -136,7 +138,8 @@ class Intake:
             pressed = Pressed(source=incoming.source, token=token, event_id=incoming.event_id)
             return await self._press(pressed, cursor)
         turn, command, argument = self._turn(incoming, key, verdict, meant)
-        accepted = await self._parts.store.turns.accept(turn, partial(self._admit, turn, command), cursor)
+        admit, gather = partial(self._admit, turn, command), self._gathering(turn, command)
+        accepted = await self._parts.store.turns.accept(turn, admit, cursor, gather)
         if accepted.running and command and command.stops_when:
             try:
                 # By now the other turn may have ended: then there is nothing to stop.
@@ -235,6 +238,23 @@ class Intake:
             received_at=self._parts.clock.now(),
         )
         return turn, command, argument
+
+    def _gathering(self, turn: Turn, command: Command | None) -> turns.Gathering | None:
+        """How it waits for what its sender writes next, or belongs to what they wrote before; if it does."""
+        config, source = self._parts.conversations.config, turn.source
+        seconds = config.get_listening(source.platform, source.account).gather_seconds
+        if seconds is None:
+            seconds = self._parts.running.gather_seconds
+        burst = seconds > 0 and turn.kind is TurnKind.MESSAGE and command is None
+        if not burst and turn.album is None:
+            return None
+        plain = turn.content is None and turn.history is None
+        if not plain or len(turn.text) > turns.MAX_GATHERED_CHARACTERS:
+            return None
+        if self._parts.capabilities_of(source).collects:  # a program waits for each answer by itself
+            return None
+        least = ALBUM_SECONDS if turn.album is not None else 0.0
+        return turns.Gathering(seconds=max(seconds, least), is_burst=burst, begins=turn.quote is not None)
 
     def _admit(self, turn: Turn, command: Command | None, running: Turn | None, queued: int) -> Admission:
         """What becomes of a message when something runs or waits before it. It is decided in the transaction

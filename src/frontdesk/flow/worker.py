@@ -160,7 +160,7 @@ class Worker:
         first, and their session may change: the claim looks again whether it still fits."""
         openings = {}
         for turn in due:
-            if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts:
+            if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts or turn.parts:
                 continue
             if turn.files:
                 continue  # they are fetched first

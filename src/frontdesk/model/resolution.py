@@ -130,5 +130,6 @@ class Opening(msgspec.Struct, frozen=True):
 
     def fits(self, turn: Turn, session: Session) -> bool:
         """Whether nothing but the message is to be written, and nobody has to be told of anything first."""
-        untouched = turn.attempts == 1 and turn.session_id is None and turn.text == self.text
+        untouched = turn.attempts == 1 and turn.session_id is None
+        untouched = untouched and turn.text == self.text and not turn.parts
         return untouched and session.started and session.reset_told and self.resolver.lets_go_on(session)

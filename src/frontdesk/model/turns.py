@@ -1,7 +1,7 @@
 """Turns: a message that came in, and what became of it."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -20,6 +20,11 @@ TRIAL_SECONDS = 10.0
 """A turn that kills the process is expected to do so within this time."""
 MOST_DOUBTS = 3
 """How often a suspect is excused because it may have been another one."""
+MOST_GATHERED = 20
+"""How many messages become one turn."""
+MAX_GATHERED_CHARACTERS = 10_000
+"""Longer messages are turns of their own."""
+LONGEST_WINDOWS = 5
 MOST_OVERHEARD = 50
 """How much of what was said in a group, and not to us, is kept between two turns."""
 HELD_BACK = (
@@ -40,6 +45,8 @@ class TurnState(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     SET_ASIDE = "set_aside"
+    JOINED = "joined"
+    """It is part of another turn, and ends with that."""
 
 
 MOVES = {
@@ -60,6 +67,7 @@ MOVES = {
         TurnState.INTERRUPTED,
         TurnState.SET_ASIDE,
     },
+    TurnState.JOINED: {TurnState.DONE, TurnState.FAILED, TurnState.INTERRUPTED, TurnState.SET_ASIDE},
 }
 """The legal moves. Back to queued: the node died, or the failure may be tried again."""
 
@@ -171,6 +179,17 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     def is_held_back(self) -> bool:
         return self.state is TurnState.QUEUED and self.error == HELD_BACK
 
+    def joined(self, parts: Sequence["Turn"]) -> "Turn":
+        """The turn with all that was gathered into it, without what was withdrawn since."""
+        kept = [each for each in (self, *parts) if not each.withdrawn]
+        handles = [each.handle for each in kept if each.handle]
+        return msgspec.structs.replace(
+            self,
+            text="\n".join(each.text for each in kept if each.text.strip()),
+            files=tuple(file for each in kept for file in each.files),
+            handle=handles[-1] if handles else None,
+        )
+
     def check_move(self, wanted: TurnState) -> None:
         if wanted not in MOVES.get(self.state, ()):
             raise errors.IllegalMove(state=str(self.state), wanted=str(wanted))
@@ -254,6 +273,40 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     interrupts: bool = False
     """The running turn is to stop."""
     notices: tuple[Delivery, ...] = ()
+
+
+class Gathering(msgspec.Struct, frozen=True, kw_only=True):
+    """How a message waits for others that belong to it."""
+
+    seconds: float
+    """How long after each one, at most `LONGEST_WINDOWS` times as long in all."""
+    is_burst: bool = True
+    """Whether all that the person writes belongs together; otherwise only what is of one album."""
+    begins: bool = False
+    """Whether it belongs to nothing before it, only what follows to it."""
+
+    @property
+    def window(self) -> timedelta:
+        return timedelta(seconds=self.seconds)
+
+    @property
+    def longest(self) -> timedelta:
+        return LONGEST_WINDOWS * self.window
+
+    def joins(self, first: Turn, turn: Turn) -> bool:
+        """Whether a message is part of a turn that waits: of the same sender, chat and thread."""
+        same_album = turn.album is not None and turn.album == first.album
+        if self.begins and not same_album:
+            return False
+        if not same_album and not (self.is_burst and turn.kind is first.kind is TurnKind.MESSAGE):
+            return False
+        mine, theirs = turn.source, first.source
+        alike = (mine.participant, mine.chat_id, mine.thread_id) == (
+            theirs.participant,
+            theirs.chat_id,
+            theirs.thread_id,
+        )
+        return alike and first.content is None and first.parts + 1 < MOST_GATHERED
 
 
 class Alteration(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
-from frontdesk.model.turns import PROMPT, Accepted, Admission, Turn, TurnKind, TurnState
-from frontdesk.stores import cursors, deliveries
+from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnKind, TurnState
+from frontdesk.stores import cursors, deliveries, gathering
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
@@ -21,7 +21,7 @@ from frontdesk.stores.rows import TURN, TURNS
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
 
-Arrival = tuple[Turn, str, Admit, Cursor | None]
+Arrival = tuple[Turn, str, Admit, Cursor | None, Gathering | None]
 AT_REST = Admission()
 OVERHEARD_TOO_MUCH = "too much was overheard after it"
 
@@ -31,22 +31,30 @@ def lane_of(turn: Turn) -> str:
     return lanes.control_lane(turn.session_key) if prompt else lanes.turn_lane(turn.session_key)
 
 
-def accept(turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None) -> Work[Accepted]:
+def accept(
+    turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None, gather: Gathering | None = None
+) -> Work[Accepted]:
     """Take one message in, and note how far its platform was read."""
     if cursor:
         yield from move(turn, cursor)
-    values = _row(turn, lane)
+    due_at = turn.received_at + gather.window if gather else turn.received_at
+    values = {**_row(turn, lane), "due_at": to_micros(due_at), "part_of": None}
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
-    held = yield from line_up(lane, turn.received_at)
+    held = yield from line_up(lane, due_at)
     ((queued, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
+    if gather and (yield from gathering.join(turn, lane, values, gather)):
+        yield ring(Topic.FEED)
+        return Accepted(turn=turn, waiting=queued - 1)
     running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
+    if queued and turn.kind is TurnKind.COMMAND:
+        yield from gathering.close(turn, lane)
     if running and turn.kind is TurnKind.OBSERVED:
         most = {"most": turns.MOST_OVERHEARD, "why": OVERHEARD_TOO_MUCH}
         yield "drop_overheard", {"lane": lane, "now": to_micros(turn.received_at), **most}
@@ -80,7 +88,8 @@ def known(turn: Turn) -> Work[Turn | None]:
 
 def insert(turn: Turn, finished_at: datetime) -> Work[bool]:
     """Keep an event of which nothing more becomes; False when it came in twice at once."""
-    values = {"steers": 0, "finished_at": to_micros(finished_at)}
+    at = to_micros(finished_at)
+    values = {"steers": 0, "finished_at": at, "due_at": at, "part_of": None}
     return bool((yield "insert_turn", {**_row(turn, lane_of(turn)), **values}))
 
 
@@ -105,7 +114,7 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     yield ring(Topic.FEED)
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
-        turn, _, _, cursor = arrivals[place]
+        turn, _, _, cursor, _ = arrivals[place]
         if cursor:
             yield from move(turn, cursor)
         accepted[place] = Accepted(turn=_numbered(turn, number))
@@ -121,7 +130,7 @@ def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], by
     fitting: dict[int, dict[str, Any]] = {}
     bodies = bytearray()
     for place in _short_ones(arrivals):
-        turn, lane, _, _ = arrivals[place]
+        turn, lane, *_ = arrivals[place]
         values = _row(turn, lane)
         body = values.pop("body")
         fitting[place] = {**values, "start": len(bodies) + 1, "size": len(body)}
@@ -131,11 +140,11 @@ def _rows_of(arrivals: Sequence[Arrival]) -> tuple[dict[int, dict[str, Any]], by
 
 def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
     """The places of short messages, each the only one of its conversation and its event."""
-    in_lane = Counter([lane for _, lane, _, _ in arrivals])
-    with_event = Counter([turn.event_id for turn, _, _, _ in arrivals])
-    for place, (turn, lane, admit, _) in enumerate(arrivals):
+    in_lane = Counter([lane for _, lane, *_ in arrivals])
+    with_event = Counter([turn.event_id for turn, *_ in arrivals])
+    for place, (turn, lane, admit, _, gather) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
-        if single and _is_short(turn) and admit(None, 0) == AT_REST:
+        if gather is None and single and _is_short(turn) and admit(None, 0) == AT_REST:
             yield place
 
 

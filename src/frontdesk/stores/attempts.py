@@ -17,7 +17,7 @@ from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
-from frontdesk.stores import deliveries, transcripts
+from frontdesk.stores import deliveries, gathering, transcripts
 from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
@@ -37,7 +37,7 @@ def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | Non
         if turn is None:
             yield from _set_aside_unread(found[0][0], now)
         elif turn.tries <= turns.MAX_ATTEMPTS:
-            return turn
+            return (yield from gathering.whole(turn))
         else:
             yield from _set_aside(turn, set_aside(turn), now)
     return None
@@ -47,6 +47,7 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     """A damaged row: nobody can be told, since who it was is in it."""
     values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
     yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, **values}
+    yield "settle_parts", {"turn_id": turn_id, **values}
 
 
 def defer(turn: Turn, due_at: datetime) -> Work[None]:
@@ -158,7 +159,16 @@ def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
     settled = yield "settle_turn", {"turn_id": turn.id, "session_id": ending.session_id, **ended}
     if settled:
         yield from tell_turn(turn, ending.state, now, ending.session_id)
+    if settled and turn.parts:
+        yield from _settle_parts(turn, ending, now)
     return bool(settled)
+
+
+def _settle_parts(turn: Turn, ending: Ending, now: datetime) -> Work[None]:
+    ended = {"state": str(ending.state), "session_id": ending.session_id, "finished_at": to_micros(now)}
+    for (part_id,) in (yield "settle_parts", {"turn_id": turn.id, **ended}):
+        part = msgspec.structs.replace(turn, id=part_id)
+        yield from tell_turn(part, ending.state, now, ending.session_id)
 
 
 def mark(session_id: str | None, reason: str, now: datetime) -> Work[None]:

@@ -27,8 +27,9 @@ def change(event: Turn, decide: Alter, cursor: Cursor | None = None) -> Work[Acc
     delivery = None
     first = None
     if subject:
+        first = (yield from _first_of(subject)) or subject
         # Whoever begins a turn holds its lane: after this lock it has begun, or waits until we are done.
-        yield "lock_lane", {"lane": arrivals.lane_of(subject)}
+        yield "lock_lane", {"lane": arrivals.lane_of(first)}
         subject = yield from TURNS.one("turn", turn_id=subject.id)
         first = (yield from _first_of(subject)) if subject else None
     elif digest:

@@ -17,7 +17,17 @@ from frontdesk.model.feed import FeedKind
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.resolution import Opening
-from frontdesk.model.turns import Accepted, Again, Begun, Ending, Signals, Turn, TurnClaim, TurnState
+from frontdesk.model.turns import (
+    Accepted,
+    Again,
+    Begun,
+    Ending,
+    Gathering,
+    Signals,
+    Turn,
+    TurnClaim,
+    TurnState,
+)
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
@@ -36,12 +46,16 @@ class Turns(Noun):
     """The turns of all conversations. What is written under a claim is refused once its lease is lost."""
 
     def accept(
-        self, turn: Turn, admit: store.Admit, cursor: Cursor | None = None
+        self,
+        turn: Turn,
+        admit: store.Admit,
+        cursor: Cursor | None = None,
+        gather: Gathering | None = None,
     ) -> Coroutine[Any, Any, Accepted]:
-        """Take a message in, once for each event of a platform's account; with it, how far we have read."""
-        return self._engine.write(
-            Mergeable((turn, lane_of(turn), admit, cursor), alone=accept, together=accept_together)
-        )
+        """Take a message in, once for each event of a platform's account; with it, how far we have read. It
+        may be part of a turn that waits, or wait for further ones."""
+        arrival = (turn, lane_of(turn), admit, cursor, gather)
+        return self._engine.write(Mergeable(arrival, alone=accept, together=accept_together))
 
     @writes
     def change(self, event: Turn, decide: store.Alter, cursor: Cursor | None = None) -> Work[Accepted | None]:

@@ -12,6 +12,24 @@ SELECT {t.turn} FROM turns t WHERE t.message_digest = :message_digest ORDER BY t
 -- The messages that were gathered into a turn.
 SELECT {t.turn} FROM turns t WHERE t.part_of = :turn_id ORDER BY t.number;
 
+-- name: gathering_in
+-- The turns of a lane that wait for more messages, newest first.
+SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.due_at > :now
+    AND t.attempts = 0 AND t.steers = 0 AND t.kind IN ('message', 'observed') ORDER BY t.number DESC;
+
+-- name: gather_turn
+-- A turn has another message, and waits for more.
+UPDATE turns SET parts = parts + 1, due_at = :due_at, kind = :kind WHERE id = :turn_id;
+
+-- name: close_gathering
+-- Turns of a lane that waited for more messages wait no longer.
+UPDATE turns SET due_at = :now WHERE lane = :lane AND state = 'queued' AND due_at > :now AND attempts = 0;
+
+-- name: settle_parts
+-- What was gathered into a turn ends with it.
+UPDATE turns SET state = :state, session_id = COALESCE(:session_id, session_id), finished_at = :finished_at
+WHERE part_of = :turn_id AND state = 'joined' RETURNING id;
+
 -- name: amend_turn
 -- Its message is another.
 UPDATE turns SET body = :body WHERE id = :turn_id;
@@ -24,10 +42,10 @@ SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 -- A message that came in, unless it is there already.
 INSERT INTO turns (
     id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, message_digest, body,
-    finished_at
+    finished_at, part_of
 ) VALUES (
-    :id, :lane, :kind, :state, :session_key, :platform, :account, :event_id, :received_at, :received_at, :steers,
-    :message_digest, :body, :finished_at
+    :id, :lane, :kind, :state, :session_key, :platform, :account, :event_id, :received_at, :due_at, :steers,
+    :message_digest, :body, :finished_at, :part_of
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
 
 -- name: before_turn
@@ -39,7 +57,7 @@ SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued'
 -- name: drop_overheard
 -- Of what was overheard and still waits in a lane, only the newest stays.
 UPDATE turns SET state = 'done', finished_at = :now, error = :why
-WHERE lane = :lane AND state = 'queued' AND kind = 'observed' AND number <= (
+WHERE lane = :lane AND state = 'queued' AND kind = 'observed' AND parts = 0 AND number <= (
     SELECT q.number FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind = 'observed'
     ORDER BY q.number DESC LIMIT 1 OFFSET :most
 ) RETURNING id;
