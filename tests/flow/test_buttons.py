@@ -165,6 +165,7 @@ async def test_card_says_its_outcome_wherever_it_was_shown_and_whoever_decided(s
         await house.finished(receipt.turn_id)
         assert (await board(house).card("was approved by", "office"))[0] == there
         assert (await board(house).card("was approved by", "chat-ann"))[0] == here
+        assert await board(house).card("approved: remove_file")
         assert len(board(house).shown) == 3
         assert "is approved" in ((await press(house, token(at_home, "Deny"), chat="office")).error or "")
 

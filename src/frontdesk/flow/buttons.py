@@ -12,6 +12,7 @@ from frontdesk.formats import quoting
 from frontdesk.model import deliveries
 from frontdesk.model.access import Role
 from frontdesk.model.buttons import Chooses, Decides, KeptButton, Press, chat_of
+from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery, DeliveryState
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.turns import Admission, Turn, TurnKind
@@ -20,6 +21,8 @@ OLD = "This button does nothing any more: it was used, its time is over, or it i
 OFFERED_TO_OTHERS = "This was offered to somebody else. Write to me, and I answer you."
 CHOSEN = "Chosen: {text}"
 NAME_CHARACTERS = 60
+TOLD = (Status.PENDING, *deciding.DECIDED)
+"""What whoever decides is told of."""
 
 
 async def press(parts: Parts, turn: Turn) -> str:
@@ -48,15 +51,18 @@ async def _decide(parts: Parts, turn: Turn, button: KeptButton, does: Decides) -
             raise
         return Refusal()  # people react to messages without meaning anything by it
     asked = await parts.confirmations.find(about)
-    if button.used_by == turn.id or asked.resolved_by == caller.id:
-        return ""  # it has been counted: this is another attempt, or they pressed twice
-    said = {"digest": does.digest, "press": Press(token=button.token, turn_id=turn.id)}
-    if does.approves:
-        await deciding.after_target(parts, turn.source, asked, "")
-        decided = await parts.confirmations.approve(about, caller, **said)
-    else:
-        decided = await parts.confirmations.deny(about, caller, **said)
-    told = await deciding.told(parts, decided)
+    if button.used_by != turn.id:  # else it was counted, and the attempt before broke off
+        if asked.resolved_by == caller.id:
+            return ""  # they pressed twice
+        said = {"digest": does.digest, "press": Press(token=button.token, turn_id=turn.id)}
+        if does.approves:
+            await deciding.after_target(parts, turn.source, asked, "")
+            asked = await parts.confirmations.approve(about, caller, **said)
+        else:
+            asked = await parts.confirmations.deny(about, caller, **said)
+    if asked.status not in TOLD:
+        return ""
+    told = await deciding.told(parts, asked)
     is_seen = parts.capabilities_of(turn.source).edits and "\n" not in told
     return "" if is_seen else told
 
@@ -108,9 +114,12 @@ def _queue(most: int, _: Turn | None, queued: int) -> Admission:
 
 def _shown_choice(parts: Parts, turn: Turn, offered: Delivery, does: Chooses) -> tuple[Delivery, ...]:
     """The message that offered it says what was chosen, where it can be changed."""
-    if not parts.capabilities_of(offered.to).edits:
+    capabilities = parts.capabilities_of(offered.to)
+    if not capabilities.edits:
         return ()
-    text = "\n\n".join((offered.text, CHOSEN.format(text=does.text)))
+    whole = "\n\n".join((offered.text, CHOSEN.format(text=does.text)))
+    limit, unit = capabilities.text_limit, capabilities.text_unit
+    text = whole if limit is None or unit.length(whole) <= limit else offered.text
     return (
         Delivery(
             id=f"{offered.id}-chosen",
@@ -119,6 +128,7 @@ def _shown_choice(parts: Parts, turn: Turn, offered: Delivery, does: Chooses) ->
             lane=offered.lane,
             to=offered.to,
             text=text,
+            is_markdown=offered.is_markdown,
             final=False,
             turn_id=turn.id,
             session_id=offered.session_id,

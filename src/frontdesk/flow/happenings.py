@@ -59,7 +59,7 @@ def _meant(text: str) -> str:
 def _reaction(
     parts: Parts, reacted: Reacted, event: Turn, subject: Turn | None, delivery: Delivery | None
 ) -> Alteration:
-    if delivery and not reacted.removed:
+    if delivery and not reacted.removed and not reacted.source.is_bot:
         wanted = plain_sign(reacted.emoji)
         pressed = [each for each in delivery.buttons if each.sign and plain_sign(each.sign) == wanted]
         if pressed:

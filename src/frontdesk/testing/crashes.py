@@ -25,6 +25,8 @@ STEPS = (
     "agent.run",
 )
 """Every step that a message takes through a gateway."""
+STEPS_OF_BUTTONS = ("buttons.choose", "confirmations.vote")
+"""Those that only a press takes."""
 STEPS_OF_FILES = ("files.keep", "shelf.write", "shelf.place")
 """Those that only one with files takes. Who has a shelf makes its steps with `Watched`."""
 
@@ -50,7 +52,7 @@ class Crash:
         self._when = When(when) if order else None
         self._left = int(number or 1)
         self._die = die
-        if order and self._step not in (*STEPS, *STEPS_OF_FILES):
+        if order and self._step not in (*STEPS, *STEPS_OF_BUTTONS, *STEPS_OF_FILES):
             raise ValueError(f"no step is called {self._step!r}")
 
     def meet(self, when: When, step: str) -> None:
@@ -91,6 +93,8 @@ class _FragileStore(Watched):
         super().__init__(store, "store", (), crash)
         self.turns = Watched(store.turns, "turns", TURN_STEPS, crash)
         self.deliveries = Watched(store.deliveries, "deliveries", DELIVERY_STEPS, crash)
+        self.buttons = Watched(store.buttons, "buttons", ("choose",), crash)
+        self.confirmations = Watched(store.confirmations, "confirmations", ("vote",), crash)
         self.files = Watched(store.files, "files", ("keep",), crash)
 
 
