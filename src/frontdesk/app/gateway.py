@@ -120,7 +120,8 @@ class Gateway:
             prefix = PREFIX.format(profile=config.profile_of_account(channel.name, channel.account))
             for route in channel.routes:
                 # Of two accounts on one platform, the one that is called like the profile has the address.
-                path = prefix + (route.short or route.path)
+                own = f"/channels/{channel.name}"
+                path = prefix + (route.short or route.path.replace(f"{own}/{channel.account}", own, 1))
                 found.setdefault((route.method, path), replace(route, path=path))
         return list(found.values())
 

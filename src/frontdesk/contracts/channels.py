@@ -194,8 +194,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     handle: Callable[[Request], Awaitable[Response]]
     max_body_bytes: int = 1024 * 1024
     short: str | None = None
-    """The address that it would have without the account's name. Where the account is a profile's, it is
-    reached there behind ``/p/<profile>``, too."""
+    """The address that it would have without the account's name, where it is not merely ``path`` without it.
+    Where the account is a profile's, it is reached there behind ``/p/<profile>``, too."""
 
 
 class Channel(Protocol):

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from frontdesk import errors
 from frontdesk.model import inputs, keys, routing
@@ -13,7 +13,7 @@ from frontdesk.model.access import Access
 from frontdesk.model.listening import Listening
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 from frontdesk.model.policies import SessionResetPolicy
-from frontdesk.model.routing import Directions, Profile, RoutingRow
+from frontdesk.model.routing import Directions, Profile, Routes, RoutingRow
 from frontdesk.model.sources import ChatType, SessionSource
 
 MAX_FRESHNESS_SECONDS = 10 * 366 * 24 * 3600
@@ -84,6 +84,8 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_profiles(self) -> None:
         for row in self.routes:
             _check_kind("routes", row, RoutingRow)
+        if self.routes:
+            force_setattr(self, "routes", Routes(self.routes))
         routing.check_table(self.routes, self.profiles)
         if not self.profiles:
             return
@@ -101,7 +103,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def directions(self, source: SessionSource) -> Directions:
         """What the routes say of the place of a message."""
-        return routing.direct(source, self.routes) if self.routes else routing.NOWHERE
+        return routing.direct(source, self.routes) if isinstance(self.routes, Routes) else routing.NOWHERE
 
     def profile_of(self, source: SessionSource) -> tuple[str | None, str]:
         """The profile of a message, and why: the one that it names, the one that its place is routed to, the

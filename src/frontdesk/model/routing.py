@@ -166,9 +166,28 @@ class Directions(msgspec.Struct, frozen=True, kw_only=True):
 NOWHERE = Directions()
 
 
-def direct(source: SessionSource, rows: Iterable[RoutingRow]) -> Directions:
+class Routes(tuple[RoutingRow, ...]):
+    """The table, whose rows are found by what they name."""
+
+    def __init__(self, _rows: Iterable[RoutingRow] = ()) -> None:
+        self._by_name: dict[tuple[str, str | None, str, str], list[tuple[int, RoutingRow]]] = {}
+        for number, row in enumerate(self, 1):
+            name = ("chat", row.chat) if row.chat else ("person", row.person or "")
+            self._by_name.setdefault((row.platform, row.account, *name), []).append((number, row))
+
+    def near(self, source: SessionSource) -> Iterator[tuple[int, RoutingRow]]:
+        """The rows that may be about the place of a message, with their numbers."""
+        chats = {source.chat_id, source.chat_id_alt, source.parent_chat_id} - {"", None}
+        people = {"", source.user_id, source.user_id_alt} - {None}
+        names = [*(("chat", each) for each in chats), *(("person", each) for each in people)]
+        for kind, name in names:
+            place = (str(source.platform), source.account or None, kind, str(name))
+            yield from self._by_name.get(place, ())
+
+
+def direct(source: SessionSource, rows: Routes) -> Directions:
     """What holds at the place of a message: each from the row that names the place most closely."""
-    found = [(close, number, row) for number, row in enumerate(rows, 1) if (close := row.closeness(source))]
+    found = [(close, number, row) for number, row in rows.near(source) if (close := row.closeness(source))]
     if not found:
         return NOWHERE
     said: dict[str, Any] = {"limits": {}}

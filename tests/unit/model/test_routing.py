@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk import GatewayConfig, Platform, SessionSource, errors
 from frontdesk.model.policies import SessionResetPolicy
-from frontdesk.model.routing import Profile, RoutingRow, direct
+from frontdesk.model.routing import Profile, Routes, RoutingRow, direct
 
 HELP = RoutingRow(platform="discord", profile="help")
 SERVER = RoutingRow(platform="discord", scope="G", profile="server")
@@ -39,7 +39,7 @@ def source(**fields: Any) -> SessionSource:
 def test_closest_row_wins_in_whatever_order(
     rows: tuple[RoutingRow, ...], fields: dict[str, Any], profile: str
 ) -> None:
-    assert direct(source(**fields), rows).profile == profile
+    assert direct(source(**fields), Routes(rows)).profile == profile
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_closest_row_wins_in_whatever_order(
     [source(account="second", chat_id="C"), SessionSource(platform=Platform.SLACK, chat_id="C")],
 )
 def test_row_is_about_one_account_alone(other: SessionSource) -> None:
-    assert direct(other, ROWS).profile is None
+    assert direct(other, Routes(ROWS)).profile is None
 
 
 def test_what_is_a_persons_own_is_not_shown_to_a_group() -> None:
-    assert direct(source(chat_id="X", user_id="ann"), [PERSON]).profile is None
+    assert direct(source(chat_id="X", user_id="ann"), Routes([PERSON])).profile is None
 
 
 def test_each_thing_comes_from_the_closest_row_that_says_it() -> None:
@@ -61,7 +61,7 @@ def test_each_thing_comes_from_the_closest_row_that_says_it() -> None:
         ),
         RoutingRow(platform="discord", chat="C", model="large", limits={"max_messages": 3}),
     )
-    found = direct(source(scope_id="G", chat_id="C"), rows)
+    found = direct(source(scope_id="G", chat_id="C"), Routes(rows))
     assert (found.profile, found.model, found.prompt) == ("help", "large", None)
     assert found.limits == {"max_messages": 3, "max_tokens": 5}
     assert found.rows == {
@@ -126,3 +126,8 @@ def test_table_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> Non
     assert GatewayConfig(**known).profiles
     with pytest.raises((errors.InvalidSetting, errors.UnknownProfile)):
         GatewayConfig(**(known | fields))
+
+
+def test_configuration_with_routes_is_written_as_plain_data() -> None:
+    written = GatewayConfig(routes=(RoutingRow(platform="discord", chat="C", prompt="Be brief."),)).to_dict()
+    assert [(row["chat"], row["prompt"]) for row in written["routes"]] == [("C", "Be brief.")]

@@ -18,8 +18,6 @@ from frontdesk.model.platforms import Platform
 
 log = get_logger(__name__)
 
-ADDRESS = "/channels/webhook"
-
 
 class Channel(CalledChannel[settings.Options]):
     """An endpoint called ``account``. The service that uses it is known by its signature."""
@@ -40,12 +38,9 @@ class Channel(CalledChannel[settings.Options]):
 
     @property
     def routes(self) -> Sequence[channels.Route]:
-        path = f"{ADDRESS}/{self.account}" if self.account else ADDRESS
+        path = f"/channels/webhook/{self.account}" if self.account else "/channels/webhook"
         limit = self._options.max_body_bytes
-        route = channels.Route(
-            method="POST", path=path, handle=self._handle, max_body_bytes=limit, short=ADDRESS
-        )
-        return [route]
+        return [channels.Route(method="POST", path=path, handle=self._handle, max_body_bytes=limit)]
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         secrets = self._usable_secrets(self._options.secrets[:1])
