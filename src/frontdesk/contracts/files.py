@@ -32,9 +32,6 @@ class Shelf(Protocol):
     async def place(self, shelved: Shelved) -> None:
         """From now on they are found, whatever happens to the machine."""
 
-    async def drop(self, shelved: Shelved) -> None:
-        """They are not wanted after all."""
-
     def find(self, digest: str) -> Path | None:
         """Where the bytes are, if they are here."""
 

@@ -51,9 +51,6 @@ class FileShelf:
     async def place(self, shelved: Shelved) -> None:
         await _in_thread(self._place, shelved)
 
-    async def drop(self, shelved: Shelved) -> None:
-        shelved.written.unlink(missing_ok=True)
-
     def find(self, digest: str) -> Path | None:
         if not _is_digest(digest):
             return None

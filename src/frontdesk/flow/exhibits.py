@@ -4,6 +4,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import asdict
 
 from frontdesk.contracts.agents import Abilities
@@ -103,11 +104,13 @@ class Exhibits:
         return row | {"content": parts}
 
     async def _shown(self, part: Plain) -> list[Plain]:
-        facts = part.get(PART)
-        if part.get("type") != PART or not isinstance(facts, Mapping):
+        if part.get("type") != PART:
             return [part]
-        file = StoredFile(**{name: facts[name] for name in ("digest", "name", "kind", "size")})
         text = str(part.get("text")).removesuffix("]")
+        try:
+            file = msgspec.convert(part.get(PART), StoredFile)
+        except msgspec.ValidationError:  # whoever else wrote it: there is no such file here
+            return [_text(f"{text}; {GONE}]")]
         path = self._shelf.find(file.digest) if self._shelf else None
         if self._shelf is None or path is None:
             return [_text(f"{text}; {GONE}]")]
