@@ -1,21 +1,26 @@
 """Something between a client and a server that can be broken."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import ClientSession, ClientTimeout, web
 
 from frontdesk.testing.channels import Trouble
 from tests.loopback import free_port
 
+WAIT = {"errcode": "M_LIMIT_EXCEEDED", "error": "Too many requests", "retry_after_ms": 200}
+TOO_MANY = 429
 HOP = {"host", "connection", "content-length", "transfer-encoding", "content-encoding"}
 
 
 class Proxy:
-    """Passes requests on. In trouble it does to those that write what the trouble says."""
+    """Passes requests on. In trouble it does to those that write what the trouble says; ``fate`` says it anew
+    for each of them, or the status that refuses it."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, fate: Callable[[], Trouble | int | None] | None = None) -> None:
+        self._fate = fate
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._target = target
@@ -44,8 +49,11 @@ class Proxy:
             await runner.cleanup()
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
+        trouble = self._fate() if self._fate else self._trouble
         writes = request.method != "GET"
-        if writes and self._trouble is Trouble.FAILS:
+        if writes and trouble == TOO_MANY:
+            return web.json_response(WAIT, status=TOO_MANY)
+        if writes and trouble is Trouble.FAILS:
             return web.json_response({"errcode": "M_UNKNOWN", "error": "out of order"}, status=503)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         place, body = f"{self._target}{request.rel_url.raw_path_qs}", await request.read()
@@ -56,9 +64,9 @@ class Proxy:
             told = await answer.read()
             status, kind = answer.status, answer.headers.get("content-type", "application/octet-stream")
         self.passed += writes
-        if writes and self._trouble is Trouble.HANGS:
+        if writes and trouble is Trouble.HANGS:
             await asyncio.Event().wait()
-        if writes and self._trouble is Trouble.CUTS and request.transport:
+        if writes and trouble is Trouble.CUTS and request.transport:
             request.transport.abort()
         return web.Response(status=status, body=told, headers={"content-type": kind})
 
@@ -71,3 +79,24 @@ async def proxy_to(target: str) -> AsyncIterator[Proxy]:
         yield proxy
     finally:
         await proxy.trouble(Trouble.REFUSES)
+
+
+@contextmanager
+def fateful_proxy(target: str, fate: Callable[[], Trouble | int | None]) -> Iterator[Proxy]:
+    """On a thread of its own, for tests that wait."""
+    proxy, ready, over = Proxy(target, fate), threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        await proxy.trouble(None)
+        ready.set()
+        await asyncio.to_thread(over.wait)
+        await proxy.trouble(Trouble.REFUSES)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        ready.wait()
+        yield proxy
+    finally:
+        over.set()
+        thread.join()
