@@ -58,7 +58,7 @@ class Receiver:
                 self.send_response(204)
                 self.end_headers()
                 with receiver.arrived:
-                    receiver.got.append(json.loads(body))
+                    receiver.got.append(json.loads(body) | {"id": self.headers["webhook-id"]})
                     receiver.arrived.notify_all()
 
         self._handler = Handler
