@@ -75,6 +75,11 @@ class AccountPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.platform}@{keys.encode_part(self.account)}:{keys.encode_part(user_id)}"
 
 
+def check_installed(platform: str) -> None:
+    """Refuse a platform whose package is not there, before anybody is asked for anything."""
+    plugins.load_part("channel", platform)
+
+
 def find_setup(platform: str) -> Setup | None:
     """How a platform is connected; None when nothing says so."""
     setup: Setup | None = plugins.load_setup(platform)

@@ -67,6 +67,7 @@ def _command_for(platform: str, setup: Setup) -> click.Command:
             administrators=given["administrators"],
             home=given["home"],
         )
+        connecting.check_installed(platform)
         with asyncio.Runner() as runner:
             return ConnectWalk(setup, given, runner).go(loaded, plan)
 

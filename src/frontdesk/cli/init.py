@@ -1,7 +1,6 @@
 """``frontdesk init``: a configuration file to begin with."""
 
 import asyncio
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from frontdesk import config, errors
 from frontdesk.agents import found, models
 from frontdesk.app import build
 from frontdesk.cli import one_line, output
-from frontdesk.config import settings
+from frontdesk.config import editing, settings
 
 HEAD = """\
 # frontdesk's configuration. `frontdesk config show` prints every value that holds, `frontdesk config check`
@@ -154,10 +153,6 @@ def _table(suggestion: found.Suggestion) -> str:
 def _write(file: Path, text: str) -> None:
     """Write it whole or not at all; nobody else may read it."""
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = file.with_name(f".{file.name}.{os.getpid()}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(file)
+        editing.write_beside(file, text).replace(file)
     except OSError as error:
         raise click.ClickException(f"{file} cannot be written: {error.strerror}") from error

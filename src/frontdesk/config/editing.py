@@ -57,7 +57,9 @@ def read_text(file: Path) -> str:
 def write_beside(file: Path, text: str, mode: int | None = OWNER_ONLY) -> Path:
     """The text, safely on disk in a file beside, which has only to take the other's place. Without a mode it
     has that of the one that is there."""
-    file.parent.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+    for folder in reversed((file.parent, *file.parent.parents)):
+        if not folder.exists():
+            folder.mkdir(mode=FOLDER, exist_ok=True)
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     if mode is None:
