@@ -69,6 +69,7 @@ FrontdeskError
 │   └── GatewayGone           it stopped answering
 ├── MissingSecret
 │   └── UnusableSecret        something is there, and cannot be a secret
+├── PlatformUnreachable       a platform that cannot be asked, or does not say
 ├── UnknownPart               no agent or channel of that name
 ├── BrokenPart                a package's agent, channel or store that cannot be loaded
 ├── MissingPackage            a part needs a package that is not installed
@@ -423,6 +424,10 @@ class MissingSecret(FrontdeskError):
 
 class UnusableSecret(MissingSecret):
     """The secret in {where} cannot be used: {why}. Set another one, or name another place in {setting}."""
+
+
+class PlatformUnreachable(FrontdeskError):
+    """The platform cannot be asked: {why}"""
 
 
 class UnknownPart(FrontdeskError):

@@ -1,15 +1,19 @@
 """``frontdesk connect``: what is asked, tried and written; and ``doctor`` about what was connected."""
 
+import asyncio
+import contextlib
 import json
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from frontdesk.testing.telegram import BotApi, Member
 from tests.acceptance import program
-from tests.acceptance.terminals import seated
+from tests.acceptance.terminals import CTRL_C, Seat, seated
 
 CHANNEL = """
 import asyncio, os, pathlib
@@ -244,12 +248,37 @@ def test_person_is_walked_through_and_lets_in_only_whom_they_know(home: Path) ->
     assert (home / "said.txt").read_text().startswith("c7: Hello!")
 
 
+def interrupted(seat: Seat) -> int:
+    """Ctrl-C until it is heard: one that comes in the instant before the program waits for a line is heard
+    with the line. Its exit code."""
+    while seat.process.poll() is None:
+        seat.type(CTRL_C)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            seat.process.wait(1)
+    return seat.process.wait()
+
+
 def test_interrupted_walk_leaves_nothing_behind(home: Path) -> None:
     with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
         seat.read_until("Its token: ")
         seat.type("good-token\n")
         seat.read_until("from your own account? [y/N]: ")
-        seat.type("\x03")
-        code, _ = seat.finish()
-    assert code == 130
+        assert interrupted(seat) == 130
     assert untouched(home)
+
+
+async def test_telegram_bot_is_connected_greets_and_is_looked_after(tmp_path: Path) -> None:
+    async with BotApi.open() as api:
+        api.private(Member(id=7, first_name="Ann"))
+        token = tmp_path / "token"
+        token.write_text(api.token)
+        asked = ("telegram", "--token-file", str(token), "--api-url", api.url, "--allow", "7", "--home", "7")
+        done = await asyncio.to_thread(connect, tmp_path, *asked, "--json")
+        assert done.returncode == 0, done.stderr
+        assert [(each.chat_id, each.text[:6]) for each in api.posts] == [(7, "Hello!")]
+        assert json.loads(done.stdout)["findings"][0]["text"] == "@desk_bot (Desk)"
+        for written, verdict in ((api.token, "ok"), (f"{api.token[:-1]}x", "failed")):
+            token.write_text(written)
+            looked = await asyncio.to_thread(program.run, tmp_path, "doctor", "--json")
+            found = [each for each in json.loads(looked.stdout) if each["check"] == "platforms"]
+            assert (found[0]["verdict"], found[0]["text"][:9]) == (verdict, "telegram:")

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -83,6 +84,9 @@ class OneTry(BaseRequest):
     """How the library's bot reaches the platform. Nothing is tried twice here, redirects are not followed,
     proxies of the environment not used."""
 
+    answered: tuple[str, datetime] | None = None
+    """The time by the platform's clock when it last answered, as it wrote that, and by ours."""
+
     def __init__(self, options: Options) -> None:
         self._options = options
         self._client = httpx.AsyncClient(
@@ -134,6 +138,8 @@ class OneTry(BaseRequest):
 
     async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
         response = await self._client.send(request, stream=True)
+        if told := response.headers.get("date"):
+            self.answered = told, datetime.now(UTC)
         body = bytearray()
         try:
             async for piece in response.aiter_bytes():
@@ -187,6 +193,10 @@ class Bot(telegram.Bot):
         super().__init__(token, base_url=f"{host}/bot", request=line, get_updates_request=line)
         self._line = line
         self._files_url = f"{host}/file/bot{token}"
+
+    @property
+    def answered(self) -> tuple[str, datetime] | None:
+        return self._line.answered
 
     async def fetch_updates(
         self, offset: int | None, seconds: float, kinds: Sequence[str]

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from http import HTTPStatus
 
 import msgspec
@@ -10,13 +10,15 @@ from telegram.error import TelegramError
 
 from frontdesk import errors
 from frontdesk.channels.called import CalledChannel, read_json
-from frontdesk.channels.telegram import calls, inbound, outbound
+from frontdesk.channels.telegram import calls, checkup, inbound, outbound
 from frontdesk.channels.telegram import options as settings
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.setups import Newcomer
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment, ChatSign, TextUnit
+from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import ChatType, SessionSource
 
@@ -129,6 +131,15 @@ class Channel(CalledChannel[settings.Options]):
             verdict = calls.judge(error)
             hopeless = isinstance(verdict, deliveries.NotSent) and verdict.hopeless
             raise (errors.FileUnavailable if hopeless else errors.FileLater)(why=verdict.why) from error
+
+    async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:
+        bot = await self._bots.now()
+        return await checkup.examine(bot, self._options, in_use=in_use, home=home)
+
+    async def meet(self) -> AsyncGenerator[Newcomer, None]:
+        bot = await self._bots.now()
+        async for newcomer in checkup.meet(bot):
+            yield newcomer
 
     async def close(self) -> None:
         await self._bots.close()
