@@ -114,12 +114,15 @@ async def test_agent_sends_through_the_accounts_of_its_own_profile_alone(
         await opened.ask("!send matrix ours")
         await opened.ask("!send telegram theirs")
         await opened.ask("!send telegram:1 theirs")
-        await opened.notebook.wait_for(4)
+        told = await opened.ask("!show system")
+        await opened.notebook.wait_for(5)
     assert caplog.text.count("send_refused") == 2
     assert ("home", "help", "ours") in [
         (each.to.chat_id, each.to.account, each.text) for each in opened.notebook.sent
     ]
     assert theirs.sent == []
+    assert "**Connected platforms:** matrix" in told
+    assert "telegram" not in told
 
 
 async def test_profile_that_is_not_there_is_refused(store_url: str) -> None:

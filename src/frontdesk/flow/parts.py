@@ -26,7 +26,7 @@ from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
 from frontdesk.formats.markdown import splitting
-from frontdesk.model import deliveries, lanes
+from frontdesk.model import deliveries, lanes, routing
 from frontdesk.model.chats import StoredFile
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
@@ -93,6 +93,18 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         """Free what an agent holds for a session. One whose profile is gone holds nothing."""
         with suppress(errors.UnknownProfile):
             await self.agent_of(entry.origin or SessionSource.local_cli()).release(entry.session_id)
+
+    def connected_for(self, source: SessionSource) -> GatewayConfig:
+        """What an agent is told to be connected: the accounts of its own profile, and where it is asked."""
+        config = self.connected
+        if not config.profiles:
+            return config
+        profile, here = config.profile_of(source)[0] or routing.DEFAULT, str(source.platform)
+        own = [name for name, at in self.channels if config.profile_of_account(name, at) == profile]
+        if here in own or here not in config.platforms:
+            return config.connected_to(own)
+        homeless = {here: msgspec.structs.replace(config.platforms[here], home_channel=None)}
+        return msgspec.structs.replace(config, platforms={**config.connected_to(own).platforms, **homeless})
 
     def working_dir_of(self, source: SessionSource) -> str | None:
         """Where the agent of a message works."""

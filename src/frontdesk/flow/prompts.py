@@ -83,7 +83,7 @@ def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
     known = parts.places.get(place)
     if known is None:
         facts = replace(
-            context.build_session_context(place, parts.connected),
+            context.build_session_context(place, parts.connected_for(place)),
             schedules=False,
             sends_to=sending.chats_for_agent(parts, place) if parts.abilities_of(place).sends else None,
         )
