@@ -125,7 +125,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def repeatable(self, delivery: Delivery, now: datetime) -> bool:
         """Whether sending it again does no harm, though it may have arrived."""
         capabilities = self.capabilities_of(delivery.to)
-        if capabilities.edits and (delivery.draft is not None or delivery.card != delivery.id):
+        if capabilities.edits and (delivery.draft is not None or delivery.brought_by != delivery.id):
             return True
         since = delivery.unsure_since or delivery.due_at or delivery.created_at
         return (now - since).total_seconds() < capabilities.idempotent_seconds
@@ -214,9 +214,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 async def _in_its_place(store: Store, delivery: Delivery) -> Delivery:
     """The delivery with the platform's id of the message that it changes, which came before it in its
     lane; where nobody knows of that, a message of its own."""
-    if delivery.card == delivery.id:
+    if delivery.brought_by == delivery.id:
         return delivery
-    card = await store.deliveries.find(delivery.card)
+    card = await store.deliveries.find(delivery.brought_by)
     if card is None or card.platform_message_id is None:
         return delivery
     draft = {deliveries.DRAFT: card.platform_message_id}

@@ -51,8 +51,6 @@ class KeptButton(msgspec.Struct, frozen=True, kw_only=True):
 
     token: str
     delivery_id: str
-    card: str
-    """The first delivery of the message that it is under: later ones changed that."""
     chat: str
     sign: str | None
     does: ButtonAction

@@ -93,7 +93,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         return self.extra.get(DRAFT)
 
     @property
-    def card(self) -> str:
+    def brought_by(self) -> str:
         """The delivery that brought its message: itself, unless it changes an earlier one."""
         return str(self.extra.get(REPLACES, self.id))
 

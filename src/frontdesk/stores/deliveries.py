@@ -155,7 +155,6 @@ def _insert(delivery: Delivery) -> Work[bool]:
             kept = KeptButton(
                 token=button.token,
                 delivery_id=delivery.id,
-                card=delivery.card,
                 chat=chat_of(delivery.to),
                 sign=plain_sign(button.sign) if button.sign else None,
                 does=button.does,

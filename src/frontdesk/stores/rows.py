@@ -277,7 +277,6 @@ BUTTON = Columns(
     {
         "token": PLAIN,
         "delivery_id": PLAIN,
-        "card": PLAIN,
         "chat": PLAIN,
         "sign": PLAIN,
         "does": Column(msgspec.json.Decoder(ButtonAction).decode, msgspec.json.encode),

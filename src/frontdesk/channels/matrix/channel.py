@@ -223,7 +223,9 @@ class Channel:
         for button in delivery.buttons:
             if button.sign and message_id:
                 shown = outbound.reaction(message_id, button.sign)
-                await connection.put(room_id, f"{number}-{button.token}", shown, self._library.REACTION)
+                # The same sign under the same message is refused: another card of it has the same ones.
+                once = f"{message_id}-{button.sign.encode().hex()}"
+                await connection.put(room_id, once, shown, self._library.REACTION)
         return Sent(message_id=message_id)
 
     async def sign(self, to: SessionSource, sign: ChatSign) -> Outcome:

@@ -199,7 +199,7 @@ def tell_of(
 def _cards_of(asked: Confirmation) -> Work[list[Delivery]]:
     """The messages that ask about it, as they were sent or will be."""
     about = yield from DELIVERIES.many("cards_about", confirmation_id=asked.id, limit=MOST_CARDS)
-    return [each for each in about if each.card == each.id]
+    return [each for each in about if each.brought_by == each.id]
 
 
 def _owe(ended: Confirmation) -> Work[None]:

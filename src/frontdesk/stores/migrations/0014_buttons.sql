@@ -3,7 +3,6 @@
 CREATE TABLE buttons (
     token TEXT NOT NULL PRIMARY KEY,
     delivery_id TEXT NOT NULL,
-    card TEXT NOT NULL,
     chat TEXT NOT NULL,
     sign TEXT,
     does BYTEA NOT NULL,

@@ -2,8 +2,8 @@
 
 -- name: insert_button
 -- Something to press under a message.
-INSERT INTO buttons (token, delivery_id, card, chat, sign, does, until)
-VALUES (:token, :delivery_id, :card, :chat, :sign, :does, :until);
+INSERT INTO buttons (token, delivery_id, chat, sign, does, until)
+VALUES (:token, :delivery_id, :chat, :sign, :does, :until);
 
 -- name: button
 -- A button by its token.
