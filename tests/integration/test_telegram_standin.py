@@ -157,7 +157,7 @@ async def test_who_does_not_wait_is_counted_and_told_again(bot: Client) -> None:
     for _ in range(2):
         refused = await bot.call("sendMessage", chat_id=7, text="x")
         assert refused["parameters"]["retry_after"] == 30
-    assert (bot.api.impatient, bot.api.posts) == (1, [])
+    assert (len(bot.api.impatient), bot.api.posts) == (1, [])
 
 
 async def test_press_is_answered_once_it_is_known(bot: Client) -> None:

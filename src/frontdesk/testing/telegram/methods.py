@@ -53,7 +53,7 @@ def find_chat(api: "BotApi", call: ApiCall) -> Chat:
     if chat is None:
         raise bad("chat not found")
     if chat.waits_until > time.monotonic():
-        api.impatient += 1
+        api.impatient.append(call)
         left = int(chat.waits_until - time.monotonic()) + 1
         raise ApiRefusal(429, f"Too Many Requests: retry after {left}", {"retry_after": left})
     if chat.blocked:

@@ -50,8 +50,8 @@ class BotApi:
         self.handed: Counter[int] = Counter()
         """How often each update was given out."""
         self.on_confirm: Callable[[dict[str, Any]], None] = lambda _: None
-        self.impatient = 0
-        """How many calls came while the platform had said to wait."""
+        self.impatient: list[ApiCall] = []
+        """The calls that came while the platform had said to wait."""
         self.can_read_all = False
         """Whether privacy mode is off."""
         self.queries: dict[str, dict[str, str] | None] = {}
@@ -69,7 +69,8 @@ class BotApi:
         self._message_ids: dict[int, int] = {}
         self._seen: dict[tuple[int, int], dict[str, Any]] = {}
         self._new = asyncio.Condition()
-        self._poller: asyncio.Future[None] | None = None
+        self._poller: asyncio.Future[bool] | None = None
+        """Done when whoever waits is answered; true when another one came."""
         self._pushing: asyncio.Task[None] | None = None
         self.wire = HttpServer(self._answer)
 
@@ -250,7 +251,7 @@ class BotApi:
         if self.webhook_url:
             raise ApiRefusal(409, CALLED_INSTEAD)
         if self._poller is not None and self.polled:
-            self._poller.set_exception(ApiRefusal(409, TERMINATED))
+            self._poller.set_result(True)
         offset, limit = int(fields.get("offset") or 0), int(fields.get("limit") or MOST_UPDATES)
         if not 1 <= limit <= MOST_UPDATES:
             raise bad("limit must be between 1 and 100")
@@ -272,7 +273,7 @@ class BotApi:
     def release_poll(self) -> None:
         """Whoever waits for updates is answered now, with what there is."""
         if self._poller is not None and self.polled:
-            self._poller.set_result(None)
+            self._poller.set_result(False)
 
     async def _something(self, offset: int, seconds: float) -> None:
         self._poller = mine = asyncio.get_running_loop().create_future()
@@ -284,8 +285,8 @@ class BotApi:
             finally:
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
-        if mine.done():
-            mine.result()
+        if mine.done() and mine.result():
+            raise ApiRefusal(409, TERMINATED)
 
     # Webhooks.
 
