@@ -82,8 +82,8 @@ def read_update(raw: object, account: str | None, me: Me) -> Happened:
         update = msgspec.convert(raw, Update)
     except msgspec.ValidationError as error:
         raise errors.InvalidInput(what="The update", why=quoting.clean_text(str(error))) from None
-    except RecursionError:
-        raise errors.InvalidInput(what="The update", why="it is nested too deeply") from None
+    except (RecursionError, UnicodeError):
+        raise errors.InvalidInput(what="The update", why="it is nested too deeply, or no Unicode") from None
     reader = _UpdateReader(update.update_id, account, me)
     if update.message:
         return reader.message(update.message)
@@ -114,7 +114,7 @@ class _UpdateReader:
             sent_at=_time(message.date),
             files=read.files,
             quote=self._quote(message),
-            album=message.media_group_id,
+            album=readable(message.media_group_id) if message.media_group_id else None,
             addressed=None if source.chat_type is ChatType.DM else bool(addressed),
         )
         return Happened(happenings=(incoming,), chat=source.chat_id)
@@ -134,7 +134,7 @@ class _UpdateReader:
             return Happened(query=query.id)
         source = self._source(query.message.chat, query.message, query.sender)
         pressed = channels.Pressed(
-            source=source, token=readable(query.data), event_id=self._event("press", query.id)
+            source=source, token=readable(query.data), event_id=self._event("press", readable(query.id))
         )
         return Happened(happenings=(pressed,), query=query.id, chat=source.chat_id)
 
