@@ -329,6 +329,7 @@ class BotApi:
         token, _, method = asked.path.removeprefix("/bot").partition("/")
         call = ApiCall(method=method, fields=asked.fields, uploads=asked.uploads, token=token)
         self.calls.append(call)
+        self.wake()
         fault = self._fault(call)
         if fault is None:
             return await self._carry_out(call)
