@@ -482,6 +482,16 @@ async def test_refusal_of_the_provider_fails_the_turn(offer: Offer, status: int,
     assert "secret" not in str(found[-1].detail)
 
 
+async def test_model_that_refuses_images_is_asked_again_without(offer: Offer) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
+    scripted = Scripted([ModelHTTPError(400, "some-model", {})], ["I cannot see it"])
+    driver = pydantic_ai.Driver(pydantic_ai.Options(target=offer(Agent(scripted.model))))
+    found = await collect(driver, assignment(messages=[message], input=message))
+    assert of_kind(found, events.Text) == [events.Text(text="I cannot see it")]
+    assert scripted.prompts() == [["look", "[an image that you cannot be shown]"]]
+
+
 async def test_unforeseen_error_of_a_tool_is_logged_and_fails_the_turn(
     offer: Offer, caplog: pytest.LogCaptureFixture
 ) -> None:

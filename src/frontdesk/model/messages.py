@@ -1,6 +1,6 @@
 """Transcript messages: plain dicts in the chat-completions form."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ from frontdesk import errors
 
 Plain = dict[str, Any]
 INTERRUPTED = "[interrupted: the tool call has no result]"
+NO_IMAGE = {"type": "text", "text": "[an image that you cannot be shown]"}
 OVERHEARD = "[overheard in the group, not said to you]"
 
 
@@ -126,6 +127,24 @@ def text_of(message: Mapping[str, Any]) -> str:
     return "\n".join(
         part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
     )
+
+
+def without_images(rows: Sequence[Plain]) -> list[Plain] | None:
+    """The rows with words in the place of images; None when there are none in them."""
+    told = [_in_words(row) for row in rows]
+    return told if told != list(rows) else None
+
+
+def _in_words(row: Plain) -> Plain:
+    content = row.get("content")
+    if not isinstance(content, list):
+        return row
+    kinds = [part.get("type") if isinstance(part, Mapping) else None for part in content]
+    return row | {
+        "content": [
+            NO_IMAGE if kind == "image_url" else part for kind, part in zip(kinds, content, strict=True)
+        ]
+    }
 
 
 def _modern(message: Mapping[str, Any]) -> Plain:

@@ -13,7 +13,7 @@ from frontdesk.agents.openai import tools, transcripts
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import completions
-from frontdesk.model import events
+from frontdesk.model import events, messages
 from frontdesk.model.messages import Plain
 
 HEADER_NAME = re.compile(r"[\w.!#$%&'*+^`|~-]+", re.ASCII)
@@ -95,7 +95,7 @@ class Driver:
                             answer = piece
             except errors.EndpointRefused:
                 # A model that cannot look at images would refuse all that follows in the conversation.
-                told = transcripts.without_images(conversation)
+                told = messages.without_images(conversation)
                 if told is None:
                     raise
                 conversation = told

@@ -7,7 +7,6 @@ from frontdesk.formats import completions
 from frontdesk.model import events, messages
 from frontdesk.model.messages import Plain, Role
 
-NO_IMAGE = {"type": "text", "text": "[an image that you cannot be shown]"}
 FIELDS: Mapping[str, tuple[str, ...]] = {
     Role.SYSTEM: ("role", "content", "name"),
     Role.USER: ("role", "content", "name"),
@@ -26,19 +25,6 @@ def to_wire(
     wired = (_wire(row, allowed) for row in _without_orphans(messages.conversation(rows)))
     head = [{"role": "system", "content": system}] if system else []
     return head + [message for message in wired if message is not None]
-
-
-def without_images(conversation: Sequence[Plain]) -> list[Plain] | None:
-    """The conversation with words in the place of images; None when there are none in it."""
-    told = [_told(message) for message in conversation]
-    return told if told != list(conversation) else None
-
-
-def _told(message: Plain) -> Plain:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return message
-    return message | {"content": [NO_IMAGE if part.get("type") == "image_url" else part for part in content]}
 
 
 def assistant(answer: completions.AnswerBuilder, calls: Sequence[events.Call]) -> Plain:

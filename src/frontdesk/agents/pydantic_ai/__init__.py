@@ -17,7 +17,7 @@ from frontdesk.agents.pydantic_ai.runs import AnyAgent, Relay, Run
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.secrets import Secret
 from frontdesk.logs import get_logger
-from frontdesk.model import events
+from frontdesk.model import events, messages
 
 log = get_logger(__name__)
 
@@ -32,6 +32,8 @@ RETRYABLE = (
     exceptions.ModelServerError,
     exceptions.ModelConnectionError,
 )
+UNLOOKED_AT = (400, 404, 415, 422)
+"""What endpoints say to images that their model cannot look at, among other things."""
 FOREIGN = (exceptions.AgentRunError, exceptions.UserError)
 
 
@@ -113,17 +115,28 @@ class Driver:
         choice = choose(self._options, override or {})
         return self._made(choice) if choice else None
 
+    async def _go(self, turn: events.Assignment, line: Line, relay: Relay) -> None:
+        chosen: Any = {"timeout": self._options.request_seconds} | self._options.settings
+        settings: ModelSettings = chosen
+        limit, tokens = self._options.max_requests, self._options.max_tokens
+        await Run(self._agent, turn, line, relay).go(
+            self._options.stream,
+            model=self._model(turn.model),
+            model_settings=settings,
+            usage_limits=UsageLimits(request_limit=limit, total_tokens_limit=tokens),
+        )
+
     async def _work(self, turn: events.Assignment, line: Line, relay: Relay) -> None:
         try:
-            chosen: Any = {"timeout": self._options.request_seconds} | self._options.settings
-            settings: ModelSettings = chosen
-            limit, tokens = self._options.max_requests, self._options.max_tokens
-            await Run(self._agent, turn, line, relay).go(
-                self._options.stream,
-                model=self._model(turn.model),
-                model_settings=settings,
-                usage_limits=UsageLimits(request_limit=limit, total_tokens_limit=tokens),
-            )
+            try:
+                await self._go(turn, line, relay)
+            except exceptions.ModelHTTPError as error:
+                # A model that cannot look at images would refuse all that follows in the conversation.
+                told = messages.without_images(turn.messages)
+                if error.status_code not in UNLOOKED_AT or told is None or not relay.is_silent:
+                    raise
+                (asked,) = messages.without_images([turn.input]) or [turn.input]
+                await self._go(msgspec.structs.replace(turn, messages=told, input=asked), line, relay)
         except FOREIGN as error:
             await relay.put(failure_of(error))
         except errors.FrontdeskError as error:

@@ -45,8 +45,11 @@ class Relay:
     def __init__(self) -> None:
         # Who puts an event waits, so that there are never more of them than senders.
         self._queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+        self.is_silent = True
+        """Whether nothing was handed in so far."""
 
     async def put(self, event: events.Event) -> None:
+        self.is_silent = False
         self._queue.put_nowait(event)
         await self._queue.join()
 
