@@ -66,6 +66,7 @@ def test_profile_has_what_its_tables_say(tmp_path: Path, monkeypatch: pytest.Mon
     assert profile.accounts == ("webhook@help",)
     assert profile.reset_policy == SessionResetPolicy(max_messages=50)
     assert loaded.gateway.multiplex_profiles
+    assert [each.value for each in loaded.values if each.name == "multiplex_profiles"] == [True]
     assert loaded.gateway.profile_of(source(account="help"))[0] == "help"
     assert loaded.gateway.profile_of(source(chat_id="7")) == ("help", "row 1 (webhook, chat 7)")
     assert loaded.gateway.profile_of(source(chat_id="8"))[0] is None

@@ -29,6 +29,7 @@ FILE_NAME = "frontdesk.toml"
 HOME = ROWS["home"]
 HOME_VARIABLE = HOME.variable or ""
 STORE = "store.url"
+MULTIPLEX = "multiplex_profiles"
 
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)$")
 _TOML_NAME = re.compile(r"(?<=[a-z] )\(['\"].*['\"],?\)")
@@ -79,7 +80,8 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     reading.settle_working_dir()
     home = _expanded(reading.get("home"), environ)
     default_store = sqlite_url(home / "state.db")
-    values = tuple(reading.effective({STORE: default_store}))
+    profiles = reading.profiles()
+    values = tuple(reading.effective({STORE: default_store, MULTIPLEX: bool(profiles)}))
     return Config(
         gateway=reading.gateway(),
         store_url=next(each.value for each in values if each.name == STORE),
@@ -93,7 +95,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         driver=reading.get("agent.driver"),
         agent=reading.options("agent"),
         channels=reading.channels(),
-        profiles=reading.profiles(),
+        profiles=profiles,
         running=reading.running(),
         max_checkpoints=reading.get("checkpoints.max_checkpoints"),
         hooks=reading.hooks(),

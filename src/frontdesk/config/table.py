@@ -180,7 +180,10 @@ GENERAL = {
     "thread_sessions_per_user": (
         "Whether that holds in threads too, which are shared otherwise. Needs `group_sessions_per_user`."
     ),
-    "multiplex_profiles": "Whether conversations are kept apart by the profile they are routed to.",
+    "multiplex_profiles": (
+        "Whether conversations are kept apart by the profile they are routed to. Where there are"
+        " [profiles](profiles.md) they are."
+    ),
     "active_profile": (
         "With `multiplex_profiles`, the profile of messages that name none; not set, it is the default one."
     ),

@@ -78,6 +78,8 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "chat_type", _chat_type(self.chat_type))
         if type(self.chat_id) is not str:
             force_setattr(self, "chat_id", "" if self.chat_id is None else str(self.chat_id))
+        if type(self.roles) is not tuple or self.roles:
+            force_setattr(self, "roles", tuple(map(str, self.roles)))
         for value in TEXTS_OF(self):
             if value is not None and not (type(value) is str and value.isascii()):
                 self._clean()

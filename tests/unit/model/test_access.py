@@ -261,6 +261,11 @@ def test_role_of_the_platform_lets_in_who_has_it_where_they_write() -> None:
     assert blocked.rule is AccessRule.BLOCKED
 
 
+def test_role_may_be_a_number_to_its_channel() -> None:
+    roles: Any = [99, 1]
+    assert verdict_on(in_group(roles=roles), allow=["role:99"]).allowed
+
+
 def test_roles_from_the_wire_let_nobody_in() -> None:
     stored = in_group(roles=("99",)).to_dict()
     assert "roles" not in stored
