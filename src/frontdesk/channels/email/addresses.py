@@ -1,0 +1,56 @@
+"""Addresses and names in the headers of a mail, read strictly: who wrote it must mean one thing."""
+
+import re
+from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.message import Message
+
+from frontdesk.formats import quoting
+
+MOST_ADDRESS_CHARACTERS = 254
+MOST_ID_CHARACTERS = 250
+MOST_REFERENCES = 100
+ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@[^\s@<>()\[\]\\,;:\".]+(?:\.[^\s@<>()\[\]\\,;:\".]+)*")
+MESSAGE_ID = re.compile(r"<[^<>\s]{1,248}>")
+QUOTED = re.compile(r'"(?:\\.|[^"\\])*+"')
+COMMENT = re.compile(r"\((?:\\.|[^()\\])*+\)")
+NAMED = re.compile(r"[^<>,;:@\"()]*<([^<>\s]+)>")
+
+
+def header(mail: Message, name: str) -> str:
+    """A header in one line, as people read it; empty when there is none."""
+    written = mail.get(name)
+    if written is None:
+        return ""
+    try:
+        read = str(make_header(decode_header(written)))
+    except (LookupError, UnicodeError, ValueError, MessageError):
+        read = str(written)
+    return quoting.one_line(read.encode("utf-8", "replace").decode(), None)
+
+
+def sender(mail: Message) -> tuple[str, str] | None:
+    """The address and the name of whoever wrote it; None unless there is exactly one, written plainly."""
+    found = mail.get_all("From") or []
+    if len(found) != 1:
+        return None
+    written = " ".join(str(found[0]).split())
+    bare = QUOTED.sub("", COMMENT.sub("", QUOTED.sub("", written))).strip()
+    named = NAMED.fullmatch(bare)
+    address = (named.group(1) if named else bare).lower()
+    if not ADDRESS.fullmatch(address) or len(address) > MOST_ADDRESS_CHARACTERS:
+        return None
+    name = header(mail, "From").rpartition("<")[0].strip().strip('"')
+    return address, quoting.clean_text(name)
+
+
+def message_id(mail: Message) -> str | None:
+    found = MESSAGE_ID.search(str(mail.get("Message-ID", "")))
+    return found.group() if found else None
+
+
+def references(mail: Message) -> list[str]:
+    """The mails before it, oldest first."""
+    named = f"{mail.get('References', '')} {mail.get('In-Reply-To', '')}"
+    found = list(dict.fromkeys(MESSAGE_ID.findall(named)))
+    return [*found[:1], *found[1:][-MOST_REFERENCES:]]

@@ -1,0 +1,143 @@
+"""What a person wrote in a mail: its text, without what they quote and sign with, and its files."""
+
+import re
+from collections.abc import Iterator
+from email.message import Message
+from html.parser import HTMLParser
+
+from frontdesk.formats import quoting
+
+MOST_HTML_CHARACTERS = 200_000
+MOST_PARTS = 200
+UNSEEN = frozenset({"head", "script", "style", "title", "blockquote"})
+LINES = frozenset(
+    {"br", "div", "p", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "ul", "ol", "table"}
+)
+SIGNATURE = "-- "
+SEPARATOR = re.compile(
+    r"[-_]{3,}\s*(?:original message|ursprüngliche nachricht|message d'origine)\s*[-_]{3,}", re.I
+)
+MOST_INTRODUCTION_LINES = 3
+EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def parts(mail: Message) -> Iterator[Message]:
+    """The parts that hold something, in their order; a mail inside a mail is one."""
+    waiting = [mail]
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            return
+        part = waiting.pop(0)
+        inside = part.get_payload()
+        if part.get_content_maintype() == "multipart" and isinstance(inside, list):
+            waiting[:0] = [each for each in inside if isinstance(each, Message)]
+        else:
+            yield part
+
+
+def is_file(part: Message) -> bool:
+    return part.get_content_disposition() == "attachment" or (
+        part.get_content_maintype() not in ("text", "multipart") or part.get_filename() is not None
+    )
+
+
+def files(mail: Message) -> list[Message]:
+    return [part for part in parts(mail) if is_file(part)]
+
+
+def payload(part: Message) -> bytes:
+    if part.get_content_maintype() == "message":
+        inside = part.get_payload()
+        first = inside[0] if isinstance(inside, list) and inside else None
+        return first.as_bytes() if isinstance(first, Message) else b""
+    decoded = part.get_payload(decode=True)
+    return decoded if isinstance(decoded, bytes) else b""
+
+
+def written(mail: Message, most_characters: int) -> str:
+    """The text of a mail, plain if there is such a part, else what its HTML shows."""
+    texts = {
+        part.get_content_subtype(): part for part in reversed([p for p in parts(mail) if not is_file(p)])
+    }
+    if "plain" in texts:
+        whole = _decoded(texts["plain"])
+    elif "html" in texts:
+        whole = shown(_decoded(texts["html"])[:MOST_HTML_CHARACTERS])
+    else:
+        whole = ""
+    whole = whole.replace("\r\n", "\n").replace("\r", "\n")[: most_characters * 2]
+    return (without_quotes(whole) or whole.strip("\n"))[:most_characters]
+
+
+def _decoded(part: Message) -> str:
+    data = payload(part)
+    charset = str(part.get_content_charset() or "utf-8")
+    try:
+        return data.decode(charset, "replace")
+    except (LookupError, ValueError):
+        return data.decode("latin-1")
+
+
+def without_quotes(text: str) -> str:
+    """The text without the mail that it answers, if that stands at its end, and without a signature."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if SEPARATOR.fullmatch(line.strip()):
+            lines = lines[:number]
+            break
+    end = len(lines)
+    while end and (not lines[end - 1].strip() or lines[end - 1].startswith(">")):
+        end -= 1
+    if any(line.startswith(">") for line in lines[end:]):
+        end = _before_introduction(lines, end)
+    kept = lines[:end]
+    if SIGNATURE in kept:
+        kept = kept[: kept.index(SIGNATURE)]
+    return "\n".join(kept).strip("\n")
+
+
+def _before_introduction(lines: list[str], end: int) -> int:
+    """Before the words by which a program introduces what it quotes: the last lines, up to a colon."""
+    if end and lines[end - 1].rstrip().endswith(":"):
+        for number in range(end - 1, max(end - 1 - MOST_INTRODUCTION_LINES, -1), -1):
+            if number == 0 or not lines[number - 1].strip():
+                return number
+    return end
+
+
+class _Shown(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text: list[str] = []
+        self._hidden: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._hidden:
+            self._hidden += [tag] if tag == self._hidden[-1] else []
+        elif tag in UNSEEN or (tag == "div" and "gmail_quote" in str(dict(attrs).get("class"))):
+            self._hidden.append(tag)
+        elif tag in LINES:
+            self.text.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._hidden:
+            if tag == self._hidden[-1]:
+                self._hidden.pop()
+        elif tag in LINES and tag != "br":
+            self.text.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.text.append(" ".join(data.split("\n")) if data.strip() else " ")
+
+
+def shown(markup: str) -> str:
+    """What a page shows, without what it quotes."""
+    parser = _Shown()
+    try:
+        parser.feed(markup)
+        parser.close()
+    except AssertionError:  # of the parser's own, for a declaration that is none
+        return quoting.clean_text(markup)
+    lines = [" ".join(line.split()) for line in "".join(parser.text).split("\n")]
+    return EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip()

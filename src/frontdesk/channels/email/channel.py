@@ -1,0 +1,207 @@
+"""One mailbox: its mail, and our answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from frontdesk import errors
+from frontdesk.channels.called import why_unusable
+from frontdesk.channels.email import bodies, inbound, outbound
+from frontdesk.channels.email import options as settings
+from frontdesk.channels.email.mailbox import Mailbox, MailboxTrouble, Position
+from frontdesk.contracts import channels
+from frontdesk.logs import get_logger
+from frontdesk.model import deliveries
+from frontdesk.model.chats import Attachment, Cursor
+from frontdesk.model.platforms import Platform
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+MOST_THREADS = 4
+MOST_FILES = 10
+MOST_FILE_BYTES = 15 * 1024 * 1024
+PIECE_BYTES = 64 * 1024
+LATER = (errors.StoreError, errors.TooManyWaiting)
+REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
+
+Read = TypeVar("Read")
+
+log = get_logger(__name__)
+
+
+class Channel:
+    """A mailbox called ``account``, if there are several."""
+
+    Options = settings.Options
+
+    def __init__(self, options: settings.Options, account: str | None = None) -> None:
+        self.name: str = Platform.EMAIL
+        self.account = account
+        self._options = options
+        self._trouble: str | None = None
+        self._open: set[Mailbox] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        self.capabilities = channels.Capabilities(
+            text_limit=options.max_text_characters,
+            most_files=MOST_FILES,
+            most_file_bytes=MOST_FILE_BYTES,
+            reliable_sender_ids=options.authserv_id is not None,
+            notices=False,
+        )
+
+    @property
+    def routes(self) -> Sequence[channels.Route]:
+        return ()
+
+    def trouble(self) -> str | None:
+        return why_unusable([self._options.password]) or self._trouble
+
+    async def receive(self, desk: channels.Desk) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._read(desk)
+            except (MailboxTrouble, errors.MissingSecret, *LATER) as error:
+                if not isinstance(error, LATER):
+                    self._trouble = str(error)
+                log.warning("mailbox_troubled", account=self.account, why=error)
+            else:
+                pause = FIRST_PAUSE_SECONDS
+                continue
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _read(self, desk: channels.Desk) -> None:
+        """Take in what is new, until something goes wrong."""
+        box = await self._opened()
+        try:
+            position = await self._position(desk, box)
+            while True:
+                for uid in await self._off_loop(box.newer, position.uid):
+                    position = await self._take(desk, box, uid)
+                self._trouble = None
+                if box.tells:
+                    await self._off_loop(box.wait)
+                else:
+                    await asyncio.sleep(self._options.idle_seconds)
+        finally:
+            self._close(box)
+
+    async def _opened(self, folder: str | None = None) -> Mailbox:
+        opening = asyncio.ensure_future(self._off_loop(Mailbox, self._options, folder))
+        try:
+            box = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_cut)
+            raise
+        self._open.add(box)
+        return box
+
+    def _close(self, box: Mailbox) -> None:
+        self._open.discard(box)
+        box.cut()
+
+    async def _position(self, desk: channels.Desk, box: Mailbox) -> Position:
+        """Where to go on. A mailbox that is read for the first time is read from now on; one whose mails are
+        numbered anew, from the day before: what was taken in is known again."""
+        known = Position.parse((await desk.cursors()).get(""))
+        if known and known.validity == box.validity:
+            return known
+        if known is None:
+            begins = _position(box, box.next_uid - 1)
+            await desk.move_cursor(Cursor(value=str(begins)))
+            return begins
+        log.warning("mailbox_numbered_anew", account=self.account)
+        for uid in await self._off_loop(box.since, known.at):
+            await self._take(desk, box, uid, moves=False)
+        begins = _position(box, box.next_uid - 1)
+        await desk.move_cursor(Cursor(value=str(begins)))
+        return begins
+
+    async def _take(self, desk: channels.Desk, box: Mailbox, uid: int, *, moves: bool = True) -> Position:
+        """Hand a mail over; it is read when it is stored, or when it is none of ours."""
+        position = _position(box, uid)
+        cursor = Cursor(value=str(position)) if moves else None
+        raw = await self._off_loop(box.read, uid)
+        try:
+            if raw is None:
+                raise errors.InvalidInput(what="The mail", why="it is gone")
+            place = f"{position.validity}:{uid}"
+            incoming = await self._off_loop(inbound.read_mail, raw, place, self._options, self.account)
+            await desk.accept(incoming, cursor=cursor)
+        except REFUSED as error:
+            log.info("mail_passed_over", account=self.account, uid=uid, why=error)
+            if cursor:
+                await desk.move_cursor(cursor)
+        return position
+
+    def _off_loop(self, call: Callable[..., Read], *args: object) -> "asyncio.Future[Read]":
+        """On a thread of its own: waiting for a server must not keep others from theirs."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="email")
+        return asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
+
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await outbound.send(delivery, self._options)
+
+    async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        folder = self._options.sent_folder
+        if folder is None:
+            return deliveries.Unknown(why="nobody keeps what we send: email.sent_folder")
+        named = outbound.message_id(delivery, self._options.address)
+        try:
+            box = await self._opened(folder)
+        except (MailboxTrouble, errors.MissingSecret) as error:
+            return deliveries.Unknown(why=str(error))
+        try:
+            found = await self._off_loop(box.has, named)
+        except MailboxTrouble as error:
+            return deliveries.Unknown(why=str(error))
+        finally:
+            self._close(box)
+        if found:
+            return deliveries.Sent(message_id=named)
+        return deliveries.NotSent(why="it is not among what was sent")
+
+    async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
+        data = await self._file(attachment)
+        if len(data) > most_bytes:
+            raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
+        for start in range(0, len(data), PIECE_BYTES):
+            yield data[start : start + PIECE_BYTES]
+
+    async def _file(self, attachment: Attachment) -> bytes:
+        validity, uid, number = map(int, attachment.id.split(":"))
+        try:
+            box = await self._opened()
+        except (MailboxTrouble, errors.MissingSecret) as error:
+            raise errors.FileLater(why=str(error)) from error
+        try:
+            raw = await self._off_loop(box.read, uid) if box.validity == validity else None
+        except MailboxTrouble as error:
+            raise errors.FileLater(why=str(error)) from error
+        finally:
+            self._close(box)
+        files = bodies.files(inbound.parse(raw)) if raw else []
+        if number >= len(files):
+            raise errors.FileUnavailable(why="the mail is gone")
+        return bodies.payload(files[number])
+
+    async def close(self) -> None:
+        for box in list(self._open):
+            self._close(box)
+        threads, self._threads = self._threads, None
+        if threads:
+            threads.shutdown(wait=False)
+
+
+def _position(box: Mailbox, uid: int) -> Position:
+    return Position(validity=box.validity, uid=uid, at=int(datetime.now(UTC).timestamp()))
+
+
+def _cut(opening: "asyncio.Future[Mailbox]") -> None:
+    """Whoever wanted it is gone."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().cut()

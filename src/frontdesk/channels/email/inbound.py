@@ -1,0 +1,114 @@
+"""What comes in: a mail becomes a message, or a reason why it does not."""
+
+import hashlib
+from datetime import UTC, datetime
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import compat32
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.channels.email import addresses, bodies, trust
+from frontdesk.channels.email.options import Options
+from frontdesk.contracts import channels
+from frontdesk.formats import quoting
+from frontdesk.model.chats import Attachment, ReplyHandle
+from frontdesk.model.platforms import Platform
+from frontdesk.model.sources import SessionSource
+
+MOST_SUBJECT_CHARACTERS = 200
+MOST_FILES = 50
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer needs to be seen as one."""
+
+    subject: str = ""
+    references: tuple[str, ...] = ()
+
+
+def parse(raw: bytes) -> Message:
+    """The mail in some bytes. Total: what is none raises InvalidInput."""
+    try:
+        return BytesParser(policy=compat32).parsebytes(raw)
+    except (RecursionError, ValueError, LookupError) as error:
+        raise errors.InvalidInput(
+            what="The mail", why=f"it cannot be read ({type(error).__name__})"
+        ) from None
+
+
+def read_mail(raw: bytes, place: str, options: Options, account: str | None) -> channels.Incoming:
+    """The message in a mail. InvalidInput says why it is none that can be answered; NotAllowed, that its
+    sender is not proven."""
+    mail = parse(raw)
+    found = addresses.sender(mail)
+    if found is None:
+        raise errors.InvalidInput(what="The mail", why="it does not say plainly who wrote it")
+    address, name = found
+    if why := trust.why_automatic(mail, address, options.address):
+        raise errors.InvalidInput(what="The mail", why=f"a program wrote it: {why}")
+    if options.authserv_id and not trust.is_proven(mail, address, options.authserv_id):
+        raise errors.NotAllowed(who=quoting.quote(address), rule="unproven sender")
+    return _incoming(mail, raw, place, options, account, address, name)
+
+
+def _incoming(
+    mail: Message, raw: bytes, place: str, options: Options, account: str | None, address: str, name: str
+) -> channels.Incoming:
+    own_id = addresses.message_id(mail) or f"<{hashlib.sha256(raw).hexdigest()[:32]}@mail.invalid>"
+    before = addresses.references(mail)
+    subject = quoting.clean_text(addresses.header(mail, "Subject"), MOST_SUBJECT_CHARACTERS)
+    text = bodies.written(mail, options.max_text_characters)
+    files = tuple(
+        Attachment(
+            id=f"{place}:{number}",
+            name=quoting.clean_text(_name(part)) or None,
+            kind=part.get_content_type(),
+            size=len(bodies.payload(part)),
+        )
+        for number, part in enumerate(bodies.files(mail)[:MOST_FILES])
+    )
+    if not text.strip() and not files:
+        text = subject
+    thread = Thread(subject=subject, references=(*before, own_id))
+    source = SessionSource(
+        platform=Platform.EMAIL,
+        account=account,
+        chat_id=address,
+        user_id=address,
+        user_name=name or None,
+        thread_id=(before or [own_id])[0],
+        chat_topic=_without_re(subject) or None,
+        message_id=own_id,
+    )
+    return channels.Incoming(
+        source=source,
+        text=text,
+        event_id=f"{own_id} {address}",
+        sent_at=_sent_at(mail),
+        files=files,
+        handle=ReplyHandle(value=msgspec.json.encode(thread).decode()),
+    )
+
+
+def _name(part: Message) -> str:
+    try:
+        return part.get_filename() or ""
+    except (LookupError, ValueError, TypeError):
+        return ""
+
+
+def _without_re(subject: str) -> str:
+    while subject[:3].lower() == "re:":
+        subject = subject[3:].strip()
+    return subject
+
+
+def _sent_at(mail: Message) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(str(mail.get("Date", "")))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,128 @@
+"""A folder of mail on a server. Its calls wait for the network: they are made on threads."""
+
+import imaplib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Self, cast
+
+import imap_tools
+import msgspec
+
+from frontdesk.channels.email.options import Options, Security
+from frontdesk.formats import quoting
+
+MARGIN = timedelta(days=1)
+
+
+class MailboxTrouble(Exception):
+    """The mailbox cannot be read."""
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a folder was read: numbers mean something together with their validity alone."""
+
+    validity: int
+    uid: int
+    at: int
+    """When, in seconds since 1970: where to begin when the server numbers its mails anew."""
+
+    def __str__(self) -> str:
+        return f"{self.validity}:{self.uid}:{self.at}"
+
+    @classmethod
+    def parse(cls, written: str | None) -> Self | None:
+        numbers = (written or "").split(":")
+        if [number.isascii() and number.isdigit() for number in numbers] != [True] * 3:
+            return None
+        return cls(validity=int(numbers[0]), uid=int(numbers[1]), at=int(numbers[2]))
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, imaplib.IMAP4.error, imap_tools.ImapToolsError, EOFError) as error:
+        why = quoting.one_line(f"{type(error).__name__}: {error}", 200)
+        raise MailboxTrouble(why) from error
+
+
+class Mailbox:
+    """A connection with a folder open."""
+
+    def __init__(self, options: Options, folder: str | None = None) -> None:
+        """MailboxTrouble when it cannot be reached, or refuses us."""
+        self._options = options
+        with translated_errors():
+            self._box = _connect(options)
+            try:
+                self._box.login(options.login, options.password(), initial_folder=None)
+                self._box.folder.set(folder or options.folder)
+            except BaseException:
+                self.cut()
+                raise
+            self.validity = self._number("UIDVALIDITY")
+            self.next_uid = self._number("UIDNEXT")
+            _, told = self._box.client.capability()
+            self.tells = any(b"IDLE" in bytes(line).upper().split() for line in told if line)
+            """Whether the server says by itself that there is something new."""
+
+    def _number(self, name: str) -> int:
+        _, found = self._box.client.response(name)
+        if not found or not found[0]:
+            raise MailboxTrouble(f"the server does not tell {name}")
+        return int(cast("bytes", found[0]))
+
+    def newer(self, uid: int) -> list[int]:
+        """The mails behind one, oldest first."""
+        return [number for number in self._search(f"UID {uid + 1}:*") if number > uid]
+
+    def since(self, at: int) -> list[int]:
+        """The mails that came then or later."""
+        day = datetime.fromtimestamp(at, UTC) - MARGIN
+        return self._search(f"SINCE {day.day}-{MONTHS[day.month - 1]}-{day.year}")
+
+    def has(self, message_id: str) -> bool:
+        """Whether a mail with this id is here."""
+        return bool(self._search(f'HEADER MESSAGE-ID "{message_id}"'))
+
+    def _search(self, criteria: str) -> list[int]:
+        with translated_errors():
+            status, found = self._box.client.uid("SEARCH", criteria)
+        if status != "OK":
+            raise MailboxTrouble("the server does not search")
+        return sorted(int(number) for line in found if line for number in line.split())
+
+    def read(self, uid: int) -> bytes | None:
+        """The bytes of a mail, as many as are allowed; None when it is gone. It stays unread."""
+        with translated_errors():
+            asked = f"(BODY.PEEK[]<0.{self._options.max_mail_bytes}>)"
+            _, found = self._box.client.uid("FETCH", str(uid), asked)
+        for each in found:
+            if isinstance(each, tuple):
+                return bytes(each[1])
+        return None
+
+    def wait(self) -> None:
+        """Until the server has news, or for a while."""
+        with translated_errors():
+            self._box.idle.wait(timeout=self._options.idle_seconds)
+
+    def cut(self) -> None:
+        """End it at once, whatever another thread waits for."""
+        with suppress(OSError):
+            self._box.client.shutdown()
+
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _connect(options: Options) -> imap_tools.BaseMailBox:
+    host, port, patience = options.imap_host, options.imap_port, options.timeout_seconds
+    match options.imap_security:
+        case Security.TLS:
+            return imap_tools.MailBox(host, port, timeout=patience, ssl_context=options.tls())
+        case Security.STARTTLS:
+            return imap_tools.MailBoxStartTls(host, port, timeout=patience, ssl_context=options.tls())
+        case _:
+            return imap_tools.MailBoxUnencrypted(host, port, timeout=patience)
