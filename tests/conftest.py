@@ -15,6 +15,7 @@ import uvloop
 
 from frontdesk import SessionStore
 from tests import counts, servers
+from tests.peers import mail
 from tests.peers import synapse as homeservers
 from tests.schemas import Schemas
 
@@ -133,6 +134,13 @@ def synapse() -> Iterator[homeservers.Homeserver]:
     """A Matrix homeserver, one for the whole run: tests register people of their own."""
     with homeservers.running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def post_office() -> Iterator[mail.PostOffice]:
+    """Servers of mail, for the whole run: tests make folders of their own."""
+    with mail.running() as office:
+        yield office
 
 
 @pytest.fixture(scope="session")

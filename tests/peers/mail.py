@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
-from typing import cast
 
 import imap_tools
 
@@ -31,25 +30,24 @@ class PostOffice:
         self._smtp, self._taken = smtp, taken
         self._numbers = itertools.count(1)
 
+    def use(self, own: imap_tools.BaseMailBox) -> None:
+        self._own = own
+
     def new_folder(self) -> str:
         name = f"folder-{next(self._numbers)}"
-        with self.mailbox() as box:
-            box.folder.create(name)
+        self._own.folder.create(name)
         return name
 
     @contextmanager
-    def mailbox(self, folder: str | None = None) -> Iterator[imap_tools.BaseMailBox]:
+    def mailbox(self) -> Iterator[imap_tools.BaseMailBox]:
         box = imap_tools.MailBoxUnencrypted("127.0.0.1", self.imap_port, timeout=PATIENCE_SECONDS)
-        with box.login(LOGIN, PASSWORD, initial_folder=folder) as opened:
+        with box.login(LOGIN, PASSWORD, initial_folder=None) as opened:
             yield opened
 
     def bring(self, folder: str, mail: bytes) -> int:
         """Put a mail into a folder; its number there."""
-        with self.mailbox(folder) as box:
-            box.append(mail, folder)
-            box.client.noop()
-            _, found = box.client.uid("SEARCH", "ALL")
-        return max(int(number) for number in found[0].split())
+        self._own.append(mail, folder)
+        return self._own.folder.status(folder, ["UIDNEXT"])["UIDNEXT"] - 1
 
     def mode(self, mode: str) -> None:
         """What the server that takes mail does from now on: works, fails, refuses, hangs, cuts."""
@@ -62,9 +60,7 @@ class PostOffice:
     def taken(self) -> list[EmailMessage]:
         """All that it took, copies included."""
         files = sorted(self._taken.iterdir())
-        return [
-            cast("EmailMessage", email.message_from_bytes(file.read_bytes(), policy=default)) for file in files
-        ]
+        return [email.message_from_bytes(file.read_bytes(), policy=default) for file in files]
 
     def empty(self) -> None:
         for file in self._taken.iterdir():
@@ -77,10 +73,10 @@ def running() -> Iterator[PostOffice]:
     with tempfile.TemporaryDirectory(prefix="mail-") as folder, contextlib.ExitStack() as stack:
         imap_port, smtp_port, taken = loopback.free_port(), loopback.free_port(), Path(folder) / "taken"
         taken.mkdir()
-        imap = [programs / "pymap", "--host", "127.0.0.1", "--port", str(imap_port), "--no-tls", "dict"]
+        imap = [str(programs / "pymap"), "--host", "127.0.0.1", "--port", str(imap_port), "--no-tls", "dict"]
         user = ["--demo-data", "--demo-user", LOGIN, "--demo-password", PASSWORD]
         script = Path(__file__).with_name("smtp_server.py")
-        smtp = [programs / "python", "-W", "ignore", script, str(smtp_port), str(taken)]
+        smtp = [str(programs / "python"), "-W", "ignore", str(script), str(smtp_port), str(taken)]
         with (Path(folder) / "log").open("w") as log:
             keeping = stack.enter_context(
                 subprocess.Popen([*imap, *user], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -94,7 +90,9 @@ def running() -> Iterator[PostOffice]:
         assert taking.stdout.readline() == "ready\n"
         office = PostOffice(imap_port, smtp_port, taking, taken)
         _wait_until_ready(office, keeping)
-        yield office
+        with office.mailbox() as own:
+            office.use(own)
+            yield office
 
 
 def _wait_until_ready(office: PostOffice, keeping: "subprocess.Popen[bytes]") -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from frontdesk import errors
 from frontdesk.channels.called import why_unusable
-from frontdesk.channels.email import bodies, inbound, outbound
+from frontdesk.channels.email import inbound, outbound
 from frontdesk.channels.email import options as settings
 from frontdesk.channels.email.mailbox import Mailbox, MailboxTrouble, Position
 from frontdesk.contracts import channels
@@ -17,7 +17,7 @@ from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment, Cursor
 from frontdesk.model.platforms import Platform
 
-FIRST_PAUSE_SECONDS = 1.0
+FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
 MOST_THREADS = 4
 MOST_FILES = 10
@@ -41,6 +41,8 @@ class Channel:
         self.account = account
         self._options = options
         self._trouble: str | None = None
+        self._advanced = False
+        """Whether something was read since the connection was opened."""
         self._open: set[Mailbox] = set()
         self._threads: ThreadPoolExecutor | None = None
         self.capabilities = channels.Capabilities(
@@ -61,20 +63,19 @@ class Channel:
     async def receive(self, desk: channels.Desk) -> None:
         pause = FIRST_PAUSE_SECONDS
         while True:
+            self._advanced = False
             try:
                 await self._read(desk)
-            except (MailboxTrouble, errors.MissingSecret, *LATER) as error:
-                if not isinstance(error, LATER):
-                    self._trouble = str(error)
+            except (MailboxTrouble, errors.MissingSecret) as error:
+                self._trouble = str(error)
                 log.warning("mailbox_troubled", account=self.account, why=error)
-            else:
-                pause = FIRST_PAUSE_SECONDS
-                continue
+            except LATER as error:
+                log.warning("mail_not_stored", account=self.account, why=error)
+            pause = FIRST_PAUSE_SECONDS if self._advanced else min(pause * 2, LONGEST_PAUSE_SECONDS)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     async def _read(self, desk: channels.Desk) -> None:
-        """Take in what is new, until something goes wrong."""
+        """Take in what is new, for ever."""
         box = await self._opened()
         try:
             position = await self._position(desk, box)
@@ -135,6 +136,7 @@ class Channel:
             log.info("mail_passed_over", account=self.account, uid=uid, why=error)
             if cursor:
                 await desk.move_cursor(cursor)
+        self._advanced = True
         return position
 
     def _off_loop(self, call: Callable[..., Read], *args: object) -> "asyncio.Future[Read]":
@@ -184,10 +186,10 @@ class Channel:
             raise errors.FileLater(why=str(error)) from error
         finally:
             self._close(box)
-        files = bodies.files(inbound.parse(raw)) if raw else []
-        if number >= len(files):
+        data = await self._off_loop(inbound.read_file, raw, number) if raw else None
+        if data is None:
             raise errors.FileUnavailable(why="the mail is gone")
-        return bodies.payload(files[number])
+        return data
 
     async def close(self) -> None:
         for box in list(self._open):

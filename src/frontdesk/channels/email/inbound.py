@@ -1,7 +1,10 @@
 """What comes in: a mail becomes a message, or a reason why it does not."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from email.errors import MessageError
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
@@ -29,29 +32,43 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     references: tuple[str, ...] = ()
 
 
-def parse(raw: bytes) -> Message:
-    """The mail in some bytes. Total: what is none raises InvalidInput."""
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """What the library stumbles over in a mail that is none."""
     try:
-        return BytesParser(policy=compat32).parsebytes(raw)
-    except (RecursionError, ValueError, LookupError) as error:
-        raise errors.InvalidInput(
-            what="The mail", why=f"it cannot be read ({type(error).__name__})"
-        ) from None
+        yield
+    except errors.FrontdeskError:
+        raise
+    except (AttributeError, LookupError, MessageError, RecursionError, TypeError, ValueError) as error:
+        why = f"it cannot be read ({type(error).__name__})"
+        raise errors.InvalidInput(what="The mail", why=why) from error
 
 
 def read_mail(raw: bytes, place: str, options: Options, account: str | None) -> channels.Incoming:
     """The message in a mail. InvalidInput says why it is none that can be answered; NotAllowed, that its
     sender is not proven."""
-    mail = parse(raw)
-    found = addresses.sender(mail)
-    if found is None:
-        raise errors.InvalidInput(what="The mail", why="it does not say plainly who wrote it")
-    address, name = found
-    if why := trust.why_automatic(mail, address, options.address):
-        raise errors.InvalidInput(what="The mail", why=f"a program wrote it: {why}")
-    if options.authserv_id and not trust.is_proven(mail, address, options.authserv_id):
-        raise errors.NotAllowed(who=quoting.quote(address), rule="unproven sender")
-    return _incoming(mail, raw, place, options, account, address, name)
+    with translated_errors():
+        mail = parse(raw)
+        found = addresses.sender(mail)
+        if found is None:
+            raise errors.InvalidInput(what="The mail", why="it does not say plainly who wrote it")
+        address, name = found
+        if why := trust.why_automatic(mail, address, options.address):
+            raise errors.InvalidInput(what="The mail", why=f"a program wrote it: {why}")
+        if options.authserv_id and not trust.is_proven(mail, address, options.authserv_id):
+            raise errors.NotAllowed(who=quoting.quote(address), rule="unproven sender")
+        return _incoming(mail, raw, place, options, account, address, name)
+
+
+def read_file(raw: bytes, number: int) -> bytes | None:
+    """The bytes of one of a mail's files."""
+    with translated_errors():
+        files = bodies.files(parse(raw))
+        return bodies.payload(files[number]) if number < len(files) else None
+
+
+def parse(raw: bytes) -> Message:
+    return BytesParser(policy=compat32).parsebytes(raw)
 
 
 def _incoming(

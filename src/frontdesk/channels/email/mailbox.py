@@ -1,6 +1,7 @@
 """A folder of mail on a server. Its calls wait for the network: they are made on threads."""
 
 import imaplib
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -56,16 +57,19 @@ class Mailbox:
         with translated_errors():
             self._box = _connect(options)
             try:
-                self._box.login(options.login, options.password(), initial_folder=None)
-                self._box.folder.set(folder or options.folder)
+                self._begin(folder or options.folder)
             except BaseException:
                 self.cut()
                 raise
-            self.validity = self._number("UIDVALIDITY")
-            self.next_uid = self._number("UIDNEXT")
-            _, told = self._box.client.capability()
-            self.tells = any(b"IDLE" in bytes(line).upper().split() for line in told if line)
-            """Whether the server says by itself that there is something new."""
+
+    def _begin(self, folder: str) -> None:
+        self._box.login(self._options.login, self._options.password(), initial_folder=None)
+        self._box.folder.set(folder)
+        self.validity = self._number("UIDVALIDITY")
+        self.next_uid = self._number("UIDNEXT")
+        _, told = self._box.client.capability()
+        self.tells = any(b"IDLE" in bytes(line).upper().split() for line in told if line)
+        """Whether the server says by itself that there is something new."""
 
     def _number(self, name: str) -> int:
         _, found = self._box.client.response(name)
@@ -110,6 +114,8 @@ class Mailbox:
 
     def cut(self) -> None:
         """End it at once, whatever another thread waits for."""
+        with suppress(OSError):
+            self._box.client.sock.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
             self._box.client.shutdown()
 
