@@ -406,3 +406,44 @@ async def test_draft_outlives_the_lease_that_it_was_kept_under(store_url: str) -
         assert (again.turn.draft, again.turn.attempts) == ("message 1", 2)
     finally:
         await store.close()
+
+
+GONE = deliveries.NotSent(why="somebody deleted it", gone=True)
+
+
+async def test_answer_whose_message_was_deleted_is_sent_as_one_of_its_own(store_url: str) -> None:
+    async with stage(store_url) as on:
+        receipt = await on.house.say("hello")
+        on.agent.say(LONG)
+        message_id = await on.editor.shown(LONG)
+        del on.editor.messages[message_id]
+        on.editor.outcomes = [GONE]
+        assert await on.finish(receipt.turn_id) == {"message 1": LONG}
+        (answer,) = on.editor.sent
+        assert (answer.draft, answer.attempts, answer.extra) == (None, 2, {})
+
+
+async def test_answer_whose_message_was_deleted_is_not_repeated_when_its_outcome_is_unknown(
+    store_url: str,
+) -> None:
+    async with stage(store_url) as on:
+        receipt = await on.house.say("hello")
+        on.agent.say(LONG)
+        await on.editor.shown(LONG)
+        on.editor.outcomes = [GONE, deliveries.Unknown(why="cut off")]
+        on.agent.do(events.Done())
+        await on.house.finished(receipt.turn_id)
+        (answer,) = await on.house.troubled()
+        assert (answer.state, on.editor.sent) == (deliveries.DeliveryState.UNKNOWN, [])
+
+
+async def test_draft_whose_message_was_deleted_goes_on_in_another(store_url: str) -> None:
+    async with stage(store_url) as on:
+        receipt = await on.house.say("hello")
+        on.agent.say(LONG)
+        first = await on.editor.shown(LONG)
+        on.editor.messages[first] = "deleted"
+        on.editor.draft_outcomes = [GONE]
+        on.agent.say(MORE)
+        second = await on.editor.shown(LONG + MORE)
+        assert await on.finish(receipt.turn_id) == {first: "deleted", second: LONG + MORE}

@@ -276,7 +276,7 @@ class Drafts(Protocol):
     """What a channel whose capabilities say ``edits`` has besides.
 
     Its ``send`` changes the message that ``delivery.draft`` names into the delivery. Doing so twice is the
-    same as once; where that message is gone, a new one is sent.
+    same as once; where that message is gone, the outcome says so.
     """
 
     async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:

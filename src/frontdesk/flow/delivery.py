@@ -89,7 +89,7 @@ class Sender:
         if sending.is_lost:
             return
         outcome = found or await self._call("send", delivery)
-        settlement = self._settlement(claim.delivery, outcome, begun)
+        settlement = self._settlement(delivery, outcome, begun)
         settle = partial(self._parts.store.deliveries.settle, claim, settlement, self._parts.clock.now())
         await until_stored(settle, delivery=delivery.id)
         _log(claim.delivery, settlement)
@@ -192,6 +192,9 @@ class Sender:
                 return Settlement(state=DeliveryState.SENT, platform_message_id=outcome.message_id)
             case NotSent(hopeless=True):
                 return Settlement(state=DeliveryState.DEAD, error=outcome.why)
+            case NotSent(gone=True) if delivery.draft is not None:
+                dropped = Settlement(state=DeliveryState.PENDING, error=outcome.why, drops_draft=True)
+                return replace(dropped, retry_at=_later(now, delivery, outcome.retry_after_seconds))
             case Unknown():
                 unsure_since = unsure_since or begun
                 not_before = self._parts.try_again_at(replace(delivery, unsure_since=unsure_since), now)

@@ -128,6 +128,9 @@ class Drafting:
                 self._shown, self._failures = text, 0
                 await self._keep(message_id)
                 return limits.edit_pause_seconds
+            case NotSent(gone=True) if self.message_id:
+                self.message_id = None
+                return limits.edit_pause_seconds
             case NotSent(hopeless=False):
                 return self._put_off(outcome.why, outcome.retry_after_seconds)
             case Unknown() if self.message_id:

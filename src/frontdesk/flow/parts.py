@@ -123,9 +123,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return per_chat.capabilities_in(source) if per_chat else channel.capabilities
 
     def repeatable(self, delivery: Delivery, now: datetime) -> bool:
-        """Whether sending it again does no harm, though it may have arrived."""
+        """Whether sending it again does no harm, though it may have arrived. One that changes a message knows
+        which."""
         capabilities = self.capabilities_of(delivery.to)
-        if capabilities.edits and (delivery.draft is not None or delivery.brought_by != delivery.id):
+        if capabilities.edits and delivery.draft is not None and not delivery.files:
             return True
         since = delivery.unsure_since or delivery.due_at or delivery.created_at
         return (now - since).total_seconds() < capabilities.idempotent_seconds

@@ -117,6 +117,8 @@ class NotSent(msgspec.Struct, frozen=True, kw_only=True):
     """So long nothing is to be sent to that chat."""
     whole_account: bool = False
     """Nor to any other chat of the account."""
+    gone: bool = False
+    """The message that it was to change is not there any more: it becomes one of its own."""
     hopeless: bool = False
 
 
@@ -149,3 +151,5 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """False when it was claimed and nothing of it was sent."""
     unsure_since: datetime | None = None
     """When the attempt began, if it may have arrived and is to be tried again."""
+    drops_draft: bool = False
+    """The message that it was to change is gone."""

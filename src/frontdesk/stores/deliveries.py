@@ -11,7 +11,7 @@ from frontdesk.contracts.store import TryAgain, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.chats import message_digest
-from frontdesk.model.deliveries import Delivery, DeliveryClaim, DeliveryState, Settlement
+from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
@@ -187,7 +187,11 @@ def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryC
 def recover(lane: str, try_again: TryAgain, now: datetime) -> Work[None]:
     """Sends that were under way when their holder was gone: to be repeated only where that does no harm."""
     for delivery in (yield from DELIVERIES.many("sends_under_way", lane=lane)):
-        retry_at = try_again(delivery, now)
+        card = None
+        if delivery.brought_by != delivery.id:
+            card = yield from DELIVERIES.one("delivery", delivery_id=delivery.brought_by)
+        place = {DRAFT: card.platform_message_id} if card and card.platform_message_id else {}
+        retry_at = try_again(replace(delivery, extra=delivery.extra | place), now)
         state = DeliveryState.PENDING if retry_at else DeliveryState.UNKNOWN
         begun = delivery.due_at if retry_at else None  # or later: nobody knows
         settlement = Settlement(state=state, error=NODE_GONE, retry_at=retry_at, unsure_since=begun)
@@ -210,8 +214,8 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
     changed = delivery.draft if sent_at else None
     digest = message_digest(delivery.to, settlement.platform_message_id or changed)
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
-    if settlement.unsure_since and not delivery.unsure_since:
-        yield from _mark(delivery.id, settlement.unsure_since)
+    if settlement.drops_draft or (settlement.unsure_since and not delivery.unsure_since):
+        yield from _mark(delivery.id, settlement)
     yield from tell(
         feed.FeedKind.DELIVERY,
         now,
@@ -223,10 +227,13 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
     )
 
 
-def _mark(delivery_id: str, unsure_since: datetime) -> Work[None]:
-    """Keep since when it may have arrived. Its text may have been erased since it was claimed."""
+def _mark(delivery_id: str, settlement: Settlement) -> Work[None]:
+    """Keep since when it may have arrived, or that it is a message of its own now. Its text may have been
+    erased since it was claimed."""
     if delivery := (yield from DELIVERIES.one("delivery_locked", delivery_id=delivery_id)):
-        body = delivery_body(replace(delivery, unsure_since=unsure_since))
+        dropped = (DRAFT, REPLACES) if settlement.drops_draft else ()
+        extra = {name: value for name, value in delivery.extra.items() if name not in dropped}
+        body = delivery_body(replace(delivery, unsure_since=settlement.unsure_since, extra=extra))
         yield "rewrite_message", {"delivery_id": delivery_id, "body": body}
 
 
