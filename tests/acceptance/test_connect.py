@@ -258,6 +258,23 @@ def interrupted(seat: Seat) -> int:
     return seat.process.wait()
 
 
+def test_killed_walk_leaves_nothing_that_the_next_one_does_not_take_away(home: Path) -> None:
+    with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
+        seat.read_until("Its token: ")
+        seat.type("good-token\n")
+        seat.read_until("from your own account? [y/N]: ")
+        seat.process.kill()
+    (left,) = (home / ".frontdesk" / "secrets").iterdir()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+    assert (home / ".frontdesk" / "frontdesk.toml").read_text() == FILE
+    left.rename(left.with_suffix(".4194305"))  # of a process that surely is gone
+    with seated(home, "connect", "parrot", "--allow", "7", PYTHONPATH=path_of(home)) as seat:
+        seat.read_until("Its token: ")
+        seat.type("good-token\n")
+        assert seat.finish()[0] == 0
+    assert [each.name for each in (home / ".frontdesk" / "secrets").iterdir()] == ["parrot-token"]
+
+
 def test_interrupted_walk_leaves_nothing_behind(home: Path) -> None:
     with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
         seat.read_until("Its token: ")

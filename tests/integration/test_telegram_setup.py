@@ -1,6 +1,7 @@
 """Connecting a Telegram bot, and what can be found out about one: against the strict stand-in."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from telegram.error import TelegramError
@@ -84,6 +85,15 @@ async def test_webhook_of_somebody_else_is_told_by_its_host_alone() -> None:
         api.can_read_all, api.webhook_url = True, "https://elsewhere.example/secret-path"
         (_, (verdict, why)) = await verdicts(channel_of(api))
         assert (verdict, "elsewhere.example" in why, "secret-path" in why) == ("warning", True, False)
+
+
+async def test_clock_that_is_wrong_is_told_with_by_how_much() -> None:
+    async with BotApi.open() as api:
+        api.can_read_all = True
+        for ahead, told in ((timedelta(seconds=-3600), "ahead of"), (timedelta(seconds=3600), "behind")):
+            api.wire.ahead = ahead
+            (_, (verdict, why)) = await verdicts(channel_of(api), in_use=True)
+            assert (verdict, told in why, "36" in why or "35" in why) == ("warning", True, True)
 
 
 @pytest.mark.parametrize(("home", "good"), [("7", True), ("99", False), ("-100", False)])

@@ -193,16 +193,13 @@ class Connecting:
             changes[(*table, "allow")] = []
         return changes
 
-    async def greet(self) -> deliveries.Outcome | None:
-        """Say hello in the home channel; None where there is none."""
-        made = self.plan
-        if not made.home:
-            return None
-        home = HomeChannel(platform=made.platform, chat_id=made.home, name="Home")
-        known = GatewayConfig(platforms={str(made.platform): PlatformConfig(home_channel=home)})
-        channels = {(str(made.platform), made.account): self.channel}
-        outlets = Outlets(channels, known, SystemClock())
-        (hello,) = outlets.write(outlets.find(str(made.platform)), HELLO, "hello")
+    async def greet(self) -> deliveries.Outcome:
+        """Say hello in the home channel."""
+        made, name = self.plan, str(self.plan.platform)
+        home = HomeChannel(platform=made.platform, chat_id=made.home or "", name="Home")
+        known = GatewayConfig(platforms={name: PlatformConfig(home_channel=home)})
+        outlets = Outlets({(name, made.account): self.channel}, known, SystemClock())
+        (hello,) = outlets.write(outlets.find(name), HELLO, "hello")
         return await self.channel.send(hello)
 
 

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from frontdesk import config, errors
 from frontdesk.app import connecting
 from frontdesk.app.connecting import AccountPlan, Connecting, SecretPlace, TypedSecret
-from frontdesk.cli import one_line, output
+from frontdesk.cli import asking, one_line, output
 from frontdesk.cli.output import Report
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.setups import Newcomer, Setup, SetupQuestion, Welcoming
 from frontdesk.formats import quoting
-from frontdesk.model.deliveries import Sent
+from frontdesk.model.deliveries import NotSent, Sent
 from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import NAME, Platform
 
@@ -33,6 +33,10 @@ WRITE_NOW = (
     "Write to it in private, anything; this waits for three minutes. Ctrl-C ends it: nothing is written."
 )
 HOME = "Shall that chat be its home channel, for what nobody asked for?"
+
+
+LATER = "The hello goes out when the gateway starts."
+MAYBE = "The hello may have arrived: the platform did not say."
 
 
 class PlatformGroup(click.Group):
@@ -179,10 +183,22 @@ class ConnectWalk:
         data: dict[str, Any] = {"connected": True, "file": str(file), "findings": found, "hello": None}
         data |= {"allow": made.plan.allow, "home": made.plan.home}
         doubts = [] if made.plan.people or made.lets_somebody_in else [NOBODY]
-        if self._given["hello"] and (outcome := self._runner.run(made.greet())) is not None:
-            data["hello"] = isinstance(outcome, Sent)
-            doubts += [] if isinstance(outcome, Sent) else [f"The hello may not have arrived: {outcome.why}"]
+        if self._given["hello"] and made.plan.home:
+            data["hello"], doubt = self._greet(made)
+            doubts += [doubt] if doubt else []
         return Report(data, f"{_name(made.plan)} is connected.\n{NEXT}", doubts=doubts)
+
+    def _greet(self, made: Connecting) -> tuple[bool, str | None]:
+        """Say hello; a channel that can only send while a gateway runs does so then. Whether it arrived, and
+        what the person should know."""
+        outcome = self._runner.run(made.greet())
+        if not isinstance(outcome, NotSent):
+            return isinstance(outcome, Sent), None if isinstance(outcome, Sent) else MAYBE
+        try:
+            asking.ask(config.load(made.file), lambda office: office.send(_name(made.plan), connecting.HELLO))
+        except errors.FrontdeskError:
+            return False, f"The hello was not sent: {outcome.why}"
+        return False, LATER
 
     def _let_in(self, made: Connecting) -> None:
         """Ask who may talk: whoever writes now, or whose ids are typed."""

@@ -1,6 +1,7 @@
 """Changing the configuration file as a person would: comments, order and everything else stay."""
 
 import copy
+import glob
 import os
 import tomllib
 from collections.abc import Mapping
@@ -61,7 +62,8 @@ def write_beside(file: Path, text: str, mode: int | None = OWNER_ONLY) -> Path:
         if not folder.exists():
             folder.mkdir(mode=FOLDER, exist_ok=True)
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
+    for left in (fresh, *_left_behind(file)):
+        left.unlink(missing_ok=True)
     if mode is None:
         mode = file.stat().st_mode & 0o777 if file.exists() else OWNER_ONLY
     try:
@@ -74,3 +76,19 @@ def write_beside(file: Path, text: str, mode: int | None = OWNER_ONLY) -> Path:
         fresh.unlink(missing_ok=True)
         raise
     return fresh
+
+
+def _left_behind(file: Path) -> list[Path]:
+    """What processes that were killed had written beside it."""
+    found = file.parent.glob(f".{glob.escape(file.name)}.*")
+    return [each for each in found if each.suffix[1:].isdecimal() and not _is_alive(int(each.suffix[1:]))]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

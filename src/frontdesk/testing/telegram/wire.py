@@ -5,8 +5,10 @@ import contextlib
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from email.parser import BytesParser
 from email.policy import HTTP
+from email.utils import format_datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -48,6 +50,8 @@ class HttpServer:
     """A server on loopback that hands each request to one function."""
 
     def __init__(self, answer: Answering) -> None:
+        self.ahead = timedelta()
+        """How far its clock is ahead of ours."""
         self._answer = answer
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -98,7 +102,8 @@ class HttpServer:
             return False
         phrase = HTTPStatus(reply.status).phrase
         head = f"HTTP/1.1 {reply.status} {phrase}\r\ncontent-type: {reply.kind}\r\n"
-        writer.write(f"{head}content-length: {len(reply.body)}\r\n\r\n".encode() + reply.body)
+        date = format_datetime(datetime.now(UTC) + self.ahead, usegmt=True)
+        writer.write(f"{head}date: {date}\r\ncontent-length: {len(reply.body)}\r\n\r\n".encode() + reply.body)
         await writer.drain()
         return True
 
