@@ -1,13 +1,15 @@
 """What people do to messages: what still waits is changed itself, of the rest the agent finds a note."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from frontdesk import SessionSource, errors
-from frontdesk.contracts.channels import Deleted, Edited, Pressed, Reacted, Receipt
+from frontdesk import Platform, SessionSource, errors
+from frontdesk.contracts.channels import Deleted, Edited, Happening, Pressed, Reacted, Receipt
+from frontdesk.flow.intake import Intake
 from frontdesk.model import turns
-from frontdesk.model.chats import Button, Quote, ReplyHandle
+from frontdesk.model.chats import Button, Cursor, Quote, ReplyHandle
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import chat_lane
 from frontdesk.model.messages import text_of
@@ -174,3 +176,70 @@ async def test_quote_stands_before_the_message_and_handle_comes_back_with_its_an
         each.handle and each.handle.value for each in house.notebook.sent if each.turn_id == first.turn_id
     ] == ["reply-1"]
     assert (await contents(house, 1))[0] == '(in answer to your "see \\"this\\"\\nline")\n!sleep 0.2'
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"quote": Quote(message_id="m" * 801)},
+        {"quote": Quote(message_id="m", text="half \ud800")},
+        {"handle": ReplyHandle(value="h" * 10_001)},
+        {"handle": ReplyHandle(value="h", expires_at=datetime(2026, 1, 1))},  # noqa: DTZ001
+        {"album": "\udfff"},
+        {"sent_at": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"source": SessionSource(platform=Platform.MATRIX, chat_id="c", user_id="u", message_id="m" * 801)},
+    ],
+)
+async def test_what_could_not_be_kept_is_refused_and_changes_nothing(
+    house: House, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.InvalidMessage):
+        await house.say("hello", **fields)
+    assert await house.transcript() == []
+
+
+async def test_long_quote_is_cut_and_the_message_is_answered(house: House) -> None:
+    long = Quote(message_id="m", text="x" * 100_000)
+    assert await house.ask("hello", quote=long)
+    assert len((await contents(house, 1))[0]) < 1_000
+
+
+async def test_edit_to_nothing_leaves_the_message_as_it_was(house: House) -> None:
+    await keep_busy(house)
+    waiting = await house.say("hello", source=message(house, "m1"))
+    await house.gateway.desk.accept(Edited(source=message(house, "m1"), text=" ", event_id="edit"))
+    await stop(house)
+    assert await answer_to(house, waiting) == "echo: hello"
+
+
+async def test_what_bots_do_to_messages_is_passed_over_and_the_cursor_moves(house: House) -> None:
+    await house.ask("hello", source=message(house, "m1"))
+    bot = message(house, "m1", user="bot", chat="chat-ann", is_bot=True)
+    desk = Intake(house.gateway.parts, house.notebook)
+    did: list[Happening] = [
+        Edited(source=bot, text="changed", event_id="a"),
+        Reacted(source=bot, emoji="+", event_id="b"),
+        Pressed(source=bot, token="token", event_id="c"),
+    ]
+    for number, happening in enumerate(did):
+        receipt = await desk.accept(happening, cursor=Cursor(value=str(number)))
+        assert receipt.turn_id == ""
+        assert await desk.cursors() == {"": str(number)}
+    assert len(await house.transcript()) == 2
+
+
+async def test_cursor_moves_with_every_happening(house: House) -> None:
+    await house.ask("hello", source=message(house, "m1"))
+    desk = Intake(house.gateway.parts, house.notebook)
+    did: list[Happening] = [
+        Edited(source=message(house, "m1"), text="changed", event_id="a"),
+        Edited(source=message(house, "m1"), text="changed", event_id="a"),
+        Deleted(source=message(house, "m9"), event_id="b"),
+        Reacted(source=message(house, "m1"), emoji="+", event_id="c"),
+        Pressed(source=message(house, "m1"), token="token", event_id="d"),
+    ]
+    for number, happening in enumerate(did):
+        await desk.accept(happening, cursor=Cursor(value=str(number)))
+        assert await desk.cursors() == {"": str(number)}
+    await desk.move_cursor(Cursor(value="last", chat="room"))
+    assert await desk.cursors() == {"": "4", "room": "last"}

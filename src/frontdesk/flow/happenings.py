@@ -44,6 +44,8 @@ def change(
     theirs = happening.source.participant == subject.source.participant
     if not theirs or subject.content is not None or text == subject.text or subject.withdrawn:
         return NOTHING
+    if not text.strip() and not subject.files:
+        return NOTHING
     if waits:
         return Alteration(amended=replace(subject, text=text))
     told = quoting.quote_within(text, MAX_EDIT_CHARACTERS)

@@ -17,20 +17,16 @@ from frontdesk.contracts.channels import (
     Reacted,
     Receipt,
 )
-from frontdesk.flow import exhibits, happenings, offering
+from frontdesk.flow import checks, happenings, offering
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
-from frontdesk.model import access, deliveries, events, lanes, messages, turns
-from frontdesk.model.chats import TOKEN_CHARACTERS, Attachment, ChatSign, Cursor
+from frontdesk.model import access, deliveries, events, lanes, turns
+from frontdesk.model.chats import ChatSign, Cursor
 from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
-MAX_TEXT_CHARACTERS = 1_000_000
-MAX_EVENT_ID_CHARACTERS = 500
-MOST_ATTACHMENTS = 100
-MAX_ATTACHMENT_CHARACTERS = 4_000
 MOST_COLLECTED = 1_000
 FOLLOW_SECONDS = 2.0
 ALBUM_SECONDS = 1.0
@@ -66,8 +62,10 @@ class Intake:
 
     async def accept(self, happening: Happening, *, cursor: Cursor | None = None) -> Receipt:
         try:
-            _check_event(happening.event_id)
+            checks.check_event(happening.event_id, happening.source.message_id)
             self._check_origin(happening.source)
+            if happening.source.is_bot and isinstance(happening, Edited | Reacted | Pressed):
+                return await self._pass_over(happening.source, cursor)
             source = self._parts.conversations.directed(happening.source)
             if source is not happening.source:
                 happening = replace(happening, source=source)
@@ -75,10 +73,10 @@ class Intake:
                 case Incoming():
                     return await self._accept(happening, cursor)
                 case Pressed():
-                    _check_token(happening.token)
+                    checks.check_token(happening.token)
                     return await self._press(happening, cursor)
                 case Edited():
-                    _check_text(happening.text)
+                    checks.check_text(happening.text)
             return await self._change(happening, cursor)
         except REFUSALS as refusal:
             self._parts.refusals.count(refusal)
@@ -95,6 +93,12 @@ class Intake:
     async def cursors(self) -> Mapping[str, str]:
         channel = self._channel
         return await self._parts.store.cursors.of_account(channel.name, channel.account) if channel else {}
+
+    async def _pass_over(self, source: SessionSource, cursor: Cursor | None) -> Receipt:
+        """Bots write in a stream of edits, and a sign that we put comes back as if somebody had."""
+        if cursor:
+            await self._parts.store.cursors.move(str(source.platform), source.account, cursor)
+        return Receipt(turn_id="", session_key="")
 
     async def _change(self, happening: Edited | Deleted | Reacted, cursor: Cursor | None) -> Receipt:
         """Take in what was done to a message that may be here."""
@@ -129,7 +133,7 @@ class Intake:
         )
 
     async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
-        _check(incoming)
+        checks.check_message(incoming)
         meant = await self._is_meant(incoming)
         verdict = await self._admitted(incoming.source, answers=meant)
         key = await self._parts.conversations.route(incoming.source)
@@ -154,7 +158,8 @@ class Intake:
         key = accepted.turn.session_key
         facts = {"turn": accepted.turn.id, "session_key": key, "repeated": accepted.repeated or None}
         log.info("message_accepted", platform=str(incoming.source.platform), **facts)
-        if self._parts.running.status_reactions and turn.kind is TurnKind.MESSAGE and not accepted.repeated:
+        fresh = not accepted.repeated and accepted.turn.part_of is None
+        if self._parts.running.status_reactions and turn.kind is TurnKind.MESSAGE and fresh:
             self._parts.signs.show(turn.source, ChatSign.SEEN)
         return Receipt(
             turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
@@ -230,7 +235,7 @@ class Intake:
             history=incoming.history or None,
             role=str(verdict.role) if verdict.role else None,
             files=incoming.files,
-            quote=incoming.quote,
+            quote=checks.shortened(incoming.quote),
             handle=incoming.handle,
             album=incoming.album,
             sent_at=incoming.sent_at,
@@ -337,57 +342,3 @@ class Intake:
 
     async def collected(self, delivery_ids: Sequence[str]) -> None:
         await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())
-
-
-def _check(incoming: Incoming) -> None:
-    """Refuse what could not be kept as it is."""
-    if not incoming.text.strip() and not incoming.content and not incoming.files:
-        raise errors.InvalidMessage(why="it is empty")
-    _check_text(incoming.text)
-    if incoming.content:
-        messages.pack({"role": "user", "content": incoming.content})
-    for each in incoming.history:
-        messages.pack(each)
-    if (incoming.content or incoming.history) and _poses(incoming):
-        raise errors.InvalidMessage(why=f"only frontdesk itself writes parts of the type {exhibits.PART}")
-    if incoming.files:
-        _check_files(incoming.files)
-
-
-def _poses(incoming: Incoming) -> bool:
-    """Whether something in it poses as a file of ours, which may be anybody's."""
-    brought = (each.get("content") for each in incoming.history)
-    return any(map(exhibits.brings_ours, (incoming.content, *brought)))
-
-
-def _check_files(files: Sequence[Attachment]) -> None:
-    if len(files) > MOST_ATTACHMENTS:
-        raise errors.InvalidMessage(why=f"it brings more than {MOST_ATTACHMENTS} files")
-    for each in files:
-        said = f"{each.id}{each.name or ''}{each.kind}"
-        if len(said) > MAX_ATTACHMENT_CHARACTERS:
-            raise errors.InvalidMessage(why=f"what names a file is longer than {MAX_ATTACHMENT_CHARACTERS}")
-        messages.pack({"role": "user", "content": said})
-
-
-def _check_text(text: str) -> None:
-    if len(text) > MAX_TEXT_CHARACTERS:
-        raise errors.InvalidMessage(why=f"it is longer than {MAX_TEXT_CHARACTERS} characters")
-    if not text.isascii():
-        messages.pack({"role": "user", "content": text})
-
-
-def _check_token(token: str) -> None:
-    if not 0 < len(token) <= TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
-        raise errors.InvalidMessage(why="it presses a button that is none of ours")
-
-
-def _check_event(event_id: str | None) -> None:
-    if event_id is None:
-        return
-    if not 0 < len(event_id) <= MAX_EVENT_ID_CHARACTERS:
-        raise errors.InvalidMessage(why=f"its event id has not 1 to {MAX_EVENT_ID_CHARACTERS} characters")
-    if "\0" in event_id:
-        raise errors.InvalidMessage(why="its event id holds a NUL character")
-    if not event_id.isascii():
-        messages.pack({"role": "user", "content": event_id})

@@ -45,9 +45,10 @@ def accept(
     ((queued, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
-    if gather and (yield from gathering.join(turn, lane, values, gather)):
+    if gather and (first := (yield from gathering.join(turn, lane, values, gather))):
         yield ring(Topic.FEED)
-        return Accepted(turn=turn, waiting=queued - 1)
+        part = msgspec.structs.replace(turn, state=TurnState.JOINED, part_of=first.id)
+        return Accepted(turn=part, waiting=max(queued - 1, 0))
     running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
     admission = admit(running, queued)
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
