@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk import GatewayConfig, ResetMode, SessionResetPolicy, errors
+from frontdesk import ChatType, GatewayConfig, ResetMode, SessionResetPolicy, errors
 from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.files import Transcriber
@@ -375,23 +375,26 @@ async def test_voice_in_a_group_is_answered_when_the_agent_is_called_in_it(
     named = FileSettings(spoken_names=("Front Desk",))
     ear = Ear("well, front-desk! what is the time?")
     async with listening(store_url, tmp_path, ear, files=named) as (house, album):
-        assert "what is the time?" in await house.ask("", files=(VOICE,), observed=True)
+        group = house.source(chat_type=ChatType.GROUP)
+        voice: dict[str, Any] = {"files": (VOICE,), "source": group, "addressed": False}
+        assert "what is the time?" in await house.ask("", **voice)
         ear.said = "this is for Bob, not for the front deskman"
-        receipt = await house.say("", files=(VOICE,), observed=True)
+        receipt = await house.say("", **voice)
         await house.finished(receipt.turn_id)
         assert album.fetched == ["voice", "voice"]
         assert len(album.replies) == 1
-        heard = (await house.transcript())[-1]
+        heard = (await house.transcript(chat_type=ChatType.GROUP))[-1]
         assert heard["observed"] is True
         assert "not for the front deskman" in messages.text_of(heard)
 
 
 async def test_overheard_files_are_named_and_not_fetched(store_url: str, tmp_path: Path) -> None:
     async with open_album(store_url, tmp_path) as (house, album):
-        receipt = await house.say("for bob", files=(PHOTO, VOICE), observed=True)
+        group = house.source(chat_type=ChatType.GROUP)
+        receipt = await house.say("for bob", source=group, files=(PHOTO, VOICE), addressed=False)
         await house.finished(receipt.turn_id)
         assert album.fetched == []
-        (row,) = await house.transcript()
+        (row,) = await house.transcript(chat_type=ChatType.GROUP)
         assert messages.text_of(row) == 'for bob\n[File "cat.png"]\n[File "without a name"]'
 
 

@@ -37,6 +37,8 @@ APPROVERS = "approvers"
 TRIAL_SECONDS = 15.0
 FILES = "files"
 """Where the bytes of files are kept, under the home folder."""
+SPARED_BYTES = 500 * 1024 * 1024
+"""So much of the disk no file takes: the database is there, too."""
 PROGRAMS = "programs"
 """Where the record of the programs that run is kept, under the home folder."""
 EVERYWHERE = ("0.0.0.0", "::")
@@ -74,7 +76,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             snapshots=workplace(config)[0],
             confirming=_confirming(config),
             files=config.files,
-            shelf=FileShelf(config.home / FILES, private=(config.home,)),
+            shelf=FileShelf(config.home / FILES, private=(config.home,), spares_bytes=SPARED_BYTES),
             transcriber=_transcriber(config),
         )
         gateway.warnings = lambda: [str(missing) for missing in missing_secrets(config)]

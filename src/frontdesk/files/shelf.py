@@ -4,6 +4,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,13 +27,16 @@ DIGEST_CHARACTERS = 64
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
+NO_ROOM = "there is no room for it"
 TOO_LARGE = "it is larger than {most} bytes"
 
 
 class FileShelf:
-    def __init__(self, folder: Path, *, private: tuple[Path, ...] = ()) -> None:
-        """``private``: folders of which nothing is ever handed out, whoever names it."""
+    def __init__(self, folder: Path, *, private: tuple[Path, ...] = (), spares_bytes: int = 0) -> None:
+        """``private``: folders of which nothing is ever handed out, whoever names it. ``spares_bytes``: so
+        much of the disk is left to others."""
         self.folder = folder
+        self._spares = spares_bytes
         self._private = (folder, *private)
 
     async def write(self, pieces: AsyncIterator[bytes], most_bytes: int) -> Shelved:
@@ -70,6 +74,8 @@ class FileShelf:
         unfinished = self.folder / UNFINISHED
         for folder in (self.folder, unfinished):
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if self._spares and shutil.disk_usage(unfinished).free < self._spares:
+            raise errors.FileUnavailable(why=NO_ROOM)
         return Draft(unfinished / uuid4().hex)
 
     def _copy(self, path: str, working_dir: str, most_bytes: int) -> Shelved:
@@ -214,5 +220,5 @@ async def _in_thread(work: Callable[..., T], *given: object) -> T:
     try:
         return await asyncio.to_thread(work, *given)
     except OSError as error:
-        why = "there is no room for it" if error.errno in FULL else f"it cannot be kept ({error.strerror})"
+        why = NO_ROOM if error.errno in FULL else f"it cannot be kept ({error.strerror})"
         raise errors.FileUnavailable(why=why) from error

@@ -70,11 +70,6 @@ def brings_ours(content: object) -> bool:
     )
 
 
-def are_in(rows: Sequence[Plain]) -> bool:
-    """Whether there may be files in them."""
-    return any("content" in row and type(row["content"]) is list for row in rows)
-
-
 async def show(
     shelf: Shelf | None, abilities: Abilities, rows: Sequence[Plain], message: Plain
 ) -> tuple[list[Plain], Plain]:

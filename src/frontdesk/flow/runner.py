@@ -223,7 +223,7 @@ class RunningTurn(Hearing):
         policy = parts.conversations.policy_at(turn.source)
         written = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
         transcript, given = written, message
-        if exhibits.are_in(written):
+        if messages.any_in_parts(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
             transcript, given = await exhibits.show(shelf, able, written, message)
         tells_times = parts.running.tell_times and times.are_known(written)

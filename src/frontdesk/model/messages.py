@@ -129,6 +129,11 @@ def text_of(message: Mapping[str, Any]) -> str:
     )
 
 
+def any_in_parts(rows: Iterable[Plain]) -> bool:
+    """Whether some of them are more than texts."""
+    return any("content" in row and type(row["content"]) is list for row in rows)
+
+
 def without_images(rows: Sequence[Plain]) -> list[Plain] | None:
     """The rows with words in the place of images; None when there are none in them."""
     told = [_in_words(row) for row in rows]

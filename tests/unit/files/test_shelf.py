@@ -68,6 +68,13 @@ async def test_too_many_bytes_are_refused_and_leave_nothing(shelf: FileShelf) ->
     assert files_in(shelf.folder) == []
 
 
+async def test_nothing_is_taken_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
+    shelf = FileShelf(tmp_path / "files", spares_bytes=2**62)
+    with pytest.raises(errors.FileUnavailable, match="there is no room for it"):
+        await shelf.write(pieces(b"hello"), MOST)
+    assert files_in(shelf.folder) == []
+
+
 async def test_names_that_are_no_digests_lead_nowhere(shelf: FileShelf, tmp_path: Path) -> None:
     (tmp_path / "home" / "secret").parent.mkdir(exist_ok=True)
     (tmp_path / "home" / "secret").write_text("key")
