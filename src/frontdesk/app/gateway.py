@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from frontdesk import errors
 from frontdesk.agents.bounds import Bounded, Limits
 from frontdesk.app.opening import beginning
 from frontdesk.app.sessions import SessionStore
@@ -26,6 +25,7 @@ from frontdesk.flow.files import Filing
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
+from frontdesk.flow.receiving import Receiving
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
 from frontdesk.flow.worker import Worker
@@ -35,7 +35,6 @@ from frontdesk.model import confirmations
 from frontdesk.model.files import FileSettings
 from frontdesk.model.running import Running
 
-RECEIVE_PAUSE_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
 """How long a channel may take to close."""
 PREFIX = "/p/{profile}"
@@ -138,19 +137,8 @@ class Gateway:
         self._tasks = [asyncio.create_task(self._worker.run(), name="frontdesk-worker")]
         self._tasks.append(asyncio.create_task(self.parts.confirmations.watch()))
         for channel in self.parts.channels.values():
-            self._tasks.append(asyncio.create_task(self._receive(channel)))
+            self._tasks.append(asyncio.create_task(Receiving(self.parts, channel, self.node).run()))
         log.info("gateway_started", node=self.node, channels=len(self.parts.channels))
-
-    async def _receive(self, channel: Channel) -> None:
-        """The outermost door of a channel: when it fails, it is begun again."""
-        while True:
-            try:
-                await channel.receive(Intake(self.parts, channel))
-            except errors.FrontdeskError as error:
-                log.warning("channel_failed", channel=channel.name, account=channel.account, why=str(error))
-            except Exception:
-                log.exception("channel_failed", channel=channel.name, account=channel.account)
-            await asyncio.sleep(RECEIVE_PAUSE_SECONDS)
 
     async def close(self) -> None:
         """Take no more messages, let turns finish for a while, put the rest back, close every part."""

@@ -43,6 +43,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever gets through the channel has shown a credential of ours: allow-lists are not asked."""
     collects: bool = False
     """Answers are not sent: the other side comes and collects them."""
+    reads_alone: bool = False
+    """One reader at a time gets what the platform keeps for us: of several nodes one receives."""
     notices: bool = True
     """People want to be told that their message is queued and the like."""
 

@@ -20,6 +20,8 @@ class LaneKind(StrEnum):
     """What is said to a chat."""
     BOX = "box"
     """What a chat collects itself; nobody works on these."""
+    STREAM = "stream"
+    """What a platform keeps for an account of ours. Nothing waits in these: whoever holds one reads."""
 
 
 KINDS = {str(kind): kind for kind in LaneKind}
@@ -53,6 +55,10 @@ def chat_lane(source: SessionSource, *, collects: bool = False) -> str:
     kind = LaneKind.BOX if collects else LaneKind.CHAT
     ids = (source.account, source.chat_id or source.user_id, source.thread_id)
     return ":".join([kind, source.platform, *[keys.encode_part(each) if each else "" for each in ids]])
+
+
+def stream_lane(platform: str, account: str | None) -> str:
+    return f"{LaneKind.STREAM}:{platform}:{keys.encode_part(account) if account else ''}"
 
 
 def kind_of(lane: str) -> LaneKind:

@@ -79,4 +79,5 @@ def fence(lane: str) -> Work[None]:
 
 
 def _next_due(lane: str) -> Work[int | None]:
-    return value(NEXT[lanes.kind_of(lane)], lane=lane)
+    kind = lanes.kind_of(lane)
+    return (yield from value(NEXT[kind], lane=lane)) if kind in NEXT else None

@@ -11,6 +11,8 @@ class Nodes(Noun):
     """Where a store has one owner, as a file has, no other node shows that it lives: whoever else held
     something is gone."""
 
+    is_alone = True
+    """Whether there is no other node."""
     standing: int | None = 0
     """Another number each time that the others may have taken this node for gone; None while they may."""
 

@@ -21,6 +21,7 @@ from frontdesk.model.sources import ChatType, SessionSource
 if TYPE_CHECKING:
     from frontdesk.channels.matrix.connection import Connection
 
+CONNECTION = "frontdesk.channels.matrix.connection"
 TEXT_CHARACTERS = 16_000
 """An event may have 64 KiB with everything around it: the text stands in it twice, and encrypted it grows."""
 TYPING_SECONDS = 25.0
@@ -49,6 +50,8 @@ class Channel:
         self.account = account
         self._options = options
         self._connection: Connection | None = None
+        self._is_reading = False
+        self._opening = asyncio.Lock()
         self._library: Any = None
         self._trouble: str | None = NOT_CONNECTED
         self.capabilities = channels.Capabilities(
@@ -61,6 +64,7 @@ class Channel:
             typing_seconds=TYPING_SECONDS,
             idempotent_seconds=REPEAT_SECONDS,
             reliable_sender_ids=True,
+            reads_alone=True,
         )
 
     def trouble(self) -> str | None:
@@ -68,9 +72,9 @@ class Channel:
 
     async def receive(self, desk: channels.Desk) -> None:
         """Read on from where the store says. What could not be stored is read again."""
-        self._library = await asyncio.to_thread(
-            importlib.import_module, "frontdesk.channels.matrix.connection"
-        )
+        await self._let_go()
+        self._is_reading = True
+        self._library = await asyncio.to_thread(importlib.import_module, CONNECTION)
         connection: Connection = self._library.Connection(self._options, self.account)
         try:
             await self._open(connection)
@@ -84,7 +88,7 @@ class Channel:
                 else:
                     since, pause = reached, FIRST_PAUSE_SECONDS
         finally:
-            self._connection, self._trouble = None, NOT_CONNECTED
+            self._connection, self._trouble, self._is_reading = None, NOT_CONNECTED, False
             await connection.close()
 
     async def _open(self, connection: "Connection") -> None:
@@ -192,8 +196,31 @@ class Channel:
         )
         log.warning("matrix_troubled", account=self.account, why=self._trouble)
 
+    async def _to_send(self) -> "Connection | None":
+        """Where another node reads, a connection that only sends: the keys of the device are that node's."""
+        async with self._opening:
+            if self._connection is None and not self._is_reading:
+                module = await asyncio.to_thread(importlib.import_module, CONNECTION)
+                connection: Connection = module.Connection(self._options, self.account)
+                try:
+                    await connection.open(keys=False)
+                except module.FAILURES as error:
+                    await connection.close()
+                    log.warning("matrix_troubled", account=self.account, why=str(error))
+                    return None
+                if self._is_reading:  # by now
+                    await connection.close()
+                else:
+                    self._library, self._connection = module, connection
+            return self._connection
+
+    async def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and not self._is_reading:
+            await connection.close()
+
     async def send(self, delivery: Delivery) -> Outcome:
-        connection = self._connection
+        connection = self._connection or await self._to_send()
         if connection is None:
             return NotSent(why=self._trouble or NOT_CONNECTED)
         try:
@@ -201,7 +228,9 @@ class Channel:
                 return await self._send(connection, delivery)
         except TimeoutError:
             return Unknown(why=f"no answer within {self._options.timeout_seconds:g} seconds")
-        except (self._library.RoomClosed, errors.FileUnavailable, OSError) as error:
+        except self._library.RoomClosed as error:
+            return NotSent(why=str(error), hopeless=self._is_reading)  # else another node has the keys
+        except (errors.FileUnavailable, OSError) as error:
             return NotSent(why=str(error), hopeless=True)
         except self._library.FAILURES as error:
             outcome: Outcome = self._library.judge(error)
@@ -260,7 +289,7 @@ class Channel:
     async def examine(self, *, in_use: bool, home: str | None = None) -> Sequence[Finding]:  # noqa: ARG002
         """Who we are there, and whether encrypted rooms can be read. The keys are left alone: a gateway may
         have them."""
-        library = await asyncio.to_thread(importlib.import_module, "frontdesk.channels.matrix.connection")
+        library = await asyncio.to_thread(importlib.import_module, CONNECTION)
         try:
             server = library.Homeserver(self._options, self.account)
         except errors.MissingSecret as error:
@@ -282,4 +311,5 @@ class Channel:
         return found
 
     async def close(self) -> None:
-        """What it opened is closed where it was opened, at the end of receiving."""
+        """What is read with is closed where it was opened, at the end of receiving."""
+        await self._let_go()

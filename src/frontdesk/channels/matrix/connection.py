@@ -45,11 +45,11 @@ class Connection:
         self._account = account
         self._encryption: Encryption | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, keys: bool = True) -> None:
         self.us = await self.server.who()
         self.rooms = Rooms(self.server, self.us)
         self._filter = await self.server.make_filter(self.us)
-        if self._options.encryption and (found := _library()):
+        if keys and self._options.encryption and (found := _library()):
             recovery = self._options.recovery_key
             encryption = found.Encryption(self.server, self.us, self.rooms, Path(self._options.home))
             await encryption.open(recovery() if recovery else None)

@@ -28,6 +28,8 @@ log = get_logger(__name__)
 
 
 class PostgresNodes(Nodes):
+    is_alone = False
+
     def __init__(self, address: DatabaseAddress, engine: PostgresEngine) -> None:
         super().__init__(engine)
         self._address = address

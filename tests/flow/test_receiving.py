@@ -1,0 +1,78 @@
+"""Who reads a platform that has its messages for one reader."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from frontdesk.contracts.channels import Desk
+from frontdesk.model.running import Running
+from tests.flow.harness import Notebook, open_house, poll
+from tests.schemas import Schemas
+
+
+@pytest.fixture
+def shared_url(postgres_schemas: Schemas) -> Iterator[str]:
+    """The address of a store that several nodes share."""
+    with postgres_schemas.lent() as url:
+        yield url
+
+
+class Reader(Notebook):
+    """A channel that notes whether it reads."""
+
+    def __init__(self, **capabilities: Any) -> None:
+        super().__init__(**capabilities)
+        self.reads, self.times = False, 0
+
+    async def receive(self, desk: Desk) -> None:
+        self.reads = True
+        self.times += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.reads = False
+
+    async def begins(self) -> None:
+        async def look() -> bool | None:
+            return self.reads or None
+
+        await poll(look)
+
+
+async def test_one_of_two_nodes_reads_and_the_other_once_it_has_ended(shared_url: str) -> None:
+    first, second = Reader(reads_alone=True), Reader(reads_alone=True)
+    async with open_house(shared_url, notebook=second) as other, AsyncExitStack() as opened:
+        await second.begins()
+        house = await opened.enter_async_context(open_house(shared_url, notebook=first))
+        assert await house.ask("hello") == "echo: hello"
+        assert (first.reads, second.reads) == (False, True)
+        await other.gateway.close()
+        await first.begins()
+        assert not second.reads
+
+
+async def test_every_node_receives_where_the_platform_does_not_mind(shared_url: str) -> None:
+    first, second = Reader(), Reader()
+    async with open_house(shared_url, notebook=first), open_house(shared_url, notebook=second):
+        await first.begins()
+        await second.begins()
+
+
+async def test_node_whose_lease_was_taken_reads_no_more(shared_url: str) -> None:
+    reader = Reader(reads_alone=True)
+    running = Running(lease_seconds=3.0, drain_seconds=1.0)
+    async with open_house(shared_url, notebook=reader, running=running) as house:
+        await reader.begins()
+        times, node = reader.times, house.gateway.node
+        assert node
+        await house.store.turns.recover(
+            node, house.gateway.parts.try_again_at, house.gateway.parts.clock.now()
+        )
+
+        async def look() -> bool | None:
+            return reader.times > times or None
+
+        await poll(look)
