@@ -58,7 +58,6 @@ class Channel(CalledChannel[settings.Options]):
     """A bot called ``account``. Messages are asked for, or come as requests where a webhook is set."""
 
     Options = settings.Options
-    capabilities = IN_PRIVATE
 
     def __init__(
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
@@ -69,6 +68,7 @@ class Channel(CalledChannel[settings.Options]):
         self._trouble: str | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._called: tuple[str, str] | None = None
+        self.capabilities = msgspec.structs.replace(IN_PRIVATE, reads_alone=options.public_url is None)
 
     def capabilities_in(self, chat: SessionSource) -> channels.Capabilities:
         return IN_PRIVATE if chat.chat_type is ChatType.DM else IN_GROUPS
