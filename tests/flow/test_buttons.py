@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,9 @@ from frontdesk.model.chats import TOKEN_CHARACTERS
 from frontdesk.model.confirmations import Mode, Settings, Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.rules import Effect, Rule
+from frontdesk.testing import SettableClock
 from tests.contracts.samples import LASTING
-from tests.flow.harness import House, Notebook, open_house, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 from tests.flow.test_approvals import OWNER, pending
 
 OFFICE = HomeChannel(platform=Platform.MATRIX, chat_id="office", name="Office")
@@ -62,6 +64,19 @@ class Board(Notebook):
             return None
 
         return await poll(look)
+
+
+class SlowBoard(Board):
+    """One that takes its time for the first message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def send(self, delivery: Delivery) -> deliveries.Outcome:
+        self.begun.set()
+        await self.goes_on.wait()
+        return await super().send(delivery)
 
 
 @asynccontextmanager
@@ -176,6 +191,41 @@ async def test_card_of_a_request_that_nobody_waits_for_says_so(house: House) -> 
     changed, outcome = await board(house).card("was withdrawn")
     assert (changed, outcome.buttons) == (name, ())
     assert "withdrawn" in ((await press(house, token(card, "Approve"))).error or "")
+
+
+async def test_card_whose_time_is_over_says_so(store_url: str) -> None:
+    clock = SettableClock()
+    async with opened(store_url, clock=clock) as house:
+        _, name, card = await ask(house)
+        clock.advance(timedelta(hours=2))
+        late = await press(house, token(card, "Approve"))
+        assert late.error
+        changed, outcome = await board(house).card("was not decided in time")
+        assert (changed, outcome.buttons) == (name, ())
+
+
+async def test_card_that_was_on_its_way_when_it_was_decided_says_so_in_the_end(store_url: str) -> None:
+    slow = SlowBoard()
+    async with opened(store_url, slow) as house:
+        receipt = await house.say("!approve remove_file")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await slow.begun.wait()
+        await house.gateway.parts.confirmations.approve((await pending(house)).id, OWNER)
+        slow.goes_on.set()
+        await house.finished(receipt.turn_id)
+        _, outcome = await slow.card("was approved by")
+        assert outcome.draft == "m0"
+
+
+async def test_outcome_of_a_card_that_may_not_have_arrived_is_told_apart(store_url: str) -> None:
+    unsure = Board()
+    unsure.outcomes = [deliveries.Unknown(why="cut off")]
+    async with opened(store_url, unsure) as house:
+        await house.say("!approve remove_file")
+        await house.troubled()
+        await house.gateway.parts.confirmations.deny((await pending(house)).id, OWNER)
+        _, outcome = await unsure.card("was denied by")
+        assert outcome.draft is None
 
 
 async def test_second_of_two_approvers_presses_a_button_of_their_own(store_url: str) -> None:
