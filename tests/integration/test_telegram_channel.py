@@ -283,17 +283,16 @@ async def test_group_that_became_a_supergroup_is_followed(api: BotApi, channel: 
     assert [post.chat_id for post in api.posts] == [new.id]
 
 
-async def test_draft_that_is_gone_is_followed_by_a_new_message(
-    api: BotApi, channel: telegram.Channel
-) -> None:
+async def test_draft_that_is_gone_is_said_to_be(api: BotApi, channel: telegram.Channel) -> None:
     shown = await channel.draft(delivery("Hel"))
     assert isinstance(shown, deliveries.Sent)
     place = {"draft": shown.message_id}
     for _ in range(2):
         assert await channel.send(delivery("Hello", extra=place)) == shown
     api.posts.clear()
-    assert isinstance(await channel.send(delivery("Hello", extra=place)), deliveries.Sent)
-    assert [post.text for post in api.posts] == ["Hello"]
+    outcome = await channel.send(delivery("Hello", extra=place))
+    assert isinstance(outcome, deliveries.NotSent)
+    assert (outcome.gone, outcome.hopeless, api.posts) == (True, False, [])
 
 
 def stored(folder: Path, name: str, kind: str, data: bytes = PICTURE) -> StoredFile:

@@ -1,4 +1,4 @@
-"""Pacing: one gate before each chat and each account of ours, for all that goes there from this node."""
+"""Pacing: one barrier before each chat and each account of ours, for all that goes there from this node."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from frontdesk.model.sources import SessionSource
 
 LONGEST_WAIT_SECONDS = 24 * 3600.0
 """Whatever a platform says."""
-FEW_GATES = 10_000
+FEW_BARRIERS = 10_000
 
-Gate = tuple[str, str | None, str | None]
+Barrier = tuple[str, str | None, str | None]
 """A platform, our account there and a chat; without the chat, the whole account."""
 
 log = get_logger(__name__)
@@ -27,26 +27,26 @@ class Pacing:
 
     def __init__(self, elapsed: Elapsed = since_boot) -> None:
         self._elapsed = elapsed
-        self.closed_until: dict[Gate, float] = {}
+        self.closed_until: dict[Barrier, float] = {}
         """While it is empty, nobody has to wait anywhere."""
-        self._answers: dict[Gate, int] = {}
-        """How many answers wait at a gate."""
-        self._few = FEW_GATES
+        self._answers: dict[Barrier, int] = {}
+        """How many answers wait at a barrier."""
+        self._few = FEW_BARRIERS
 
     def seconds_left(self, chat: SessionSource) -> float:
         """Until something may go there; 0 when it may now."""
-        closed, gate = self.closed_until, _gate_of(chat)
-        until = max(closed.get(gate, 0.0), closed.get((*gate[:2], None), 0.0))
+        closed, barrier = self.closed_until, _barrier_of(chat)
+        until = max(closed.get(barrier, 0.0), closed.get((*barrier[:2], None), 0.0))
         return max(until - self._elapsed(), 0.0)
 
     def may_pass(self, chat: SessionSource) -> bool:
         """Whether something that is no answer may go there now."""
-        return not self.seconds_left(chat) and not self._answers.get(_gate_of(chat))
+        return not self.seconds_left(chat) and not self._answers.get(_barrier_of(chat))
 
     def pass_by(self, chat: SessionSource, pause_seconds: float) -> None:
         """Something goes there now, and nothing more before the pause is over."""
         if pause_seconds > 0:
-            self._close(_gate_of(chat), pause_seconds)
+            self._close(_barrier_of(chat), pause_seconds)
 
     async def wait(self, chat: SessionSource, pause_seconds: float, most_seconds: float) -> float:
         """Pass as soon as an answer may, if that is soon; otherwise how many seconds are left."""
@@ -63,28 +63,28 @@ class Pacing:
         seconds = 0.0 if isinstance(outcome, Sent) else outcome.retry_after_seconds or 0.0
         if isinstance(outcome, Sent) or not seconds > 0:  # nor what is no number
             return
-        gate, why = _gate_of(chat), quoting.one_line(outcome.why, quoting.MAX_CHARACTERS)
-        log.warning("told_to_wait", platform=gate[0], account=gate[1], seconds=seconds, why=why)
-        self._close((*gate[:2], None) if outcome.whole_account else gate, seconds)
+        barrier, why = _barrier_of(chat), quoting.one_line(outcome.why, quoting.MAX_CHARACTERS)
+        log.warning("told_to_wait", platform=barrier[0], account=barrier[1], seconds=seconds, why=why)
+        self._close((*barrier[:2], None) if outcome.whole_account else barrier, seconds)
 
     @contextmanager
     def _waiting(self, chat: SessionSource) -> Iterator[None]:
-        gate = _gate_of(chat)
-        self._answers[gate] = self._answers.get(gate, 0) + 1
+        barrier = _barrier_of(chat)
+        self._answers[barrier] = self._answers.get(barrier, 0) + 1
         try:
             yield
         finally:
-            self._answers[gate] -= 1
-            if not self._answers[gate]:
-                del self._answers[gate]
+            self._answers[barrier] -= 1
+            if not self._answers[barrier]:
+                del self._answers[barrier]
 
-    def _close(self, gate: Gate, seconds: float) -> None:
+    def _close(self, barrier: Barrier, seconds: float) -> None:
         closed, now = self.closed_until, self._elapsed()
-        closed[gate] = max(closed.get(gate, 0.0), now + min(seconds, LONGEST_WAIT_SECONDS))
+        closed[barrier] = max(closed.get(barrier, 0.0), now + min(seconds, LONGEST_WAIT_SECONDS))
         if len(closed) > self._few:
             self.closed_until = {each: until for each, until in closed.items() if until > now}
-            self._few = max(FEW_GATES, 2 * len(self.closed_until))
+            self._few = max(FEW_BARRIERS, 2 * len(self.closed_until))
 
 
-def _gate_of(chat: SessionSource) -> Gate:
+def _barrier_of(chat: SessionSource) -> Barrier:
     return str(chat.platform), chat.account, chat.chat_id or chat.user_id or ""

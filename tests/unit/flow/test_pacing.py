@@ -1,4 +1,4 @@
-"""The gate before a chat: who may pass, and when."""
+"""The barrier before a chat: who may pass, and when."""
 
 import asyncio
 from typing import Any
@@ -33,29 +33,33 @@ def told(seconds: float | None, **fields: Any) -> NotSent:
 
 def test_pause_after_a_call_holds_for_its_chat_alone_in_all_its_threads() -> None:
     time = Hours()
-    gate = Pacing(time)
-    gate.pass_by(chat(1, thread_id="7"), 3.0)
-    assert gate.seconds_left(chat(1)) == gate.seconds_left(chat(1, thread_id="8")) == 3.0
+    barrier = Pacing(time)
+    barrier.pass_by(chat(1, thread_id="7"), 3.0)
+    assert barrier.seconds_left(chat(1)) == barrier.seconds_left(chat(1, thread_id="8")) == 3.0
     elsewhere = [chat(2), chat(1, account="other"), chat(1, platform=Platform.MATRIX)]
-    assert [gate.seconds_left(each) for each in elsewhere] == [0.0, 0.0, 0.0]
+    assert [barrier.seconds_left(each) for each in elsewhere] == [0.0, 0.0, 0.0]
     time.now += 3.0
-    assert gate.may_pass(chat(1))
+    assert barrier.may_pass(chat(1))
 
 
 @pytest.mark.parametrize(
     "outcome", [told(50.0), told(50.0, hopeless=True), Unknown(why="busy", retry_after_seconds=50.0)]
 )
 def test_nothing_goes_where_the_platform_said_wait(outcome: Outcome) -> None:
-    gate = Pacing(Hours())
-    gate.heed(chat(1), outcome)
-    assert (gate.seconds_left(chat(1)), gate.may_pass(chat(1)), gate.may_pass(chat(2))) == (50.0, False, True)
+    barrier = Pacing(Hours())
+    barrier.heed(chat(1), outcome)
+    assert (barrier.seconds_left(chat(1)), barrier.may_pass(chat(1)), barrier.may_pass(chat(2))) == (
+        50.0,
+        False,
+        True,
+    )
 
 
 def test_wait_for_the_whole_account_holds_for_each_chat_of_it() -> None:
-    gate = Pacing(Hours())
-    gate.heed(chat(1), told(50.0, whole_account=True))
-    assert [gate.seconds_left(each) for each in (chat(1), chat(2))] == [50.0, 50.0]
-    assert gate.may_pass(chat(1, account="other"))
+    barrier = Pacing(Hours())
+    barrier.heed(chat(1), told(50.0, whole_account=True))
+    assert [barrier.seconds_left(each) for each in (chat(1), chat(2))] == [50.0, 50.0]
+    assert barrier.may_pass(chat(1, account="other"))
 
 
 @pytest.mark.parametrize(
@@ -69,46 +73,46 @@ def test_wait_for_the_whole_account_holds_for_each_chat_of_it() -> None:
     ],
 )
 def test_wait_is_bounded_whatever_the_platform_says(outcome: Outcome, seconds: float) -> None:
-    gate = Pacing(Hours())
-    gate.heed(chat(), outcome)
-    assert gate.seconds_left(chat()) == seconds
+    barrier = Pacing(Hours())
+    barrier.heed(chat(), outcome)
+    assert barrier.seconds_left(chat()) == seconds
 
 
 def test_shorter_wait_does_not_end_a_longer_one() -> None:
-    gate = Pacing(Hours())
-    gate.heed(chat(), told(50.0))
-    gate.pass_by(chat(), 1.0)
-    assert gate.seconds_left(chat()) == 50.0
+    barrier = Pacing(Hours())
+    barrier.heed(chat(), told(50.0))
+    barrier.pass_by(chat(), 1.0)
+    assert barrier.seconds_left(chat()) == 50.0
 
 
 async def test_answer_that_would_wait_long_is_told_how_long() -> None:
-    gate = Pacing(Hours())
-    gate.heed(chat(), told(50.0))
-    assert await gate.wait(chat(), 1.0, most_seconds=1.0) == 50.0
-    assert gate.may_pass(chat(2))
+    barrier = Pacing(Hours())
+    barrier.heed(chat(), told(50.0))
+    assert await barrier.wait(chat(), 1.0, most_seconds=1.0) == 50.0
+    assert barrier.may_pass(chat(2))
 
 
-async def test_draft_waits_for_the_answers_at_the_gate() -> None:
+async def test_draft_waits_for_the_answers_at_the_barrier() -> None:
     time = Hours()
-    gate = Pacing(time)
-    gate.pass_by(chat(), 0.01)
-    answers = [asyncio.create_task(gate.wait(chat(), 0.01, 1.0)) for _ in range(2)]
+    barrier = Pacing(time)
+    barrier.pass_by(chat(), 0.01)
+    answers = [asyncio.create_task(barrier.wait(chat(), 0.01, 1.0)) for _ in range(2)]
     await asyncio.sleep(0)
     time.now += 0.01
-    assert (gate.seconds_left(chat()), gate.may_pass(chat())) == (0.0, False)
+    assert (barrier.seconds_left(chat()), barrier.may_pass(chat())) == (0.0, False)
     async with asyncio.timeout(5):
         while not all(each.done() for each in answers):
             await asyncio.sleep(0.001)
             time.now += 0.005
     time.now += 0.01
-    assert gate.may_pass(chat())
+    assert barrier.may_pass(chat())
 
 
-def test_gates_that_are_open_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FEW_GATES", 10)
+def test_barriers_that_are_open_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "FEW_BARRIERS", 10)
     time = Hours()
-    gate = Pacing(time)
+    barrier = Pacing(time)
     for number in range(1000):
-        gate.pass_by(chat(number), 1.0)
+        barrier.pass_by(chat(number), 1.0)
         time.now += 0.5
-    assert len(gate.closed_until) <= 11
+    assert len(barrier.closed_until) <= 11

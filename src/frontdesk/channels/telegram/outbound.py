@@ -153,7 +153,7 @@ async def _replace(bot: Bot, delivery: Delivery, written: Letter) -> Outcome:
         return NotSent(why="the id of the message to change is none", hopeless=True)
     outcome = await _change(bot, written, number)
     if outcome is None:
-        outcome = await _tell(bot, written)
+        return NotSent(why="the message to change is gone", gone=True)
     return await _with_files(bot, outcome, written, delivery.files)
 
 
