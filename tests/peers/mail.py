@@ -50,12 +50,17 @@ class PostOffice:
         return self._own.folder.status(folder, ["UIDNEXT"])["UIDNEXT"] - 1
 
     def mode(self, mode: str) -> None:
-        """What the server that takes mail does from now on: works, fails, refuses, hangs, cuts."""
+        """What the server that takes mail does from now on: works, fails, refuses, hangs, cuts; or something
+        by chance (weather)."""
         assert self._smtp.stdin
         assert self._smtp.stdout
         self._smtp.stdin.write(f"{mode}\n")
         self._smtp.stdin.flush()
         assert self._smtp.stdout.readline() == "done\n"
+
+    def file_into(self, folder: str) -> None:
+        """It keeps what it takes in this folder, too."""
+        self.mode(f"files {self.imap_port} {LOGIN} {PASSWORD} {folder}")
 
     def taken(self) -> list[EmailMessage]:
         """All that it took, copies included."""

@@ -1,8 +1,11 @@
 """A mail server that takes mail and can be put in trouble. Run by the Python that `make peers` made."""
 
 import asyncio
+import imaplib
+import random
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -11,21 +14,48 @@ HOST = "127.0.0.1"
 
 
 class Handler:
+    """Keeps what it takes in a folder of files, and where it is told to, in a mailbox, as providers do."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mode = "works"
         self.count = 0
+        self.chance = random.Random()
+        self.mailbox: list[str] = []
+        self.thread = ThreadPoolExecutor(1)
+
+    def obey(self, order: str) -> None:
+        if order.startswith("files "):
+            self.mailbox = order.split()[1:]
+        else:
+            self.mode = order
+
+    def take(self, content: bytes) -> None:
+        """On a thread, which goes on to its end when whoever sent it hangs up."""
+        self.count += 1
+        (self.folder / f"{self.count:04}").write_bytes(content)
+        if not self.mailbox:
+            return
+        port, login, password, folder = self.mailbox
+        with imaplib.IMAP4(HOST, int(port)) as box:
+            box.login(login, password)
+            box.append(folder, "", "", content)
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        if self.mode == "fails":
+        mode, content = self.mode, bytes(envelope.content or b"")
+        if mode == "weather":
+            mode = self.chance.choice(("works",) * 5 + ("fails", "loses", "cuts"))
+        if mode == "fails":
             return "451 4.3.0 out of order"
-        if self.mode == "refuses for good":
+        if mode == "refuses for good":
             return "552 5.3.4 too large"
-        self.count += 1
-        (self.folder / f"{self.count:04}").write_bytes(bytes(envelope.content or b""))
-        if self.mode == "hangs":
+        if mode == "loses":
+            server.transport.abort()
+            return "250 not taken"
+        await asyncio.get_running_loop().run_in_executor(self.thread, self.take, content)
+        if mode == "hangs":
             await asyncio.Event().wait()
-        if self.mode == "cuts":
+        if mode == "cuts":
             server.transport.abort()
         return "250 taken"
 
@@ -53,7 +83,7 @@ async def serve(port: int, folder: Path) -> None:
         server.close()
         if order != "refuses":
             server = await loop.create_server(protocol, HOST, port)
-        handler.mode = order
+        handler.obey(order)
         print("done", flush=True)
 
 
