@@ -14,6 +14,7 @@ from frontdesk.channels import email
 from frontdesk.channels.email.options import Security
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Cursor, StoredFile
+from frontdesk.model.findings import Severity
 from frontdesk.testing import channels
 from tests.flow.harness import poll
 from tests.patience import PATIENCE_SECONDS
@@ -281,3 +282,22 @@ async def test_trouble_of_the_mailbox_is_told(office: PostOffice) -> None:
     receiving.cancel()
     await asyncio.wait({receiving})
     await bench.channel.close()
+
+
+async def test_mailbox_is_examined(office: PostOffice) -> None:
+    bench = EmailBench(office, channels.RecordingDesk(), None)
+    office.mode("works")
+    who, unproven = await bench.channel.examine(in_use=False, home="ann@a.test")
+    assert (who.text, unproven.verdict) == (
+        f"This is {LOGIN}; its folder {bench.folder} can be read.",
+        Severity.WARNING,
+    )
+    office.mode("refuses")
+    _, unsent, homeless, _ = await bench.channel.examine(in_use=True, home="ann")
+    assert [each.verdict for each in (unsent, homeless)] == [Severity.FAILED] * 2
+    await bench.channel.close()
+    (lost,) = await EmailBench(office, channels.RecordingDesk(), None, folder="x").channel.examine(
+        in_use=False
+    )
+    assert lost.verdict is Severity.FAILED
+    office.mode("works")

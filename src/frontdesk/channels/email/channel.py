@@ -10,11 +10,13 @@ from frontdesk import errors
 from frontdesk.channels.called import why_unusable
 from frontdesk.channels.email import inbound, outbound
 from frontdesk.channels.email import options as settings
+from frontdesk.channels.email.addresses import ADDRESS
 from frontdesk.channels.email.mailbox import Mailbox, MailboxTrouble, Position
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
-from frontdesk.model import deliveries
+from frontdesk.model import deliveries, findings
 from frontdesk.model.chats import Attachment, Cursor
+from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import Platform
 
 FIRST_PAUSE_SECONDS = 0.5
@@ -25,6 +27,11 @@ MOST_FILE_BYTES = 15 * 1024 * 1024
 PIECE_BYTES = 64 * 1024
 LATER = (errors.StoreError, errors.TooManyWaiting)
 REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
+
+UNPROVEN = (
+    "No sender is proven: whoever knows an address that is let in can write in its name. Set authserv_id to"
+    " the name that your mail server has in Authentication-Results."
+)
 
 Read = TypeVar("Read")
 
@@ -190,6 +197,21 @@ class Channel:
         if data is None:
             raise errors.FileUnavailable(why="the mail is gone")
         return data
+
+    async def examine(self, *, in_use: bool, home: str | None = None) -> Sequence[Finding]:  # noqa: ARG002
+        options = self._options
+        try:
+            self._close(await self._opened())
+        except (MailboxTrouble, errors.MissingSecret) as error:
+            return [findings.failed(f"The mailbox of {options.address} cannot be read: {error}")]
+        found = [Finding(text=f"This is {options.address}; its folder {options.folder} can be read.")]
+        if why := await outbound.why_refused(options):
+            found.append(findings.failed(f"No mail can be sent: {why}"))
+        if home and not ADDRESS.fullmatch(home):
+            found.append(findings.failed(f"The home channel {home} is no address."))
+        if options.authserv_id is None:
+            found.append(findings.warning(UNPROVEN))
+        return found
 
     async def close(self) -> None:
         for box in list(self._open):

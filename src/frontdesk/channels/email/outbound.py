@@ -98,6 +98,19 @@ async def send(delivery: Delivery, options: Options) -> Outcome:
         attempt.close()
 
 
+async def why_refused(options: Options) -> str | None:
+    """Why no mail could be sent now; None when one could. Nothing is sent."""
+    attempt = _Attempt(options)
+    try:
+        async with asyncio.timeout(options.timeout_seconds):
+            await attempt.begin()
+    except (aiosmtplib.SMTPException, OSError, TimeoutError, errors.MissingSecret) as error:
+        return quoting.one_line(f"{type(error).__name__}: {error}", 200)
+    finally:
+        attempt.close()
+    return None
+
+
 def _refused(error: aiosmtplib.SMTPResponseException) -> NotSent:
     """The server has said no: for now, or for good. What it says of us is no fault of the mail's."""
     said = quoting.one_line(f"the server answered {error.code} {error.message}", 200)
@@ -125,13 +138,17 @@ class _Attempt:
         self.has_left = False
         """The mail may be with the server."""
 
+    async def begin(self) -> None:
+        """Sign in."""
+        await self._client.connect()
+        await self._client.ehlo()
+        if self._client.supports_extension("auth"):
+            await self._client.login(self._options.login, self._options.password())
+
     async def send(self, to: str, mail: bytes) -> Outcome:
-        options, client = self._options, self._client
-        await client.connect()
-        await client.ehlo()
-        if client.supports_extension("auth"):
-            await client.login(options.login, options.password())
-        await client.mail(options.address)
+        client = self._client
+        await self.begin()
+        await client.mail(self._options.address)
         await client.rcpt(to)
         self.has_left = True
         await client.data(mail)
