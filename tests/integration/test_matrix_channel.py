@@ -205,7 +205,7 @@ async def test_group_says_whether_a_message_is_for_us(
     told = {each.text: each for each in desk.stored}
     addressed = {text for text, each in told.items() if each.addressed}
     assert addressed == {"to you", "desk: hello"}
-    assert told["in it"].source.thread_id == root
+    assert (told["in it"].source.thread_id, told["in it"].source.chat_type) == (root, ChatType.THREAD)
     assert (told["to you"].source.chat_name, told["to you"].source.chat_type) == ("The team", ChatType.GROUP)
     assert [text for text, each in told.items() if each.source.is_bot] == ["I am a program"]
 

@@ -145,7 +145,7 @@ def _source(event: Event, room: MatrixRoom, us: Us, sender_name: str | None) -> 
         chat_id=room.id,
         chat_name=_short(room.name),
         chat_topic=_short(room.topic),
-        chat_type=ChatType.DM if room.is_direct else ChatType.GROUP,
+        chat_type=_chat_type(room, root),
         user_id=sender,
         user_name=_short(sender_name) or sender,
         thread_id=root,
@@ -153,6 +153,12 @@ def _source(event: Event, room: MatrixRoom, us: Us, sender_name: str | None) -> 
         message_id=str(event["event_id"]),
         is_bot=notice or sender.startswith(PUPPET),
     )
+
+
+def _chat_type(room: MatrixRoom, root: str | None) -> ChatType:
+    if room.is_direct:
+        return ChatType.DM
+    return ChatType.THREAD if root else ChatType.GROUP
 
 
 def _about(source: SessionSource, message_id: str) -> SessionSource:
