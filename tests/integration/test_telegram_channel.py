@@ -234,6 +234,22 @@ async def test_outcome_is_as_certain_as_what_the_platform_said(
     assert len([call for call in api.calls if call.method == "sendMessage"]) == 1
 
 
+@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"ok": true}', b"\xff", b"[" * 100_000])
+async def test_answer_that_cannot_be_read_leaves_it_unknown(
+    api: BotApi, channel: telegram.Channel, answer: bytes
+) -> None:
+    api.faults = [ApiFault(taken=True, body=answer)]
+    assert isinstance(await channel.send(delivery()), deliveries.Unknown)
+
+
+@pytest.mark.parametrize("result", [b"true", b"{}", b'{"message_id": "x"}', b"null"])
+async def test_message_that_was_taken_is_sent_whatever_is_said_of_it(
+    api: BotApi, channel: telegram.Channel, result: bytes
+) -> None:
+    api.faults = [ApiFault(taken=True, body=b'{"ok": true, "result": ' + result + b"}")]
+    assert await channel.send(delivery()) == deliveries.Sent()
+
+
 async def test_answer_looks_as_its_markdown_says(api: BotApi, channel: telegram.Channel) -> None:
     await channel.send(delivery("**bold** & `a<b` [link](https://example.org)\n\n```python\nx = 1\n```"))
     (post,) = api.posts

@@ -155,6 +155,13 @@ def test_our_name_is_taken_off_a_command_and_another_bots_is_only_overheard() ->
     assert (theirs.text, theirs.observed, theirs.addressed) == ("/stop@other_bot", True, False)
 
 
+def test_first_words_to_a_bot_ask_for_help() -> None:
+    for text in ("/start", "/start invited-by-ada"):
+        assert read(chat=PRIVATE, text=text).text == "/help"
+    assert read(chat=PRIVATE, text="/started").text == "/started"
+    assert read(**mention("/start@desk_bot", "/start@desk_bot", "bot_command")).text == "/help"
+
+
 @pytest.mark.parametrize("nobody", sorted(inbound.NOBODY))
 def test_who_writes_as_nobody_has_no_id(nobody: int) -> None:
     incoming = read(**{"from": ADA | {"id": nobody, "is_bot": True}, "sender_chat": GROUP})

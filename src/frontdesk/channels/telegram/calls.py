@@ -24,6 +24,7 @@ UPLOAD_SECONDS = 120.0
 MOST_RETRY_AFTER_SECONDS = 24 * 3600.0
 REFUSED_TOKEN_SECONDS = 30.0
 NEVER_LEFT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+WORTH_ANOTHER_TRY = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
 TOKEN_REFUSED = "Telegram refuses the bot's token: get a new one from @BotFather"
 TOKEN_IN_ADDRESS = re.compile(r"/bot[0-9]+:[A-Za-z0-9_-]+")
 
@@ -69,15 +70,12 @@ def judge(error: TelegramError) -> deliveries.NotSent | deliveries.Unknown:
         return deliveries.NotSent(why=error.message)
     if not isinstance(error, CallRefused) or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return deliveries.Unknown(why=error.message)
-    if error.token_refused:
+    if error.status == HTTPStatus.UNAUTHORIZED:
         return deliveries.NotSent(
             why=TOKEN_REFUSED, retry_after_seconds=REFUSED_TOKEN_SECONDS, whole_account=True
         )
-    return deliveries.NotSent(
-        why=error.message,
-        retry_after_seconds=error.wait,
-        hopeless=error.wait is None and error.status != HTTPStatus.TOO_MANY_REQUESTS,
-    )
+    hopeless = error.wait is None and error.status not in WORTH_ANOTHER_TRY
+    return deliveries.NotSent(why=error.message, retry_after_seconds=error.wait, hopeless=hopeless)
 
 
 class OneTry(BaseRequest):
@@ -157,9 +155,12 @@ class OneTry(BaseRequest):
     def parse_json_payload(payload: bytes) -> Any:
         """Without a word in the log: what people write does not belong there."""
         try:
-            return json.loads(payload)
+            read = json.loads(payload)
         except (ValueError, RecursionError):
             raise Unclear("the answer is not valid JSON") from None
+        if not isinstance(read, dict) or "result" not in read:
+            raise Unclear("the answer has no result")
+        return read
 
     async def download(self, url: str) -> AsyncIterator[bytes]:
         """The bytes at an address of the platform."""
@@ -207,12 +208,16 @@ class Bot(telegram.Bot):
         found = await self._post("getUpdates", told, read_timeout=seconds + self._line.read_timeout)
         return found if isinstance(found, list) else []
 
+    async def call(self, method: str, **fields: Any) -> Any:
+        """What the platform answers, as it came: of a message that it has taken, nothing is left to fail."""
+        return await self._post(method, {name: each for name, each in fields.items() if each is not None})
+
     async def hang_up(self) -> None:
         await self._line.shutdown()
 
     async def find_file(self, file_id: str) -> str:
         """Where the platform has a file now, below its own address."""
-        found = await self._post("getFile", {"file_id": file_id})
+        found = await self.call("getFile", file_id=file_id)
         path = found.get("file_path") if isinstance(found, dict) else None
         if not isinstance(path, str) or path.startswith("/") or ".." in path:
             raise Unclear("the platform names no file")

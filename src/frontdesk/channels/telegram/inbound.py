@@ -186,10 +186,10 @@ class _UpdateReader:
                 command, _, bot = words.partition("@")
                 if not self._names_us(bot):
                     return text, None
-                return command + text[len(words) :], True
+                return _greeted(command + text[len(words) :]), True
             named = kind == "mention" and self._names_us(words.removeprefix("@"))
             mentioned = mentioned or named or bool(user and user.id == self._me.id)
-        return text, mentioned or self._answers_us(message)
+        return _greeted(text), mentioned or self._answers_us(message)
 
     def _names_us(self, name: str) -> bool:
         return bool(name) and name.lower() == self._me.username.lower()
@@ -212,6 +212,11 @@ class _UpdateReader:
 
 
 CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
+
+
+def _greeted(text: str) -> str:
+    """The platform has everybody's first words to a bot be /start: they are told what there is."""
+    return "/help" if text == "/start" or text.startswith("/start ") else text
 
 
 def _signs(signs: list[ReactionSign]) -> list[str]:

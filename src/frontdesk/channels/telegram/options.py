@@ -27,6 +27,16 @@ def check_shown_secret(text: str) -> None:
         raise errors.InvalidInput(what="The secret", why=why)
 
 
+def check_proxy(text: str) -> None:
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise errors.InvalidInput(what="The proxy", why="use an address such as http://proxy.example:3128")
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     token: Secret
     """What @BotFather gave for the bot."""
@@ -43,7 +53,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 20.0
     """How long any other call may take in all."""
 
-    secret_checks: ClassVar[Checks] = {"token": check_token, "public_secret": check_shown_secret}
+    secret_checks: ClassVar[Checks] = {
+        "token": check_token,
+        "public_secret": check_shown_secret,
+        "proxy": check_proxy,
+    }
 
     def __post_init__(self) -> None:
         check_positive("telegram", self, "poll_seconds", "timeout_seconds")

@@ -1,6 +1,7 @@
 """What goes out: an answer as a message, changed in its place while it grows, with buttons and files."""
 
-from pathlib import Path
+from contextlib import ExitStack
+from io import FileIO
 from typing import Any
 
 import msgspec
@@ -171,7 +172,8 @@ async def _with_files(bot: Bot, told: Outcome, written: Letter, files: tuple[Sto
 async def _change(bot: Bot, written: Letter, number: int) -> Outcome | None:
     """Change a message; None when it is gone."""
     try:
-        await bot.edit_message_text(
+        await bot.call(
+            "editMessageText",
             chat_id=written.chat,
             message_id=number,
             reply_markup=written.keyboard,
@@ -192,7 +194,8 @@ async def _change(bot: Bot, written: Letter, number: int) -> Outcome | None:
 
 async def _tell(bot: Bot, written: Letter) -> Outcome:
     try:
-        message = await bot.send_message(
+        message = await bot.call(
+            "sendMessage",
             reply_markup=written.keyboard,
             link_preview_options=NO_PREVIEW,
             **written.place,
@@ -202,7 +205,12 @@ async def _tell(bot: Bot, written: Letter) -> Outcome:
         if other := _otherwise(error, written):
             return await _tell(bot, other)
         return judge(error)
-    return Sent(message_id=str(message.message_id))
+    return _sent(message)
+
+
+def _sent(message: Any) -> Sent:
+    number = message.get("message_id") if isinstance(message, dict) else None
+    return Sent(message_id=str(number) if isinstance(number, int) else None)
 
 
 def _otherwise(error: TelegramError, written: Letter) -> Letter | None:
@@ -223,7 +231,8 @@ async def _bring(bot: Bot, written: Letter, files: tuple[StoredFile, ...]) -> Ou
     shown = all(each.kind in PHOTOS and each.size <= MOST_PHOTO_BYTES for each in files)
     while True:
         try:
-            return await (_album if len(files) > 1 else _single)(bot, written, files, shown)
+            with ExitStack() as opened:
+                return await (_album if len(files) > 1 else _single)(bot, written, files, shown, opened)
         except OSError as error:
             return NotSent(why=f"the file cannot be read: {error.strerror}", hopeless=True)
         except TelegramError as error:
@@ -235,38 +244,36 @@ async def _bring(bot: Bot, written: Letter, files: tuple[StoredFile, ...]) -> Ou
                 return judge(error)
 
 
-async def _single(bot: Bot, written: Letter, files: tuple[StoredFile, ...], shown: bool) -> Sent:
+FIELDS = {"audio/ogg": "voice", "audio/mpeg": "audio", "audio/mp4": "audio", "video/mp4": "video"}
+"""What files are sent as that are more than files."""
+
+
+async def _single(
+    bot: Bot, written: Letter, files: tuple[StoredFile, ...], shown: bool, opened: ExitStack
+) -> Sent:
     (file,) = files
-    upload, more = _upload(file), {"reply_markup": written.keyboard, **written.place, **written.captioned}
-    if shown:
-        message = await bot.send_photo(photo=upload, **more)
-    elif file.kind == "audio/ogg":
-        message = await bot.send_voice(voice=upload, **more)
-    elif file.kind in ("audio/mpeg", "audio/mp4"):
-        message = await bot.send_audio(audio=upload, **more)
-    elif file.kind == "video/mp4":
-        message = await bot.send_video(video=upload, **more)
-    else:
-        message = await bot.send_document(document=upload, disable_content_type_detection=True, **more)
-    return Sent(message_id=str(message.message_id))
+    field = "photo" if shown else FIELDS.get(file.kind, "document")
+    upload = {field: _upload(file, opened), "reply_markup": written.keyboard}
+    message = await bot.call(f"send{field.capitalize()}", **upload, **written.place, **written.captioned)
+    return _sent(message)
 
 
-async def _album(bot: Bot, written: Letter, files: tuple[StoredFile, ...], shown: bool) -> Sent:
-    media: list[InputMediaPhoto | InputMediaDocument] = []
-    for number, file in enumerate(files[:MOST_FILES]):
-        said = written.captioned if number == 0 else {}
-        if shown:
-            media.append(InputMediaPhoto(_upload(file), **said))
-        else:
-            media.append(InputMediaDocument(_upload(file), disable_content_type_detection=True, **said))
-    messages = await bot.send_media_group(media=media, **written.place)
-    return Sent(message_id=str(messages[0].message_id))
+async def _album(
+    bot: Bot, written: Letter, files: tuple[StoredFile, ...], shown: bool, opened: ExitStack
+) -> Sent:
+    kind = InputMediaPhoto if shown else InputMediaDocument
+    first, *others = [_upload(file, opened) for file in files[:MOST_FILES]]
+    media = [kind(first, **written.captioned), *(kind(each) for each in others)]
+    messages = await bot.call("sendMediaGroup", media=media, **written.place)
+    return _sent(messages[0] if isinstance(messages, list) and messages else None)
 
 
-def _upload(file: StoredFile) -> InputFile:
+def _upload(file: StoredFile, opened: ExitStack) -> InputFile:
+    """The file as it is read while it is sent: large ones are never whole in memory."""
     if file.path is None:
         raise FileNotFoundError(2, "it is not here")
-    return InputFile(Path(file.path).read_bytes(), filename=file.name, attach=True)
+    handle = opened.enter_context(FileIO(file.path))
+    return InputFile(handle, filename=file.name, attach=True, read_file_handle=False)
 
 
 async def sign(bot: Bot, to: SessionSource, shown: ChatSign) -> Outcome:
@@ -274,9 +281,12 @@ async def sign(bot: Bot, to: SessionSource, shown: ChatSign) -> Outcome:
     chat, number = chat_number(to), _number(to.message_id)
     try:
         if shown is ChatSign.TYPING:
-            await bot.send_chat_action(chat, "typing", message_thread_id=thread_number(to))
+            await bot.call(
+                "sendChatAction", chat_id=chat, action="typing", message_thread_id=thread_number(to)
+            )
         elif number is not None:
-            await bot.set_message_reaction(chat, number, [ReactionTypeEmoji(SIGNS[shown])])
+            sign = [ReactionTypeEmoji(SIGNS[shown])]
+            await bot.call("setMessageReaction", chat_id=chat, message_id=number, reaction=sign)
         else:
             return NotSent(why="there is no message to put it to", hopeless=True)
     except TelegramError as error:

@@ -70,6 +70,8 @@ class ApiFault(msgspec.Struct, kw_only=True):
     """What is said instead of the result."""
     description: str = "Internal Server Error"
     retry_after: int | None = None
+    body: bytes | None = None
+    """What is answered instead, as if all were well."""
     cut: bool = False
     hangs: bool = False
     times: int | None = 1

@@ -339,6 +339,8 @@ class BotApi:
             await asyncio.Event().wait()
         if fault.cut:
             return HttpReply(cut=True)
+        if fault.body is not None:
+            return HttpReply(body=fault.body)
         parameters = {"retry_after": fault.retry_after} if fault.retry_after else None
         if fault.retry_after and (chat := self.chats.get(_number(call.fields.get("chat_id")))):
             chat.waits_until = time.monotonic() + fault.retry_after
