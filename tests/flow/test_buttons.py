@@ -263,6 +263,14 @@ async def test_only_what_is_shown_whole_is_approved_by_a_tap(
     assert await board(house).card("was denied by")
 
 
+async def test_decision_that_needs_a_reason_has_no_buttons(store_url: str) -> None:
+    async with opened(store_url) as house:
+        rule = Rule(id="why", effect=Effect.ASK, action="*", needs_reason=True)
+        await house.gateway.parts.confirmations.add_rule(rule, OWNER)
+        _, _, card = await ask(house)
+        assert card.buttons == ()
+
+
 @pytest.mark.parametrize(
     "capabilities", [{"most_buttons": 0}, {"most_buttons": 1}, {"reliable_sender_ids": False}]
 )

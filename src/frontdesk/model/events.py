@@ -1,5 +1,6 @@
 """What an agent says while it runs a turn, and what it is told meanwhile."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from frontdesk.model.sessions import Usage
 MOST_OPTIONS = 20
 MAX_OPTION_CHARACTERS = 100
 MAX_CHOICE_CHARACTERS = 2_000
+UNWRITTEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""Controls, and halves of characters."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +97,12 @@ class Choice(Event, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 1 <= len(self.options) <= MOST_OPTIONS or len(set(self.options)) < len(self.options):
             raise errors.InvalidInput(what="a choice", why=f"use 1 to {MOST_OPTIONS} different options")
-        if len(self.text) > MAX_CHOICE_CHARACTERS:
-            why = f"its text is longer than {MAX_CHOICE_CHARACTERS} characters"
+        if len(self.text) > MAX_CHOICE_CHARACTERS or UNWRITTEN.search(self.text):
+            why = f"its text is longer than {MAX_CHOICE_CHARACTERS} characters, or cannot be written"
             raise errors.InvalidInput(what="a choice", why=why)
         for option in self.options:
             one_line = option.strip() == option and len(option.splitlines()) == 1
-            if not one_line or len(option) > MAX_OPTION_CHARACTERS:
+            if not one_line or len(option) > MAX_OPTION_CHARACTERS or UNWRITTEN.search(option):
                 why = f"an option is one line of 1 to {MAX_OPTION_CHARACTERS} characters"
                 raise errors.InvalidInput(what="a choice", why=why)
 

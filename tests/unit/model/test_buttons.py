@@ -17,6 +17,8 @@ from frontdesk.model.buttons import APPROVE_SIGN, KEYCAP, plain_sign
         ("a\nb",),
         ("a\u2028b",),
         ("x" * 101,),
+        ("a\0b",),
+        ("\ud800",),
         tuple(map(str, range(21))),
     ],
 )
