@@ -47,8 +47,9 @@ class FolderChannel:
     capabilities = Capabilities(authenticates=True, most_files=1)
     routes = ()
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, crash: crashes.Crash) -> None:
         self._folder = folder
+        self._crash = crash
 
     async def receive(self, desk: Desk) -> None:
         while True:
@@ -65,6 +66,7 @@ class FolderChannel:
             yield file.read(most_bytes)
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        self._crash.meet(crashes.When.BEFORE, "channel.send")
         paths = [Path(str(file.path)) for file in delivery.files]
         digests = [hashlib.sha256(await asyncio.to_thread(path.read_bytes)).hexdigest() for path in paths]
         copy = Copy(chat=str(delivery.to.chat_id), text=delivery.text, digests=digests)
@@ -105,8 +107,13 @@ async def main(folder: Path, order: str | None = None) -> None:
     sessions = await SessionStore.open(f"sqlite:///{folder / 'state.db'}", GatewayConfig())
     fragile = SessionStore(crashes.fragile_store(sessions.store, crash), GatewayConfig())
     shelf: Any = crashes.Watched(FileShelf(folder / "files"), "shelf", ("write", "place"), crash)
-    channels = crashes.fragile_channels([FolderChannel(folder)], crash)
-    gateway = Gateway(fragile, FragileAgent(crash), channels, running=Running(), shelf=cast("Shelf", shelf))
+    gateway = Gateway(
+        fragile,
+        FragileAgent(crash),
+        [FolderChannel(folder, crash)],
+        running=Running(),
+        shelf=cast("Shelf", shelf),
+    )
     async with gateway.started():
         await asyncio.Event().wait()
 

@@ -15,7 +15,7 @@ import pytest
 from frontdesk import ChatType, GatewayConfig, ResetMode, SessionResetPolicy, errors
 from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
-from frontdesk.contracts.files import Transcriber
+from frontdesk.contracts.files import Shelved, Transcriber
 from frontdesk.files import FileShelf
 from frontdesk.model import events, messages, turns
 from frontdesk.model.chats import Attachment
@@ -214,6 +214,23 @@ async def test_forgetting_a_conversation_removes_its_files_but_not_those_that_ot
         assert left.read_bytes() == PNG
         await house.ask("/forget yes", user="bob")
         assert kept(tmp_path) == []
+
+
+class Forgetful(FileShelf):
+    """Somebody has the bytes forgotten as soon as they are there."""
+
+    async def place(self, shelved: Shelved) -> None:
+        await super().place(shelved)
+        await self.remove(shelved.digest)
+
+
+async def test_bytes_that_are_forgotten_before_they_are_noted_are_not_said_to_be_there(
+    store_url: str, tmp_path: Path
+) -> None:
+    async with open_album(store_url, tmp_path, shelf=Forgetful(tmp_path / "files")) as (house, album):
+        assert "could not be had, it was removed before it was noted" in await house.ask("", files=(PHOTO,))
+        assert "could not be sent: it was removed" in await house.ask("!file a.txt b")
+        assert album.carried == []
 
 
 async def test_old_files_and_bytes_that_nobody_has_are_swept_away(store_url: str, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ NO_PLACE = "no place for files is set up here"
 NOT_FETCHED = "files of this platform cannot be fetched"
 LATE = "it did not come within {seconds:g} seconds"
 CHANNEL_FAILED = "an error in the channel; the log says more"
+LOST = "it was removed before it was noted"
 STOPPED = "the turn was stopped first"
 ONE_TOO_MANY = "a message may bring {most} files"
 MISNAMED = "it was said to be {said}, and is {found}"
@@ -81,8 +82,15 @@ class Filing:
             stopped.cancel()
             await asyncio.wait({fetching, stopped})
         async with self._lock:
+            kept = [self._still_here(each) for each in kept]
             await self._store.files.keep(kept)
         return kept
+
+    def _still_here(self, kept: KeptFile) -> KeptFile:
+        """Somebody else who had the same bytes may have had them forgotten meanwhile."""
+        if kept.digest is None or (self.shelf and self.shelf.find(kept.digest)):
+            return kept
+        return replace(kept, digest=None, said=None, why=LOST)
 
     async def _fetch_all(self, turn: Turn, session_id: str, channel: Channel | None) -> list[KeptFile]:
         time = asyncio.get_running_loop().time
@@ -215,7 +223,10 @@ class Filing:
         )
         kept = await self._placed(shelf, about, shelved)
         async with self._lock:
+            kept = self._still_here(kept)
             await self._store.files.keep([kept])
+        if kept.digest is None:
+            raise errors.FileUnavailable(why=LOST)
         return StoredFile(digest=shelved.digest, name=kept.name, kind=kept.kind, size=kept.size)
 
     def at_hand(self, delivery: Delivery) -> Delivery:
