@@ -155,6 +155,12 @@ async def test_row_that_could_not_do_what_it_says_is_refused_before_the_start(
         await build.check(loaded)
 
 
+async def test_terminal_is_nobodys_account(tmp_path: Path) -> None:
+    text = '[agent]\ndriver = "scripted"\n[profiles.help.channels.local]\nallow = ["x"]'
+    with pytest.raises(errors.InvalidSetting, match="send chats of it here with"):
+        await build.check(load(tmp_path, text))
+
+
 def test_every_secret_of_a_profile_is_looked_for(tmp_path: Path) -> None:
     missing = [str(each) for each in build.missing_secrets(load(tmp_path))]
     assert any("profiles.help.channels.webhook.secret_env" in each for each in missing)

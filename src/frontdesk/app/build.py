@@ -269,6 +269,9 @@ def _channel_tables(
     for profile, parts in config.profiles.items():  # whose accounts are called like it
         for platform, table in parts.channels.items():
             above = ("profiles", profile, "channels", platform)
+            if platform == LOCAL:
+                why = "the terminal has no accounts: send chats of it here with [[routes]]"
+                raise errors.InvalidSetting(key=".".join(above), value="a table", allowed=f"nothing: {why}")
             yield _load_channel(platform, above), profile, above, table
 
 
