@@ -85,6 +85,29 @@ async def test_search_that_tells_nothing_is_made_again(store_url: str) -> None:
     assert (answer.state, len(notebook.taken), notebook.looks) == (DeliveryState.SENT, 1, 3)
 
 
+async def test_answer_that_nobody_will_ever_know_of_does_not_hold_up_the_next(store_url: str) -> None:
+    notebook = Searchable()
+    notebook.outcomes, notebook.finds = [CUT], [Unknown(why="nothing is kept", hopeless=True)]
+    async with open_house(store_url, notebook=notebook) as house:
+        answer = await settled(house, (await house.say("hello")).turn_id)
+        assert (answer.state, answer.error) == (DeliveryState.UNKNOWN, "nothing is kept")
+        assert (await settled(house, (await house.say("again")).turn_id)).state is DeliveryState.SENT
+
+
+async def test_answer_that_is_looked_for_in_vain_does_not_hold_up_the_next_for_ever(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "SEEK_SECONDS", 0.1)
+    monkeypatch.setattr(sending, "SHORT_PAUSE_SECONDS", 0.02)
+    notebook = Searchable()
+    notebook.outcomes, notebook.finds = [CUT], [Unknown(why="away")] * 1000
+    async with open_house(store_url, notebook=notebook) as house:
+        answer = await settled(house, (await house.say("hello")).turn_id)
+        assert (answer.state, answer.attempts) == (DeliveryState.UNKNOWN, notebook.looks + 1)
+        assert notebook.looks >= 7
+        assert (await settled(house, (await house.say("again")).turn_id)).state is DeliveryState.SENT
+
+
 async def test_answer_is_looked_for_after_the_time_in_which_the_platform_knows_it_again(
     store_url: str,
 ) -> None:

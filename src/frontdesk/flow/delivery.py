@@ -40,6 +40,8 @@ seconds."""
 WAIT_SECONDS = 1.0
 """So long an answer keeps its place while nothing may go to its chat."""
 MOST_REMEMBERED = 10_000
+SEEK_SECONDS = 600.0
+"""So long at least it is looked whether something arrived, while all else to that chat waits."""
 MAX_WHY_CHARACTERS = 2_000
 """Of what a platform says."""
 MAX_DOUBLINGS = 16
@@ -151,6 +153,12 @@ class Sender:
     def _is_sought(self, delivery: Delivery, outcome: Outcome) -> bool:
         return isinstance(outcome, Unknown) and isinstance(self._parts.channel_of(delivery.to), Seeking)
 
+    def _is_sought_in_vain(self, delivery: Delivery, now: datetime) -> bool:
+        """Whether it was looked for so long that what waits behind it goes on."""
+        since = delivery.unsure_since
+        late = since is not None and (now - since).total_seconds() > SEEK_SECONDS
+        return late and delivery.attempts >= FEWEST_ATTEMPTS and not self._parts.repeatable(delivery, now)
+
     async def _look_for(self, sending: Sending, delivery: Delivery, now: datetime) -> Outcome | None:
         """What became of a send that may have arrived, and may not be repeated just so; None when it is to be
         sent again, as when a person says so."""
@@ -198,7 +206,7 @@ class Sender:
             case Unknown():
                 unsure_since = unsure_since or begun
                 not_before = self._parts.try_again_at(replace(delivery, unsure_since=unsure_since), now)
-                if not_before is None:
+                if not_before is None or outcome.hopeless or self._is_sought_in_vain(delivery, now):
                     return Settlement(state=DeliveryState.UNKNOWN, error=outcome.why)
         oldest = now - timedelta(seconds=self._parts.running.delivery_max_age_seconds)
         if delivery.created_at < oldest and delivery.attempts >= FEWEST_ATTEMPTS:

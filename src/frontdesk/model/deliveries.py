@@ -128,6 +128,8 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     retry_after_seconds: float | None = None
     whole_account: bool = False
+    hopeless: bool = False
+    """Nobody will ever know."""
 
 
 Outcome = Sent | NotSent | Unknown

@@ -158,7 +158,7 @@ class Channel:
     async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         folder = self._options.sent_folder
         if folder is None:
-            return deliveries.Unknown(why="nobody keeps what we send: email.sent_folder")
+            return deliveries.Unknown(why="nobody keeps what we send: email.sent_folder", hopeless=True)
         named = outbound.message_id(delivery, self._options.address)
         try:
             box = await self._opened(folder)
