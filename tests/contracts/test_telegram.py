@@ -1,13 +1,19 @@
 """The Telegram channel holds the contract of chats, asking for messages and being called with them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
+
+import pytest
+from msgspec.structs import replace
 
 from frontdesk.channels import telegram
+from frontdesk.contracts import channels as contract
+from frontdesk.model import deliveries
+from frontdesk.model.chats import Attachment
 from frontdesk.testing import channels
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
-from frontdesk.testing.conversing import ChatContract
+from frontdesk.testing.conversing import BUTTONS, ChatContract
 from frontdesk.testing.telegram import ApiFault, BotApi, Member
 from tests import loopback
 
@@ -90,6 +96,7 @@ class TestTelegram(ChatContract):
     chats: ClassVar[tuple[str, str]] = ("-1000000000001", "-1000000000002")
     users: ClassVar[tuple[str, str]] = ("7", "8")
     brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.DELETE}
+    channel: ClassVar[type[telegram.Channel]] = telegram.Channel
 
     def open_bench(
         self, desk: channels.RecordingDesk, account: str | None = None
@@ -104,7 +111,7 @@ class TestTelegram(ChatContract):
             options = telegram.Options(
                 token=lambda: api.token, api_url=api.url, poll_seconds=5, timeout_seconds=TIMEOUT_SECONDS
             )
-            channel = telegram.Channel(options, account)
+            channel = self.channel(options, account)
             async with loopback.receiving(channel, desk):
                 await api.until(lambda: api.polled)
                 yield TelegramBench(api, channel)
@@ -130,3 +137,82 @@ class TestTelegramThatCalls(TestTelegram):
                 await api.until(lambda: api.webhook_url)
                 yield TelegramBench(api, channel)
                 await api.stop_pushing()
+
+
+class Altering:
+    """A desk that hears something else than what was said."""
+
+    def __init__(
+        self, desk: contract.Desk, alter: Callable[[contract.Happening], contract.Happening]
+    ) -> None:
+        self.desk, self.alter = desk, alter
+
+    async def accept(self, happening: contract.Happening, **more: Any) -> contract.Receipt:
+        return await self.desk.accept(self.alter(happening), **more)
+
+
+class Alters(telegram.Channel):
+    async def receive(self, desk: contract.Desk) -> None:
+        await super().receive(cast("contract.Desk", Altering(desk, self.alter)))
+
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        raise NotImplementedError
+
+
+class TakesEditsForMessages(Alters):
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        if isinstance(happening, contract.Edited):
+            return contract.Incoming(
+                source=happening.source, text=happening.text, event_id=happening.event_id
+            )
+        return happening
+
+
+class ForgetsWhatCameAlong(Alters):
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        if isinstance(happening, contract.Incoming):
+            return replace(happening, quote=None, album=None, files=())
+        return happening
+
+
+class ForgetsWho(Alters):
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        if isinstance(happening, contract.Incoming):
+            return happening
+        return replace(happening, source=replace(happening.source, user_id=None))
+
+
+class DecidesByTheToken(Alters):
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        return replace(happening, token="yes") if isinstance(happening, contract.Pressed) else happening
+
+
+class KeepsButtons(telegram.Channel):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await super().send(replace(delivery, buttons=BUTTONS))
+
+
+class FetchesAll(telegram.Channel):
+    def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
+        return super().fetch(attachment, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("bad", "test"),
+    [
+        (TakesEditsForMessages, "edit_names_the_message_that_it_changes"),
+        (ForgetsWhatCameAlong, "quote_brings_the_message_that_is_answered"),
+        (ForgetsWhatCameAlong, "parts_of_an_album_are_known_to_belong_together"),
+        (ForgetsWho, "press_says_who_pressed_what_and_is_stored_before_it_is_confirmed"),
+        (ForgetsWho, "reaction_names_its_message_and_who_put_it"),
+        (DecidesByTheToken, "press_says_who_pressed_what_and_is_stored_before_it_is_confirmed"),
+        (KeepsButtons, "buttons_arrive_and_are_gone_when_the_message_is_changed"),
+        (FetchesAll, "file_can_be_fetched_within_its_bounds"),
+    ],
+)
+async def test_bad_channel_is_found_out(bad: type[telegram.Channel], test: str) -> None:
+    class TestBad(TestTelegram):
+        channel: ClassVar[type[telegram.Channel]] = bad
+
+    with pytest.raises(AssertionError):
+        await getattr(TestBad(), f"test_{test}")()

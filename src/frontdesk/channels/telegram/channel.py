@@ -26,6 +26,8 @@ log = get_logger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.25
 MOST_PAUSE_SECONDS = 30.0
+CONFLICT_SECONDS = 2.0
+"""How long another program that asks for the same messages is left alone."""
 LOOK_SECONDS = 300.0
 """How often it is looked whether the platform still calls us."""
 MOST_UPDATE_BYTES = 1024 * 1024
@@ -37,7 +39,6 @@ IN_PRIVATE = channels.Capabilities(
     text_unit=TextUnit.UTF16,
     edits=True,
     edit_pause_seconds=1.1,
-    send_pause_seconds=0.05,
     most_buttons=outbound.MOST_BUTTONS,
     reactions=True,
     most_files=outbound.MOST_FILES,
@@ -45,7 +46,7 @@ IN_PRIVATE = channels.Capabilities(
     typing_seconds=5.0,
     reliable_sender_ids=True,
 )
-IN_GROUPS = msgspec.structs.replace(IN_PRIVATE, edit_pause_seconds=3.1, send_pause_seconds=1.0)
+IN_GROUPS = msgspec.structs.replace(IN_PRIVATE, edit_pause_seconds=3.1, send_pause_seconds=0.3)
 """Twenty messages and changes in a minute."""
 
 CONFLICT = (
@@ -327,6 +328,8 @@ class GrowingPauses:
         self._seconds = FIRST_PAUSE_SECONDS
 
     async def wait(self, error: Exception | None = None) -> None:
-        said = error.wait if isinstance(error, calls.CallRefused) else None
-        await asyncio.sleep(max(self._seconds, said or 0.0))
+        least = 0.0
+        if isinstance(error, calls.CallRefused):
+            least = error.wait or (CONFLICT_SECONDS if error.status == HTTPStatus.CONFLICT else 0.0)
+        await asyncio.sleep(max(self._seconds, least))
         self._seconds = min(2 * self._seconds, MOST_PAUSE_SECONDS)
