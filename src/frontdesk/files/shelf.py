@@ -196,11 +196,16 @@ def _opened(path: str, working_dir: Path, private: tuple[Path, ...]) -> Iterator
     with file:
         if not real.is_relative_to(inside) or real.resolve() != real:
             raise errors.FileUnavailable(why=f"{shown} is not in the working directory")
-        if any(real.is_relative_to(folder.resolve()) for folder in private):
+        if any(_is_in(folder.resolve(), real, inside) for folder in private):
             raise errors.FileUnavailable(why=f"{shown} belongs to frontdesk")
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise errors.FileUnavailable(why=f"{shown} is no file")
         yield file
+
+
+def _is_in(folder: Path, file: Path, working_dir: Path) -> bool:
+    """Whether a file belongs to a folder of ours. A working directory below it is the agent's own."""
+    return file.is_relative_to(folder) and (folder == working_dir or not working_dir.is_relative_to(folder))
 
 
 def _is_digest(text: str) -> bool:

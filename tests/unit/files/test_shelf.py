@@ -126,3 +126,18 @@ async def test_nothing_of_frontdesk_itself_is_copied_even_inside_the_working_dir
     for path in ("home/state.db", str(shelf.find(kept.digest))):
         with pytest.raises(errors.FileUnavailable, match="belongs to frontdesk"):
             await shelf.copy(path, str(tmp_path), MOST)
+
+
+async def test_working_directory_in_the_home_folder_is_the_agents_own(
+    shelf: FileShelf, tmp_path: Path
+) -> None:
+    work = tmp_path / "home" / "work"
+    work.mkdir(parents=True)
+    (work / "plot.png").write_bytes(PNG)
+    (tmp_path / "home" / "state.db").write_text("rows")
+    assert (await shelf.copy("plot.png", str(work), MOST)).head == PNG
+    for path in ("../state.db", "state.db"):
+        with pytest.raises(errors.FileUnavailable):
+            await shelf.copy(path, str(work), MOST)
+    with pytest.raises(errors.FileUnavailable, match="belongs to frontdesk"):
+        await shelf.copy("state.db", str(tmp_path / "home"), MOST)
