@@ -106,6 +106,17 @@ async def test_piece_is_streamed_before_the_turn_is_finished() -> None:
     assert got == "I think so."
 
 
+@pytest.mark.parametrize("streams", [False, True])
+async def test_agent_with_nothing_to_say_gives_an_empty_answer(streams: bool) -> None:
+    silent = Answer(seen=(events.Done(silent=True),), state=turns.TurnState.SILENT)
+    async with endpoint(RecordingDesk(lambda _: silent)) as url:
+        response = await post(url, {"model": "any", "messages": HELLO, "stream": streams})
+    assert response.status_code == 200
+    if not streams:
+        assert response.json()["choices"][0]["message"]["content"] == ""
+    assert ("[DONE]" in response.text, "error" in response.text) == (streams, False)
+
+
 def saying(*seen: events.Event, text: str) -> Any:
     return lambda _: Answer(seen=seen, text=text)
 
