@@ -14,6 +14,7 @@ import pytest
 from frontdesk.testing.telegram import BotApi, Member
 from tests.acceptance import program
 from tests.acceptance.terminals import CTRL_C, Seat, seated
+from tests.peers.mail import LOGIN, PASSWORD, PostOffice
 
 CHANNEL = """
 import asyncio, os, pathlib
@@ -299,3 +300,28 @@ async def test_telegram_bot_is_connected_greets_and_is_looked_after(tmp_path: Pa
             looked = await asyncio.to_thread(program.run, tmp_path, "doctor", "--json")
             found = [each for each in json.loads(looked.stdout) if each["check"] == "platforms"]
             assert (found[0]["verdict"], found[0]["text"][:9]) == (verdict, "telegram:")
+
+
+def test_mailbox_is_connected_where_both_servers_take_the_password(
+    tmp_path: Path, post_office: PostOffice
+) -> None:
+    post_office.empty()
+    post_office.mode("works")
+    servers = {
+        "--address": LOGIN,
+        "--imap-host": "127.0.0.1",
+        "--imap-port": str(post_office.imap_port),
+        "--smtp-host": "127.0.0.1",
+        "--smtp-port": str(post_office.smtp_port),
+    }
+    given = [word for pair in servers.items() for word in pair]
+    given += ["--imap-security", "none", "--smtp-security", "none", "--home", "ann@a.test", "--json"]
+    for password, code, found in (
+        ("wrong", 1, ["failed"]),
+        (PASSWORD, 0, ["ok", "warning"]),
+    ):
+        done = connect(tmp_path, "email", *given, "--password-env", "PASSWORD", PASSWORD=password)
+        verdicts = [each["verdict"] for each in json.loads(done.stdout)["findings"]]
+        assert (done.returncode, verdicts) == (code, found), done.stderr
+    assert written(tmp_path)["channels"]["email"]["imap_port"] == post_office.imap_port
+    assert [mail["To"] for mail in post_office.taken()] == ["ann@a.test"]

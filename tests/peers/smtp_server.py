@@ -62,7 +62,7 @@ class Handler:
 
 def check(server: SMTP, session: Session, envelope: Envelope, mechanism: str, login: object) -> AuthResult:
     good = isinstance(login, LoginPassword) and login.password == b"secret"
-    return AuthResult(success=good)
+    return AuthResult(success=good, handled=False)
 
 
 async def serve(port: int, folder: Path) -> None:

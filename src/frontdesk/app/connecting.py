@@ -24,7 +24,8 @@ from frontdesk.model.findings import Finding
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.platforms import HomeChannel, Platform, PlatformConfig
 
-EXAMINE_SECONDS = 20.0
+EXAMINE_SECONDS = 30.0
+"""Longer than a call of a channel may take: it can say itself what did not answer."""
 SECRETS = "secrets"
 """The folder, under the home folder, for secrets that were typed."""
 HELLO = "Hello! frontdesk is connected here. Write to me once it runs."

@@ -144,7 +144,8 @@ class ConnectWalk:
                 secrets[question.name] = self._secret(question)
             else:
                 answer = self._given[question.name] or question.default or self._ask(question)
-                plain |= {question.name: answer} if answer != question.default else {}
+                if answer and answer != question.default:
+                    plain[question.name] = _number(question, answer) if question.is_number else answer
         return replace(plan, plain=plain, secrets=secrets)
 
     def _secret(self, question: SetupQuestion) -> TypedSecret | SecretPlace:
@@ -158,11 +159,13 @@ class ConnectWalk:
         flag = f"--{question.name.replace('_', '-')}"
         flags = f"{flag}-env or {flag}-file" if question.secret else flag
         if not self._asks:
+            if question.optional:
+                return ""
             raise click.UsageError(f"Nobody can be asked here: give {flags}.")
         if question.where:
             output.tell(question.where)
         answer = (output.ask_secret if question.secret else output.ask_text)(question.prompt).strip()
-        if not answer:
+        if not answer and not question.optional:
             raise click.UsageError(f"{question.prompt}: nothing was given. Nothing was written.")
         return answer
 
@@ -239,6 +242,12 @@ async def _next(people: AsyncGenerator[Newcomer, None]) -> Newcomer | None:
     except TimeoutError:
         output.tell("Nobody wrote.")
         return None
+
+
+def _number(question: SetupQuestion, answer: str) -> int:
+    if not (answer.isascii() and answer.isdecimal()):
+        raise click.UsageError(f"{question.prompt}: use a whole number. Nothing was written.")
+    return int(answer)
 
 
 def _name(plan: AccountPlan) -> str:

@@ -20,6 +20,9 @@ class SetupQuestion(msgspec.Struct, frozen=True, kw_only=True):
     secret: bool = False
     default: str | None = None
     """What holds when nobody says otherwise: it is not asked for then."""
+    optional: bool = False
+    """It is asked for, and may be left out."""
+    is_number: bool = False
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
