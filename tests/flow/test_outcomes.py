@@ -134,6 +134,7 @@ async def test_answer_is_not_repeated_once_the_platform_would_not_know_it_again(
         assert (answer.state, notebook.sent) == (DeliveryState.UNKNOWN, [])
         assert answer.error == sending.TOO_LATE.why
         # A person who knows better sends it again.
+        notebook.outcomes = []
         assert await house.store.deliveries.revive(answer.id, house.gateway.parts.clock.now())
         assert (await settled(house, answer.turn_id or "")).state is DeliveryState.SENT
 

@@ -118,7 +118,7 @@ async def test_platform_that_hangs_with_a_sign_holds_up_no_answer_and_no_end(sto
 
 async def test_no_sign_goes_where_the_platform_said_wait(store_url: str) -> None:
     signer = Signer()
-    signer.sign_outcomes = [NotSent(why="slow down", retry_after_seconds=0.3)]
+    signer.sign_outcomes = [NotSent(why="slow down", retry_after_seconds=1.0)]
     async with opened(store_url, signer) as house:
         await house.say("!sleep 0.2; !say well")
         await typed(signer, 1)

@@ -27,6 +27,8 @@ STEPS = (
 """Every step that a message takes through a gateway."""
 STEPS_OF_BUTTONS = ("buttons.choose", "confirmations.vote")
 """Those that only a press takes."""
+OPTIONAL = ("capabilities_in", "draft", "examine", "fetch", "find", "sign", "trouble")
+"""What some channels have besides."""
 STEPS_OF_FILES = ("files.keep", "shelf.write", "shelf.place")
 """Those that only one with files takes. Who has a shelf makes its steps with `Watched`."""
 
@@ -103,4 +105,12 @@ def fragile_store(store: Store, crash: Crash) -> Store:
 
 
 def fragile_channels(channels: Sequence[Channel], crash: Crash) -> list[Channel]:
-    return [cast("Channel", Watched(channel, "channel", ("send",), crash)) for channel in channels]
+    return [_fragile_channel(channel, crash) for channel in channels]
+
+
+def _fragile_channel(channel: Channel, crash: Crash) -> Channel:
+    watched = Watched(channel, "channel", ("send",), crash)
+    for name in OPTIONAL:
+        if hasattr(channel, name):  # a protocol is found only where its methods stand, in newer Pythons
+            setattr(watched, name, getattr(channel, name))
+    return cast("Channel", watched)
