@@ -5,11 +5,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, SessionStore, errors
+from frontdesk import (
+    GatewayConfig,
+    HomeChannel,
+    Platform,
+    PlatformConfig,
+    SessionSource,
+    SessionStore,
+    errors,
+)
 from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.agents import Abilities
 from frontdesk.model import events
+from frontdesk.model.access import Access
+from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import DeliveryKind
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.routing import Profile, RoutingRow
@@ -123,6 +133,28 @@ async def test_agent_sends_through_the_accounts_of_its_own_profile_alone(
     assert theirs.sent == []
     assert "**Connected platforms:** matrix" in told
     assert "telegram" not in told
+
+
+async def test_approver_of_a_profile_decides_about_its_own_agent_alone(store_url: str) -> None:
+    own = Access(approvers=("carl",)).of_account("matrix", "help")
+    config = replace(CONFIG, access={"matrix": Access(approvers=("dora",)), "matrix@help": own})
+    helping, usual = (Notebook(account=each, reliable_sender_ids=True) for each in ("help", None))
+    async with house(store_url, config, notebook=helping, others=[usual]) as opened:
+        parts = opened.gateway.parts
+
+        async def asked(source: SessionSource) -> str:
+            receipt = await opened.say("!approve remove_file", source=source)
+            await opened.until(receipt.turn_id, TurnState.WAITING)
+            [found] = await parts.confirmations.list(10, Status.PENDING)
+            return str(found.id)
+
+        theirs = await asked(opened.source(account=None))
+        assert "not asked for by the agent here" in await opened.ask(f"/approve {theirs}", "carl")
+        assert "Only approvers" in await opened.ask(f"/approve {theirs}", "dora")  # not of this account
+        elsewhere = opened.source("dora", account=None)
+        assert "is approved" in await opened.ask(f"/approve {theirs}", source=elsewhere)
+        ours = await asked(opened.source())
+        assert "is approved" in await opened.ask(f"/approve {ours}", "carl")
 
 
 async def test_profile_that_is_not_there_is_refused(store_url: str) -> None:

@@ -68,7 +68,7 @@ def address(
     else:
         isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
-    head = ("agent", _namespace(profile), place_of(source), source.chat_type)
+    head = ("agent", namespace(profile), place_of(source), source.chat_type)
     shared = source.chat_type is not ChatType.DM and rule is not KeyRule.PER_USER
     free = source.platform.free_text_ids
     written = [_marked(mark, each) if free else encode_part(each) for mark, each in parts]
@@ -149,7 +149,8 @@ def namespace_of(key: str) -> str:
     return key.split(":", 2)[1] if key.count(":") > 1 else ""
 
 
-def _namespace(profile: str | None) -> str:
+def namespace(profile: str | None) -> str:
+    """What stands in keys for a profile."""
     if not profile or profile == "default":
         return DEFAULT_NAMESPACE
     if profile == DEFAULT_NAMESPACE:  # a profile of that name is not the default one

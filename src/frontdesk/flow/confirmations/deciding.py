@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.flow.confirmations.notifying import card_of
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.service import aliases_of
-from frontdesk.model import people
+from frontdesk.model import keys, people, routing
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
 from frontdesk.model.sources import SessionSource
@@ -15,6 +15,7 @@ from frontdesk.model.sources import SessionSource
 LOOK = "Look at it and decide there: {where}"
 AFTER_ID = " after the id: /approve {id} TARGET"
 NOT_YOURS = "Only approvers decide. Ask whoever runs this gateway."
+OF_ANOTHER_PROFILE = "It was not asked for by the agent here. Who decides elsewhere may decide about it."
 STILL_WAITS = "{id} needs {more} more: {so_far} said yes so far."
 PAUSED = "{pause} To have people asked again: /lift {who}"
 DECIDED = {Status.APPROVED: "{id} is approved.", Status.DENIED: "{id} is denied."}
@@ -26,11 +27,26 @@ async def caller_of(
     """Who decides here, whatever they call themselves: the platform knows them, and they were let in. Of
     anybody else it is noted what they wanted."""
     named = people.name_of(source, await aliases_of(parts.store, source))
-    if role is None or not role.covers(Role.APPROVER):
-        refusal = errors.NotAllowed(who=named, rule=NOT_YOURS)
+    rule = NOT_YOURS if role is None or not role.covers(Role.APPROVER) else None
+    if rule is None and not await _is_of_profile(parts, source, confirmation_id):
+        rule = OF_ANOTHER_PROFILE
+    if rule:
+        refusal = errors.NotAllowed(who=named, rule=rule)
         await parts.confirmations.note_refusal(refusal, what, confirmation_id)
         raise refusal
     return Caller(id=named, kind=CallerKind.APPROVER, people=people.names_of(source))
+
+
+async def _is_of_profile(parts: Parts, source: SessionSource, confirmation_id: str | None) -> bool:
+    """Whether it is decided where they write: where a profile answers, about what its agent asks for;
+    elsewhere, about everything."""
+    profile = routing.named(source.profile)
+    if profile is None or confirmation_id is None:
+        return profile is None
+    asked = await parts.confirmations.find(confirmation_id)
+    # Only the gateway says which turn it is about: a session can be claimed by whoever asks.
+    key = asked.session_key if asked.turn_id else None
+    return key is not None and keys.namespace_of(key) == keys.namespace(profile)
 
 
 async def after_target(parts: Parts, source: SessionSource, asked: Confirmation, said: str) -> str:
