@@ -11,6 +11,8 @@ from frontdesk.model.sources import SessionSource
 
 ORIGIN = "origin"
 EVERY_CHAT = "*"
+MOST_CHARACTERS = 1_000
+SHOWN_CHARACTERS = 50
 FORMS = "use origin, a platform for its home channel, or platform:chat_id[:thread_id]"
 
 _FORM = re.compile(r"(?P<platform>[^@:]+)(?:@(?P<account>[^:]+))?(?::(?P<rest>.+))?", re.DOTALL)
@@ -44,6 +46,8 @@ def parse(text: str) -> Destination:
     percent-encoded; where a platform's chat ids have colons, it knows them."""
     if text == ORIGIN:
         return Destination(text=text)
+    if len(text) > MOST_CHARACTERS:
+        raise errors.UnknownDestination(to=f"{text[:SHOWN_CHARACTERS]}…", why="it is too long")
     found = _FORM.fullmatch(text)
     platform = Platform.parse(found["platform"]) if found else None
     if found is None or platform is None:

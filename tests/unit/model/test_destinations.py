@@ -42,6 +42,12 @@ def test_any_ids_can_be_written_encoded(chat: str, thread: str) -> None:
     assert (read.chat_id, read.thread_id) == (chat, thread)
 
 
+def test_address_that_is_too_long_is_refused_and_not_repeated() -> None:
+    with pytest.raises(errors.UnknownDestination) as refusal:
+        destinations.parse(f"telegram:{'1' * 100_000}")
+    assert len(str(refusal.value)) < 200
+
+
 @given(st.text(max_size=40))
 def test_whatever_is_written_is_read_or_refused(text: str) -> None:
     try:
