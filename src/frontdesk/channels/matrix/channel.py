@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk import errors
+from frontdesk.channels import reading
 from frontdesk.channels.matrix import inbound, outbound
 from frontdesk.channels.matrix import options as settings
 from frontdesk.channels.matrix.inbound import Event
@@ -28,10 +29,6 @@ TYPING_SECONDS = 25.0
 REPEAT_SECONDS = 24 * 3600.0
 """So long a homeserver knows a repeated number again."""
 MOST_FILE_BYTES = 50 * 1024 * 1024
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 60.0
-LATER = (errors.StoreError, errors.TooManyWaiting)
-REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
 NOT_CONNECTED = "the homeserver has not been reached yet"
 REVOKED = "the homeserver does not know the access token any more: log in anew, and set access_token"
 SEND_AGAIN = "I could not read this message: its keys have not reached me. Please send it again."
@@ -79,27 +76,26 @@ class Channel:
         try:
             await self._open(connection)
             self._connection, self._trouble = connection, None
-            since, pause = (await desk.cursors()).get(""), FIRST_PAUSE_SECONDS
+            since, pauses = (await desk.cursors()).get(""), reading.GrowingPauses()
             while True:
                 reached = await self._read_on(desk, connection, since)
                 if reached is None:
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                    await pauses.wait()
                 else:
-                    since, pause = reached, FIRST_PAUSE_SECONDS
+                    since = reached
+                    pauses.forget()
         finally:
             self._connection, self._trouble, self._is_reading = None, NOT_CONNECTED, False
             await connection.close()
 
     async def _open(self, connection: "Connection") -> None:
-        pause = FIRST_PAUSE_SECONDS
+        pauses = reading.GrowingPauses()
         while True:
             try:
                 return await connection.open()
             except self._library.FAILURES as error:
                 self._note(error)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            await pauses.wait()
 
     async def _read_on(self, desk: channels.Desk, connection: "Connection", since: str | None) -> str | None:
         """Where it ends; None when not all of it could be had, or stored."""
@@ -116,7 +112,7 @@ class Channel:
         try:
             await desk.move_cursor(Cursor(value=reached))
         except errors.StoreError as error:
-            log.warning("matrix_not_stored", account=self.account, why=str(error))
+            self._note_held(error)
             return None
         return reached
 
@@ -143,15 +139,12 @@ class Channel:
         if happening is None:
             return True
         try:
-            receipt = await desk.accept(happening)
-        except LATER as error:
-            log.warning("matrix_not_stored", account=self.account, room=room_id, why=str(error))
+            receipt = await reading.hand_over(desk, happening)
+        except reading.LATER as error:
+            self._note_held(error)
             return False
-        except REFUSED as error:
-            log.info("matrix_refused", account=self.account, room=room_id, why=str(error))
-            return True
         unread = isinstance(happening, channels.Incoming) and happening.text == inbound.UNREADABLE
-        if unread and not receipt.repeated:
+        if unread and receipt and not receipt.repeated:
             await self._ask_again(connection, room_id, event)
         return True
 
@@ -188,13 +181,16 @@ class Channel:
         if is_direct:
             await connection.rooms.note_invitation(room_id, inviter)
 
+    def _note_held(self, error: Exception) -> None:
+        log.warning("update_not_stored", platform=self.name, account=self.account, why=str(error))
+
     def _note(self, error: Exception) -> None:
         """What goes wrong with the homeserver, for whoever asks how we are."""
         revoked = self._library.is_revoked(error)
-        self._trouble = (
-            REVOKED if revoked else f"the homeserver cannot be used now: {type(error).__name__} {error}"
-        )
-        log.warning("matrix_troubled", account=self.account, why=self._trouble)
+        trouble = REVOKED if revoked else f"the homeserver cannot be used now: {type(error).__name__} {error}"
+        if trouble != self._trouble:
+            log.warning("channel_troubled", platform=self.name, account=self.account, why=trouble)
+        self._trouble = trouble
 
     async def _to_send(self) -> "Connection | None":
         """Where another node reads, a connection that only sends: the keys of the device are that node's."""
@@ -202,16 +198,17 @@ class Channel:
             if self._connection is None and not self._is_reading:
                 module = await asyncio.to_thread(importlib.import_module, CONNECTION)
                 connection: Connection = module.Connection(self._options, self.account)
+                self._library = module
                 try:
                     await connection.open(keys=False)
                 except module.FAILURES as error:
                     await connection.close()
-                    log.warning("matrix_troubled", account=self.account, why=str(error))
+                    self._note(error)
                     return None
                 if self._is_reading:  # by now
                     await connection.close()
                 else:
-                    self._library, self._connection = module, connection
+                    self._connection = connection
             return self._connection
 
     async def _let_go(self) -> None:

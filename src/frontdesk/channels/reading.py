@@ -1,0 +1,45 @@
+"""What channels have in common that read what a platform keeps for us."""
+
+import asyncio
+
+from frontdesk import errors
+from frontdesk.contracts.channels import Desk, Happening, Receipt
+from frontdesk.logs import get_logger
+from frontdesk.model.chats import Cursor
+
+FIRST_PAUSE_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 60.0
+LATER = (errors.StoreError, errors.TooManyWaiting)
+"""What could not be stored now: the platform is not told that we have it."""
+REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
+"""What is refused for good: it need not come again."""
+
+log = get_logger(__name__)
+
+
+async def hand_over(desk: Desk, happening: Happening, cursor: Cursor | None = None) -> Receipt | None:
+    """The receipt of what is stored; None for what is refused for good, where the cursor moves all the same.
+    Raises one of LATER."""
+    try:
+        return await desk.accept(happening, cursor=cursor)
+    except REFUSED as error:
+        source = happening.source
+        log.info("update_refused", platform=str(source.platform), account=source.account, why=str(error))
+        if cursor:
+            await desk.move_cursor(cursor)
+        return None
+
+
+class GrowingPauses:
+    """How long to wait before the platform, or the store, is tried again: longer each time."""
+
+    def __init__(self) -> None:
+        self._seconds = FIRST_PAUSE_SECONDS
+
+    async def wait(self, at_least: float | None = None) -> None:
+        await asyncio.sleep(max(self._seconds, at_least or 0.0))
+        self._seconds = min(2 * self._seconds, LONGEST_PAUSE_SECONDS)
+
+    def forget(self) -> None:
+        """It works again."""
+        self._seconds = FIRST_PAUSE_SECONDS
