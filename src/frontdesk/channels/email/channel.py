@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from frontdesk import errors
+from frontdesk.channels import reading
 from frontdesk.channels.called import why_unusable
 from frontdesk.channels.email import inbound, outbound
 from frontdesk.channels.email import options as settings
@@ -19,14 +20,10 @@ from frontdesk.model.chats import Attachment, Cursor
 from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import Platform
 
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 60.0
 MOST_THREADS = 4
 MOST_FILES = 10
 MOST_FILE_BYTES = 15 * 1024 * 1024
 PIECE_BYTES = 64 * 1024
-LATER = (errors.StoreError, errors.TooManyWaiting)
-REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
 
 UNPROVEN = (
     "No sender is proven: whoever knows an address that is let in can write in its name. Set authserv_id to"
@@ -57,6 +54,7 @@ class Channel:
             most_files=MOST_FILES,
             most_file_bytes=MOST_FILE_BYTES,
             reliable_sender_ids=options.authserv_id is not None,
+            reads_alone=True,
             notices=False,
         )
 
@@ -68,7 +66,7 @@ class Channel:
         return why_unusable([self._options.password]) or self._trouble
 
     async def receive(self, desk: channels.Desk) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        pauses = reading.GrowingPauses()
         while True:
             self._advanced = False
             try:
@@ -76,10 +74,11 @@ class Channel:
             except (MailboxTrouble, errors.MissingSecret) as error:
                 self._trouble = str(error)
                 log.warning("mailbox_troubled", account=self.account, why=error)
-            except LATER as error:
+            except reading.LATER as error:
                 log.warning("mail_not_stored", account=self.account, why=error)
-            pause = FIRST_PAUSE_SECONDS if self._advanced else min(pause * 2, LONGEST_PAUSE_SECONDS)
-            await asyncio.sleep(pause)
+            if self._advanced:
+                pauses.forget()
+            await pauses.wait()
 
     async def _read(self, desk: channels.Desk) -> None:
         """Take in what is new, for ever."""
@@ -139,7 +138,7 @@ class Channel:
             place = f"{position.validity}:{uid}"
             incoming = await self._off_loop(inbound.read_mail, raw, place, self._options, self.account)
             await desk.accept(incoming, cursor=cursor)
-        except REFUSED as error:
+        except reading.REFUSED as error:
             log.info("mail_passed_over", account=self.account, uid=uid, why=error)
             if cursor:
                 await desk.move_cursor(cursor)

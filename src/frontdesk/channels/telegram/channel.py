@@ -9,6 +9,7 @@ import msgspec
 from telegram.error import TelegramError
 
 from frontdesk import errors
+from frontdesk.channels import reading
 from frontdesk.channels.called import CalledChannel, read_json
 from frontdesk.channels.telegram import calls, checkup, inbound, outbound
 from frontdesk.channels.telegram import options as settings
@@ -24,8 +25,6 @@ from frontdesk.model.sources import ChatType, SessionSource
 
 log = get_logger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.25
-MOST_PAUSE_SECONDS = 30.0
 CONFLICT_SECONDS = 2.0
 """How long another program that asks for the same messages is left alone."""
 LOOK_SECONDS = 300.0
@@ -147,7 +146,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _meet(self) -> None:
         """Learn who we are, and settle how messages come, however long that takes."""
-        pauses = GrowingPauses()
+        pauses = reading.GrowingPauses()
         while True:
             try:
                 bot = await self._bots.now()
@@ -159,20 +158,20 @@ class Channel(CalledChannel[settings.Options]):
                 return
             except (TelegramError, errors.MissingSecret) as error:
                 self._note(error)
-                await pauses.wait(error)
+                await pauses.wait(_wanted(error))
 
     async def _poll(self, desk: channels.Desk) -> None:
         """Ask for what is new, without end. Asking with an offset confirms what is below it. It is kept only
         while something comes: ids start anew after a week of quiet, and an old offset could hide them."""
         offset: int | None = None
-        pauses = GrowingPauses()
+        pauses = reading.GrowingPauses()
         while True:
             try:
                 bot = await self._bots.now()
                 updates = await bot.fetch_updates(offset, self._options.poll_seconds, inbound.KINDS)
             except (TelegramError, errors.MissingSecret) as error:
                 self._note(error)
-                await pauses.wait(error)
+                await pauses.wait(_wanted(error))
                 continue
             self._trouble = None
             taken = await self._take(desk, updates)
@@ -180,7 +179,7 @@ class Channel(CalledChannel[settings.Options]):
             if taken.held:
                 await pauses.wait()
             else:
-                pauses = GrowingPauses()
+                pauses.forget()
 
     async def _take(self, desk: channels.Desk, updates: Sequence[object]) -> "Taken":
         """Store updates in their order.
@@ -222,13 +221,11 @@ class Channel(CalledChannel[settings.Options]):
             raise errors.TooManyWaiting(waiting=len(held))
         for happening in happened.happenings:
             try:
-                await desk.accept(happening)
+                await reading.hand_over(desk, happening)
             except errors.TooManyWaiting:
                 if held is not None and happened.chat is not None:
                     held.add(happened.chat)
                 raise
-            except (errors.NotAllowed, errors.InvalidInput, errors.Unroutable) as error:
-                log.info("update_refused", account=self.account, why=error)
         if happened.query is not None and self._tasks is not None:
             self._tasks.create_task(self._acknowledge(happened.query))
 
@@ -242,15 +239,16 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _stay_called(self) -> None:
         """Have the platform call us, and look now and then whether it still does."""
-        pauses = GrowingPauses()
+        pauses = reading.GrowingPauses()
         while True:
             try:
                 await self._be_called()
-                self._trouble, pauses = None, GrowingPauses()
+                self._trouble = None
+                pauses.forget()
                 await asyncio.sleep(LOOK_SECONDS)
             except (TelegramError, errors.MissingSecret) as error:
                 self._note(error)
-                await pauses.wait(error)
+                await pauses.wait(_wanted(error))
 
     async def _be_called(self) -> None:
         options, bot = self._options, await self._bots.now()
@@ -321,15 +319,8 @@ class Taken:
         self.held = True
 
 
-class GrowingPauses:
-    """How long to wait before the platform, or the store, is tried again: longer each time."""
-
-    def __init__(self) -> None:
-        self._seconds = FIRST_PAUSE_SECONDS
-
-    async def wait(self, error: Exception | None = None) -> None:
-        least = 0.0
-        if isinstance(error, calls.CallRefused):
-            least = error.wait or (CONFLICT_SECONDS if error.status == HTTPStatus.CONFLICT else 0.0)
-        await asyncio.sleep(max(self._seconds, least))
-        self._seconds = min(2 * self._seconds, MOST_PAUSE_SECONDS)
+def _wanted(error: Exception) -> float | None:
+    """How long the platform, or another program, is to be left alone."""
+    if not isinstance(error, calls.CallRefused):
+        return None
+    return error.wait or (CONFLICT_SECONDS if error.status == HTTPStatus.CONFLICT else None)
