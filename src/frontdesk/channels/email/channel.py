@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from frontdesk import errors
-from frontdesk.channels import reading
+from frontdesk.channels import streams
 from frontdesk.channels.called import why_unusable
 from frontdesk.channels.email import inbound, outbound
 from frontdesk.channels.email import options as settings
@@ -66,7 +66,7 @@ class Channel:
         return why_unusable([self._options.password]) or self._trouble
 
     async def receive(self, desk: channels.Desk) -> None:
-        pauses = reading.GrowingPauses()
+        pauses = streams.GrowingPauses()
         while True:
             self._advanced = False
             try:
@@ -74,7 +74,7 @@ class Channel:
             except (MailboxTrouble, errors.MissingSecret) as error:
                 self._trouble = str(error)
                 log.warning("mailbox_troubled", account=self.account, why=error)
-            except reading.LATER as error:
+            except streams.LATER as error:
                 log.warning("mail_not_stored", account=self.account, why=error)
             if self._advanced:
                 pauses.forget()
@@ -138,7 +138,7 @@ class Channel:
             place = f"{position.validity}:{uid}"
             incoming = await self._off_loop(inbound.read_mail, raw, place, self._options, self.account)
             await desk.accept(incoming, cursor=cursor)
-        except reading.REFUSED as error:
+        except streams.REFUSED as error:
             log.info("mail_passed_over", account=self.account, uid=uid, why=error)
             if cursor:
                 await desk.move_cursor(cursor)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk import errors
-from frontdesk.channels import reading
+from frontdesk.channels import streams
 from frontdesk.channels.matrix import inbound, outbound
 from frontdesk.channels.matrix import options as settings
 from frontdesk.channels.matrix.inbound import Event
@@ -76,7 +76,7 @@ class Channel:
         try:
             await self._open(connection)
             self._connection, self._trouble = connection, None
-            since, pauses = (await desk.cursors()).get(""), reading.GrowingPauses()
+            since, pauses = (await desk.cursors()).get(""), streams.GrowingPauses()
             while True:
                 reached = await self._read_on(desk, connection, since)
                 if reached is None:
@@ -89,7 +89,7 @@ class Channel:
             await connection.close()
 
     async def _open(self, connection: "Connection") -> None:
-        pauses = reading.GrowingPauses()
+        pauses = streams.GrowingPauses()
         while True:
             try:
                 return await connection.open()
@@ -139,8 +139,8 @@ class Channel:
         if happening is None:
             return True
         try:
-            receipt = await reading.hand_over(desk, happening)
-        except reading.LATER as error:
+            receipt = await streams.hand_over(desk, happening)
+        except streams.LATER as error:
             self._note_held(error)
             return False
         unread = isinstance(happening, channels.Incoming) and happening.text == inbound.UNREADABLE

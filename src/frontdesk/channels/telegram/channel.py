@@ -9,7 +9,7 @@ import msgspec
 from telegram.error import TelegramError
 
 from frontdesk import errors
-from frontdesk.channels import reading
+from frontdesk.channels import streams
 from frontdesk.channels.called import CalledChannel, read_json
 from frontdesk.channels.telegram import calls, checkup, inbound, outbound
 from frontdesk.channels.telegram import options as settings
@@ -146,7 +146,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _meet(self) -> None:
         """Learn who we are, and settle how messages come, however long that takes."""
-        pauses = reading.GrowingPauses()
+        pauses = streams.GrowingPauses()
         while True:
             try:
                 bot = await self._bots.now()
@@ -164,7 +164,7 @@ class Channel(CalledChannel[settings.Options]):
         """Ask for what is new, without end. Asking with an offset confirms what is below it. It is kept only
         while something comes: ids start anew after a week of quiet, and an old offset could hide them."""
         offset: int | None = None
-        pauses = reading.GrowingPauses()
+        pauses = streams.GrowingPauses()
         while True:
             try:
                 bot = await self._bots.now()
@@ -221,7 +221,7 @@ class Channel(CalledChannel[settings.Options]):
             raise errors.TooManyWaiting(waiting=len(held))
         for happening in happened.happenings:
             try:
-                await reading.hand_over(desk, happening)
+                await streams.hand_over(desk, happening)
             except errors.TooManyWaiting:
                 if held is not None and happened.chat is not None:
                     held.add(happened.chat)
@@ -239,7 +239,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _stay_called(self) -> None:
         """Have the platform call us, and look now and then whether it still does."""
-        pauses = reading.GrowingPauses()
+        pauses = streams.GrowingPauses()
         while True:
             try:
                 await self._be_called()
