@@ -157,6 +157,19 @@ async def test_approver_of_a_profile_decides_about_its_own_agent_alone(store_url
         assert "is approved" in await opened.ask(f"/approve {ours}", "carl")
 
 
+async def test_administrator_of_a_profile_does_not_see_the_conversations_of_others(store_url: str) -> None:
+    own = Access(administrators=("carl",)).of_account("matrix", "help")
+    config = replace(CONFIG, access={"matrix": Access(administrators=("dora",)), "matrix@help": own})
+    helping, usual = (Notebook(account=each, reliable_sender_ids=True) for each in ("help", None))
+    async with house(store_url, config, notebook=helping, others=[usual]) as opened:
+        await opened.ask("a secret of main", source=opened.source(account=None))
+        assert "where the default one answers" in await opened.ask("/search --all secret", "carl")
+        assert "where the default one answers" in await opened.ask("/sessions --all", "carl")
+        assert "secret" in await opened.ask(
+            "/search --all secret", source=opened.source("dora", account=None)
+        )
+
+
 async def test_profile_that_is_not_there_is_refused(store_url: str) -> None:
     main = Named("main")
     async with house(store_url, agent=main) as opened:

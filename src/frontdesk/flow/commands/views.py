@@ -7,7 +7,7 @@ from frontdesk import errors
 from frontdesk.flow.commands import CommandRequest, Handler, Rerun
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
-from frontdesk.model import amounts
+from frontdesk.model import amounts, routing
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import AUTOMATIC
 from frontdesk.model.resolution import goes_on
@@ -116,6 +116,9 @@ def everybody(request: CommandRequest) -> Viewer:
     """The view of an administrator who asks for everybody's conversations, in private."""
     require_administrator(request, "sees everybody's conversations")
     require_privacy(request, "everybody's conversations are")
+    if routing.named(request.turn.source.profile):  # whose administrators are not the owner's
+        rule = "conversations of all profiles are shown where the default one answers"
+        raise errors.NotAllowed(who="You", rule=rule)
     return Viewer.everything()
 
 
