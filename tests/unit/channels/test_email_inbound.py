@@ -246,3 +246,9 @@ def test_nested_mail_has_an_end() -> None:
         )
         <= 200
     )
+
+
+@pytest.mark.parametrize("hard", ["<a ", "<!--", "</", "<a b='", "<div ", "&", "<p><blockquote>"])
+def test_page_made_to_be_hard_has_an_end(hard: str) -> None:
+    """Python's own parser of pages takes minutes for some of these."""
+    assert len(bodies.shown(hard * 40_000)) <= len(hard) * 40_000

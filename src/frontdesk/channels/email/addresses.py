@@ -7,6 +7,8 @@ from email.message import Message
 
 from frontdesk.formats import quoting
 
+MOST_CHARACTERS = 5_000
+"""Of a header that is read; few have more."""
 MOST_ADDRESS_CHARACTERS = 254
 MOST_ID_CHARACTERS = 250
 MOST_REFERENCES = 100
@@ -19,13 +21,11 @@ NAMED = re.compile(r"[^<>,;:@\"()]*<([^<>\s]+)>")
 
 def header(mail: Message, name: str) -> str:
     """A header in one line, as people read it; empty when there is none."""
-    written = mail.get(name)
-    if written is None:
-        return ""
+    written = str(mail.get(name, ""))[:MOST_CHARACTERS]
     try:
         read = str(make_header(decode_header(written)))
     except (LookupError, UnicodeError, ValueError, MessageError):
-        read = str(written)
+        read = written
     return quoting.one_line(read.encode("utf-8", "replace").decode(), None)
 
 
@@ -34,7 +34,7 @@ def sender(mail: Message) -> tuple[str, str] | None:
     found = mail.get_all("From") or []
     if len(found) != 1:
         return None
-    written = " ".join(str(found[0]).split())
+    written = " ".join(str(found[0])[:MOST_CHARACTERS].split())
     bare = QUOTED.sub("", COMMENT.sub("", QUOTED.sub("", written))).strip()
     named = NAMED.fullmatch(bare)
     address = (named.group(1) if named else bare).lower()

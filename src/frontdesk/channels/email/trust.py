@@ -3,6 +3,8 @@
 import re
 from email.message import Message
 
+MOST_CHARACTERS = 5_000
+"""Of a header that is believed."""
 COMMENT = re.compile(r"\([^()]*+\)")
 AUTOMATIC = ("bulk", "junk", "list", "auto_reply")
 AUTOMATIC_HEADERS = ("x-autoreply", "x-autorespond", "x-autoresponder", "feedback-id")
@@ -15,7 +17,7 @@ def is_proven(mail: Message, address: str, authserv_id: str) -> bool:
     with the mail."""
     domain = address.rpartition("@")[2]
     for written in mail.get_all("Authentication-Results") or []:
-        server, *results = _without_comments(str(written)).split(";")
+        server, *results = _without_comments(str(written)[:MOST_CHARACTERS]).split(";")
         if (server.split() or [""])[0].lower() != authserv_id.lower():
             continue
         return any(_passes(result, domain) for result in results)
