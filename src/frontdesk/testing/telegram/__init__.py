@@ -17,4 +17,4 @@ from frontdesk.testing.telegram.chats import Chat as Chat
 from frontdesk.testing.telegram.chats import Member as Member
 from frontdesk.testing.telegram.chats import Post as Post
 from frontdesk.testing.telegram.server import BotApi as BotApi
-from frontdesk.testing.telegram.wire import Upload as Upload
+from frontdesk.testing.wire import Upload as Upload

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.testing.telegram.wire import Upload
+from frontdesk.testing.wire import Upload
 
 ASKED_BY_NAME = frozenset({"message_reaction", "message_reaction_count", "chat_member"})
 """Updates that come only when they are asked for by name."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from frontdesk.testing.telegram import markup
 from frontdesk.testing.telegram.chats import REACTIONS, ApiCall, Chat, Post
 from frontdesk.testing.telegram.markup import ApiRefusal, bad
-from frontdesk.testing.telegram.wire import Upload
+from frontdesk.testing.wire import Upload
 
 if TYPE_CHECKING:
     from frontdesk.testing.telegram.server import BotApi

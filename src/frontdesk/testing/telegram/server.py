@@ -16,7 +16,7 @@ import msgspec
 from frontdesk.testing.telegram.chats import ASKED_BY_NAME, ApiCall, ApiFault, Chat, Member, Post
 from frontdesk.testing.telegram.markup import ApiRefusal, bad
 from frontdesk.testing.telegram.methods import METHODS
-from frontdesk.testing.telegram.wire import HttpReply, HttpRequest, HttpServer, Upload
+from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer, Upload
 
 FIRST_UPDATE = 700_000_001
 MOST_UPDATES = 100
