@@ -1,4 +1,4 @@
-"""Where a Markdown text can be parted."""
+"""Where a text can be parted, above all one in Markdown."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from wcwidth import grapheme_boundary_before
 
 from frontdesk.formats.markdown import elements
+from frontdesk.model.chats import TextUnit
 
+LEAST_PART = 2
+"""A place to part at is looked for in the last half of a piece."""
+BEYOND = 200
+"""How many characters are looked at besides two pieces: whether what begins in the first ends in time."""
 MOST_REPEATED_CHARACTERS = 200
 """The longest beginning of a block that is repeated."""
 TABLE_HEAD_LINES = 2
@@ -93,7 +98,41 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """How it is parted, behind that place, if it has to be. None: not at all."""
 
 
-def find(text: str, room: int, least: int, fits: Fits) -> Iterator[Seam]:
+def part(text: str, limit: int, unit: TextUnit, *, is_markdown: bool) -> tuple[str, str]:
+    """The first piece and the rest."""
+    room = _room(text, limit, unit)
+    least = room // LEAST_PART
+    if is_markdown:
+        for seam in _find(text[: 2 * room + BEYOND], room, least, lambda each: unit.fits(each, limit)):
+            piece, left = seam.part(text)
+            if unit.fits(piece, limit) and len(left) < len(text):
+                return piece, left
+    return Seam(end=_plain_end(text, room, least)).part(text)
+
+
+def _room(text: str, limit: int, unit: TextUnit) -> int:
+    """How many characters of a text that is too long fit; one at least."""
+    fitting, too_many = 1, min(len(text), limit) + 1
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
+        if unit.length(text[:middle]) <= limit:
+            fitting = middle
+        else:
+            too_many = middle
+    return fitting
+
+
+def _plain_end(text: str, room: int, least: int) -> int:
+    """A paragraph's end, else a line's, else a word's, not too early; else wherever the room ends, if
+    possible not inside what people see as one character."""
+    for separator in ("\n\n", "\n", " "):
+        found = text.rfind(separator, least, room + 1)
+        if found > 0:
+            return found
+    return grapheme_boundary_before(text[: room + 1], room + 1) or room
+
+
+def _find(text: str, room: int, least: int, fits: Fits) -> Iterator[Seam]:
     """The places to part a text at whose first ``room`` characters fit, the best first: before a block, else
     at the end of a line, else of a word; rather earlier than ``least`` than inside what is one thing."""
     return _Page(text, room, fits).seams(least)

@@ -2,16 +2,7 @@
 
 from collections.abc import Iterator
 
-from wcwidth import grapheme_boundary_before
-
-from frontdesk.formats.markdown import elements, seams
-from frontdesk.formats.markdown.seams import Seam
 from frontdesk.model.chats import TextUnit
-
-LEAST_PART = 2
-"""A place to part at is looked for in the last half of a piece."""
-BEYOND = 200
-"""How many characters are looked at besides two pieces: whether what begins in the first ends in time."""
 
 
 def split(
@@ -38,45 +29,13 @@ def pieces(text: str, limit: int | None, unit: TextUnit, *, is_markdown: bool) -
     if limit is None or unit.fits(text, limit):
         yield text
         return
+    from frontdesk.formats.markdown import elements, seams  # noqa: PLC0415 - slow to load, for long texts
+
     rest = elements.LINE_END.sub("\n", text) if is_markdown else text
     while not unit.fits(rest, limit):
-        piece, left = _part(rest, limit, unit, is_markdown=is_markdown)
+        piece, left = seams.part(rest, limit, unit, is_markdown=is_markdown)
         if piece:
             yield piece
         rest = left
     if rest:
         yield rest
-
-
-def _part(text: str, limit: int, unit: TextUnit, *, is_markdown: bool) -> tuple[str, str]:
-    """The first piece and the rest."""
-    room = _room(text, limit, unit)
-    least = room // LEAST_PART
-    if is_markdown:
-        for seam in seams.find(text[: 2 * room + BEYOND], room, least, lambda part: unit.fits(part, limit)):
-            piece, left = seam.part(text)
-            if unit.fits(piece, limit) and len(left) < len(text):
-                return piece, left
-    return Seam(end=_plain_end(text, room, least)).part(text)
-
-
-def _room(text: str, limit: int, unit: TextUnit) -> int:
-    """How many characters of a text that is too long fit; one at least."""
-    fitting, too_many = 1, min(len(text), limit) + 1
-    while too_many - fitting > 1:
-        middle = (fitting + too_many) // 2
-        if unit.length(text[:middle]) <= limit:
-            fitting = middle
-        else:
-            too_many = middle
-    return fitting
-
-
-def _plain_end(text: str, room: int, least: int) -> int:
-    """A paragraph's end, else a line's, else a word's, not too early; else wherever the room ends, if
-    possible not inside what people see as one character."""
-    for separator in ("\n\n", "\n", " "):
-        found = text.rfind(separator, least, room + 1)
-        if found > 0:
-            return found
-    return grapheme_boundary_before(text[: room + 1], room + 1) or room
