@@ -16,7 +16,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
-from frontdesk.model import events, spirals
+from frontdesk.model import events, messages, spirals
 from frontdesk.model.chats import StoredFile
 from frontdesk.model.files import KeptFile
 from frontdesk.model.policies import EndReason, SessionResetPolicy
@@ -64,6 +64,7 @@ class AgentRun:
         self.policy = policy
         self.assignment = assignment
         self.speech = Speech(turn.id, position)
+        self._had_tools = messages.any_tools(assignment.messages)
         self.files: list[StoredFile] = []
         """What goes out with the answer."""
         self.unsent: list[str] = []
@@ -122,8 +123,7 @@ class AgentRun:
         turn may not even go on. Background work holds that back. What cannot be told stops neither the turn
         nor the reply."""
         try:
-            rows = [*self.assignment.messages[-spirals.tail_rows(self.policy) :], *self.speech.rows]
-            spiral, now = spirals.look(rows, self.policy), self._parts.clock.now()
+            spiral, now = self._spiral(), self._parts.clock.now()
             reason = stopped or limits.rotation_reason(
                 self._limited, self.policy, spiral, now=now, within_turn=within_turn
             )
@@ -132,6 +132,12 @@ class AgentRun:
             log.exception("overrun_unknown" if within_turn else "rotation_failed", turn=self._turn.id)
             return None
         return None if busy else reason
+
+    def _spiral(self) -> spirals.Spiral | None:
+        if not self._had_tools and not messages.any_tools(self.speech.rows):
+            return None
+        rows = [*self.assignment.messages[-spirals.tail_rows(self.policy) :], *self.speech.rows]
+        return spirals.look(rows, self.policy)
 
     @property
     def _limited(self) -> SessionEntry:

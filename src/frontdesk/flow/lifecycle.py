@@ -40,6 +40,7 @@ SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 class Lifecycle(Finder):
     async def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
         """The session that a message belongs to, started afresh when policy or state ask for it."""
+        inputs.check_kind("source", source, SessionSource)
         return (await self.resolve_session(source, force_new)).entry
 
     async def resolve_session(
@@ -211,6 +212,7 @@ class Lifecycle(Finder):
         self, source: SessionSource, wanted: Wanted, viewer: people.Viewer, *, known_key: str | None = None
     ) -> Resumed:
         """Go on with another session where a message came from, if the viewer may."""
+        inputs.check_kind("source", source, SessionSource)
         key = known_key or await self.route(source)
         resolver = self.resolver(source)
         place = await self._newborn(key, source, resolver.now)

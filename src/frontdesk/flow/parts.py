@@ -243,6 +243,8 @@ def pieces_of(
     """An answer as messages of a chat. Where one carries several files, the first ones go with the end of the
     text, unless that ``changes`` a message which is there; where it carries one, each goes alone. A file that
     the chat does not take is named."""
+    if not files and capabilities.text_limit is None:
+        return [(text, ())]
     split = partial(
         splitting.split, limit=capabilities.text_limit, unit=capabilities.text_unit, is_markdown=is_markdown
     )

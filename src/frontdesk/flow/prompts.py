@@ -109,7 +109,7 @@ def _warning(
 ) -> str | None:
     """What the agent is told of its limits. The answer is worth more than a warning that cannot be made."""
     try:
-        spiral = spirals.look(transcript, policy)
+        spiral = spirals.look(transcript, policy) if messages.any_tools(transcript) else None
         return limits.turn_warnings(session.as_limited(), policy, spiral, now=parts.clock.now())
     except Exception:
         log.exception("warning_failed", turn=turn.id)

@@ -226,7 +226,7 @@ class RunningTurn(Hearing):
         if messages.any_in_parts(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
             transcript, given = await exhibits.show(shelf, able, written, message)
-        tells_times = parts.running.tell_times and times.are_known(written)
+        tells_times = parts.running.tell_times and bool([row for row in written if times.WRITTEN in row])
         if tells_times:
             transcript, given = times.tell(transcript, given, parts.conversations.zone_of(policy))
         assignment = events.Assignment(

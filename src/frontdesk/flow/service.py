@@ -82,7 +82,7 @@ class Service:
 
     async def route(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to; Unroutable when it has no address."""
-        where = self._address(source, await self._aliases(source))
+        where = self._address(source, await aliases_of(self._store, source))
         try:
             if source.profile and self._config.profiles:
                 self._config.check_profile(source.profile)

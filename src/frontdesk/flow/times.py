@@ -47,10 +47,6 @@ def tell(rows: Sequence[Plain], message: Plain, zone: tzinfo) -> tuple[list[Plai
     return told, given
 
 
-def are_known(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return bool([row for row in rows if WRITTEN in row])
-
-
 def _time(row: Mapping[str, Any]) -> datetime | None:
     """None where it is unknown, or what an older version or another program has written."""
     try:

@@ -134,6 +134,11 @@ def any_in_parts(rows: Iterable[Plain]) -> bool:
     return any("content" in row and type(row["content"]) is list for row in rows)
 
 
+def any_tools(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether some of them call tools, or are what these gave."""
+    return bool([row for row in rows if row.get("tool_calls") or row.get("role") == "tool"])
+
+
 def without_images(rows: Sequence[Plain]) -> list[Plain] | None:
     """The rows with words in the place of images; None when there are none in them."""
     told = [_in_words(row) for row in rows]

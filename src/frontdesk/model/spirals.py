@@ -14,6 +14,7 @@ import msgspec
 
 from frontdesk.model import calls
 from frontdesk.model.events import Call
+from frontdesk.model.messages import any_tools
 from frontdesk.model.policies import SessionResetPolicy
 
 TAIL_FACTOR = 8
@@ -71,8 +72,8 @@ def look(messages: Sequence[Mapping[str, Any]], policy: SessionResetPolicy) -> S
     it what it ended in itself.
     """
     tail = messages[-tail_rows(policy) :]
-    if not [row for row in tail if row.get("tool_calls") or row.get("role") == "tool"]:
-        return None  # as in most conversations
+    if not any_tools(tail):
+        return None
     turns = _turns(tail)
     found = [spiral for spiral in (_repeats(turns, policy), _errors(turns, policy)) if spiral]
     return next((spiral for spiral in found if spiral.stage is Stage.ROTATE), found[0] if found else None)

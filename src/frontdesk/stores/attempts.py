@@ -37,7 +37,7 @@ def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | Non
         if turn is None:
             yield from _set_aside_unread(found[0][0], now)
         elif turn.tries <= turns.MAX_ATTEMPTS:
-            return (yield from gathering.whole(turn))
+            return (yield from gathering.whole(turn)) if turn.parts else turn
         else:
             yield from _set_aside(turn, set_aside(turn), now)
     return None

@@ -211,8 +211,8 @@ def _take_first(lane: str) -> Work[Delivery | None]:
 
 def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
     sent_at = now if settlement.state is DeliveryState.SENT else None
-    changed = delivery.draft if sent_at else None
-    digest = message_digest(delivery.to, settlement.platform_message_id or changed)
+    named = settlement.platform_message_id or (delivery.draft if sent_at else None)
+    digest = message_digest(delivery.to, named) if named else None
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
     if settlement.drops_draft or (settlement.unsure_since and not delivery.unsure_since):
         yield from _mark(delivery.id, settlement)

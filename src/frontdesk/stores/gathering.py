@@ -40,5 +40,5 @@ def close(turn: Turn, lane: str) -> Work[None]:
 
 
 def whole(turn: Turn) -> Work[Turn]:
-    """A turn with everything that was gathered into it."""
-    return turn.joined((yield from TURNS.many("parts_of", turn_id=turn.id))) if turn.parts else turn
+    """A turn that has parts, with everything that was gathered into it."""
+    return turn.joined((yield from TURNS.many("parts_of", turn_id=turn.id)))
