@@ -205,11 +205,12 @@ class ChannelContract(Generic[AnyBench]):
             assert (*said, source.profile) == (False, False, False, None)
 
     async def test_two_accounts_never_share_a_conversation(self) -> None:
-        desk = RecordingDesk()
+        stored: list[channels.Incoming] = []
         for account in self.accounts:
-            async with self.open_bench(desk, account) as bench:
+            async with self.on_desk(account) as (desk, bench):
                 assert await bench.inject(self.event())
-        one, two = desk.stored
+            stored += desk.stored
+        one, two = stored
         assert one.source != two.source
         assert keys.build_session_key(one.source) != keys.build_session_key(two.source)
 
