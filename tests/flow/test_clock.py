@@ -43,7 +43,7 @@ async def test_answer_that_waits_to_be_sent_again_is_sent_after_the_clock_was_se
     store_url: str, clock: SettableClock
 ) -> None:
     notebook = Notebook()
-    notebook.outcomes = [deliveries.NotSent(why="busy", retry_after_seconds=200.0)]
+    notebook.outcomes = [deliveries.NotSent(why="busy")]
     async with open_house(store_url, clock=clock, notebook=notebook) as house:
         receipt = await house.say("hello")
 

@@ -126,10 +126,10 @@ async def test_mistyped_driver_gets_a_suggestion(tmp_path: Path, driver: str, me
 
 
 async def test_rules_for_a_channel_that_does_not_exist_are_an_error(tmp_path: Path) -> None:
-    made = loaded('[agent]\ndriver = "scripted"\n[channels.telegram]\nallow = ["7"]', tmp_path)
-    with pytest.raises(errors.UnknownPart, match="no channel called 'telegram'") as refused:
+    made = loaded('[agent]\ndriver = "scripted"\n[channels.signal]\nallow = ["7"]', tmp_path)
+    with pytest.raises(errors.UnknownPart, match="no channel called 'signal'") as refused:
         await build.check(made)
-    assert "remove the table channels.telegram" in str(refused.value.__notes__)
+    assert "remove the table channels.signal" in str(refused.value.__notes__)
 
 
 async def test_rules_for_a_channel_that_is_not_set_up_name_what_is_missing(tmp_path: Path) -> None:

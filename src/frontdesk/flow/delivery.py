@@ -37,8 +37,9 @@ SHORT_PAUSE_SECONDS = 5.0
 PAUSES_OF_AN_OUTAGE = 6
 """A pause is at most this part of the time that an answer has waited: after an outage of a minute, ten
 seconds."""
-WAIT_SECONDS = 1.0
-"""So long an answer keeps its place while nothing may go to its chat."""
+WAIT_SECONDS = 0.1
+"""So long an answer keeps its place while nothing may go to its chat. If the process died meanwhile, nobody
+could tell any more that nothing of it was sent."""
 MOST_REMEMBERED = 10_000
 SEEK_SECONDS = 600.0
 """So long at least it is looked whether something arrived, while all else to that chat waits."""
@@ -48,7 +49,7 @@ MAX_DOUBLINGS = 16
 FEWEST_ATTEMPTS = 8
 """Before age counts: what a person sends again, or what waited for us, is old at its first attempt."""
 
-TOLD_TO_WAIT = "the platform wants us to wait before anything more goes there"
+TOLD_TO_WAIT = "its chat is to be left alone for a moment"
 TOO_LATE = Unknown(why="it may have arrived, and the platform would not know it again by now")
 
 log = get_logger(__name__)
