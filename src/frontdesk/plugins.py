@@ -48,6 +48,13 @@ def load_part(kind: str, name: str) -> Any:
         raise errors.MissingPackage(part=f"The {kind} {name}", package=package, extra=extra) from error
 
 
+def need(*packages: str) -> None:
+    """Refuse to be loaded without packages that are imported later, when they are used."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+
 def lazy(package: str, names: Collection[str]) -> Callable[[str], Any]:
     """A package's ``__getattr__``: each name is in a module of the same name, loaded when it is used. Whoever
     asks for a platform's facts does not load its channel."""

@@ -218,10 +218,10 @@ async def test_webhook_takes_nothing_without_its_secret(api: BotApi) -> None:
         (ApiFault(status=403, description="Forbidden: bot was blocked by the user"), ("NotSent", True, None)),
         (ApiFault(status=400, description="Bad Request: chat not found"), ("NotSent", True, None)),
         (ApiFault(status=429, description="Too Many Requests", retry_after=7), ("NotSent", False, 7.0)),
-        (ApiFault(status=500, taken=True), ("Unknown", None, None)),
-        (ApiFault(status=502), ("Unknown", None, None)),
-        (ApiFault(cut=True), ("Unknown", None, None)),
-        (ApiFault(cut=True, taken=True), ("Unknown", None, None)),
+        (ApiFault(status=500, taken=True), ("Unknown", False, None)),
+        (ApiFault(status=502), ("Unknown", False, None)),
+        (ApiFault(cut=True), ("Unknown", False, None)),
+        (ApiFault(cut=True, taken=True), ("Unknown", False, None)),
     ],
 )
 async def test_outcome_is_as_certain_as_what_the_platform_said(

@@ -79,3 +79,27 @@ def test_facts_are_read_without_the_channel() -> None:
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout
     assert told == "['frontdesk.channels.webhook', 'frontdesk.channels.webhook.facts']\n"
+
+
+LOADS = """
+import sys
+from frontdesk import errors, plugins
+
+sys.modules["{library}"] = None  # not installed
+try:
+    plugins.load_part("channel", "{platform}")
+except errors.MissingPackage as error:
+    print(error)
+del sys.modules["{library}"]
+plugins.load_part("channel", "{platform}")
+print("{library}" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("platform", "library"), [("telegram", "telegram"), ("matrix", "mautrix")])
+def test_large_library_is_loaded_late_and_missed_at_once(platform: str, library: str) -> None:
+    script = LOADS.format(platform=platform, library=library)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    missed, loaded = done.stdout.splitlines()
+    assert f"frontdesk[{platform}]" in missed
+    assert loaded == "False"

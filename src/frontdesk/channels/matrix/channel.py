@@ -5,7 +5,7 @@ import importlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.channels import streams
 from frontdesk.channels.matrix import inbound, outbound
 from frontdesk.channels.matrix import options as settings
@@ -21,6 +21,8 @@ from frontdesk.model.sources import ChatType, SessionSource
 
 if TYPE_CHECKING:
     from frontdesk.channels.matrix.connection import Connection
+
+plugins.need("mautrix")
 
 CONNECTION = "frontdesk.channels.matrix.connection"
 TEXT_CHARACTERS = 16_000

@@ -19,20 +19,16 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 
 from frontdesk.channels.telegram.calls import Bot, CallRefused, judge
+from frontdesk.channels.telegram.limits import CAPTION_UNITS, MOST_BUTTONS, MOST_FILES, TEXT_UNITS
 from frontdesk.formats.markdown import chat_html
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Button, ChatSign, StoredFile, TextUnit
 from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
 from frontdesk.model.sources import ChatType, SessionSource, readable
 
-TEXT_UNITS = 4096
-CAPTION_UNITS = 1024
-MOST_BUTTONS = 100
 BUTTON_CHARACTERS = 64
 SHORT_BUTTON_CHARACTERS = 20
 BUTTONS_IN_A_ROW = 2
-MOST_FILES = 10
-MOST_FILE_BYTES = 50_000_000
 MOST_PHOTO_BYTES = 10_000_000
 GENERAL_TOPIC = "1"
 """The topic that a forum has from its beginning: messages to it name no topic."""
