@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import confirmations, connections, finds, gateway, postgres, turns, way
+from benchmarks import channels, confirmations, connections, finds, gateway, postgres, turns, way
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -22,6 +22,7 @@ ALL: dict[str, Benchmark] = {
     "lists": finds.lists,
     "postgres": postgres.turns,
     "gateway": gateway.added,
+    "channels": channels.platforms,
     "burst": gateway.burst,
     "nodes": gateway.nodes,
     "bounds": connections.bounded,

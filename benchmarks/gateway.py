@@ -81,17 +81,17 @@ async def added(folder: Path, quick: bool) -> AsyncIterator[Result]:
     with running(folder, f"sqlite:///{folder}/state.db") as url:
         async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
             count = TURNS_PER_SECOND * (5 if quick else 30)
-            await _steady(partial(_turn, client), TURNS_PER_SECOND)  # warm
-            taken = await _steady(partial(_turn, client), count)
-            bare = await _steady(partial(_request, client), count)
+            await steadily(partial(turn, client), TURNS_PER_SECOND)  # warm
+            taken = await steadily(partial(turn, client), count)
+            bare = await steadily(partial(_request, client), count)
     name = f"what the gateway adds to a turn over HTTP, {TURNS_PER_SECOND} turns/s"
     for rank, most in ((0.5, 10), (0.99, 50)):
-        ours, least = _rank(taken, rank), _rank(bare, rank)
+        ours, least = rank_of(taken, rank), rank_of(bare, rank)
         what = f"{name}, p{rank * 100:.0f}"
         yield Result(what, millis(ours), millis(least), (ours - least) * 1e3, most, unit="ms")
 
 
-async def _turn(client: httpx.AsyncClient, number: int) -> None:
+async def turn(client: httpx.AsyncClient, number: int) -> None:
     body = {"model": "any", "messages": [{"role": "user", "content": "x" * 500}]}
     chat = {"x-frontdesk-session": str(number % CHATS)}
     (await client.post("/v1/chat/completions", json=body, headers=chat)).raise_for_status()
@@ -102,7 +102,7 @@ async def _request(client: httpx.AsyncClient, _number: int) -> None:
     (await client.get("/v1/models")).raise_for_status()
 
 
-async def _steady(ask: Callable[[int], Awaitable[None]], count: int) -> list[float]:
+async def steadily(ask: Callable[[int], Awaitable[None]], count: int) -> list[float]:
     async def timed(number: int) -> float:
         await asyncio.sleep(number / TURNS_PER_SECOND)
         start = time.perf_counter()
@@ -112,7 +112,7 @@ async def _steady(ask: Callable[[int], Awaitable[None]], count: int) -> list[flo
     return await asyncio.gather(*map(timed, range(count)))
 
 
-def _rank(taken: list[float], rank: float) -> float:
+def rank_of(taken: list[float], rank: float) -> float:
     return sorted(taken)[int(len(taken) * rank)]
 
 
@@ -135,7 +135,7 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
             whole = time.perf_counter() - start
             await _drained(gateway.parts.store)
             done = time.perf_counter() - start
-    p99, bare = _rank(taken, 0.99), _rank(await _bare_burst(folder, chats), 0.99)
+    p99, bare = rank_of(taken, 0.99), rank_of(await _bare_burst(folder, chats), 0.99)
     name = f"burst of {chats:,} chats, accepted ({chats / whole:,.0f}/s)"
     yield Result(f"{name}, p99", millis(p99), millis(bare), p99 * 1e3, 500, unit="ms")
     yield Result(f"  and all answered ({chats / done:,.0f}/s)", millis(done), "-", done, None, unit="s")

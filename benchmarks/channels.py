@@ -1,0 +1,219 @@
+"""Every chat platform configured at once: how soon the gateway is ready, what it weighs, what one adds."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import psutil
+
+from benchmarks.gateway import CHATS, TOKEN, TURNS_PER_SECOND, rank_of, steadily, turn
+from benchmarks.table import Result, millis
+from frontdesk.testing.telegram import ApiCall, BotApi, Member
+from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer
+
+PATIENCE_SECONDS = 60.0
+IDLE_SECONDS = 5.0
+STARTS = 3
+WARMING = 1_000_000
+MIB = 1024 * 1024
+FILE = """
+[agent]
+driver = "scripted"
+[server]
+port = 0
+[session_reset]
+mode = "none"
+max_messages = 0
+[channels.api_server.tokens_env]
+bench = "BENCH_TOKEN"
+"""
+SAID = re.compile(r"message (\d+)")
+
+
+class Peer(Protocol):
+    """A platform as far as a channel needs it to be connected, and then to be quiet."""
+
+    connected: asyncio.Event
+
+    @property
+    def settings(self) -> str: ...
+
+    async def close(self) -> None: ...
+
+
+class TelegramPeer:
+    def __init__(self) -> None:
+        self.api = BotApi()
+        self.connected = asyncio.Event()
+        self.arrived: dict[int, float] = {}
+        self.api.weather = self._note
+
+    @property
+    def settings(self) -> str:
+        url = self.api.url
+        return f'[channels.telegram]\ntoken_env = "BOT_TOKEN"\napi_url = "{url}"\nallow = ["*"]\n'
+
+    async def open(self) -> None:
+        await self.api.wire.listen()
+
+    def _note(self, call: ApiCall) -> None:
+        if call.method == "getUpdates":
+            self.connected.set()
+        if call.method == "sendMessage" and (found := SAID.search(str(call.fields.get("text")))):
+            self.arrived.setdefault(int(found[1]), time.perf_counter())
+
+    async def turn(self, number: int) -> None:
+        """Somebody writes, and is answered."""
+        self.api.say(Member(id=100 + number % CHATS), f"message {number} {'x' * 480}")
+        await self.api.until(lambda: number in self.arrived)
+
+    async def close(self) -> None:
+        await self.api.wire.close()
+
+
+class MatrixPeer:
+    """A homeserver where nothing happens."""
+
+    def __init__(self) -> None:
+        self.server = HttpServer(self._answer)
+        self.connected = asyncio.Event()
+
+    @property
+    def settings(self) -> str:
+        url = f"http://127.0.0.1:{self.server.port}"
+        told = f'homeserver = "{url}"\naccess_token_env = "BENCH_TOKEN"\nencryption = false\n'
+        return f"[channels.matrix]\n{told}"
+
+    async def open(self) -> None:
+        await self.server.listen()
+
+    async def _answer(self, request: HttpRequest) -> HttpReply:
+        said: dict[str, object] = {}
+        if request.path.endswith("/whoami"):
+            said = {"user_id": "@desk:bench.test", "device_id": "BENCH"}
+        elif request.path.endswith("/filter"):
+            said = {"filter_id": "1"}
+        elif request.path.endswith("/sync"):
+            if self.connected.is_set():
+                await asyncio.sleep(int(request.fields.get("timeout", 0)) / 1000)
+            self.connected.set()
+            said = {"next_batch": "s1"}
+        return HttpReply(body=json.dumps(said).encode())
+
+    async def close(self) -> None:
+        await self.server.close()
+
+
+class EmailPeer:
+    """An empty mailbox."""
+
+    def __init__(self) -> None:
+        self.connected = asyncio.Event()
+
+    @property
+    def settings(self) -> str:
+        port = self.server.sockets[0].getsockname()[1]
+        names = "".join(
+            f'{kind}_host = "127.0.0.1"\n{kind}_port = {port}\n{kind}_security = "none"\n'
+            for kind in ("imap", "smtp")
+        )
+        return f'[channels.email]\naddress = "desk@bench.test"\npassword_env = "BENCH_TOKEN"\n{names}'
+
+    async def open(self) -> None:
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK ready\r\n")
+        while line := await reader.readline():
+            tag, _, command = line.decode().strip().partition(" ")
+            match command.upper().split():
+                case ["CAPABILITY"]:
+                    writer.write(b"* CAPABILITY IMAP4rev1 IDLE\r\n")
+                case ["SELECT" | "EXAMINE", *_]:
+                    writer.write(b"* 0 EXISTS\r\n* OK [UIDVALIDITY 1] .\r\n* OK [UIDNEXT 1] .\r\n")
+                case ["UID", "SEARCH", *_]:
+                    writer.write(b"* SEARCH\r\n")
+                case ["IDLE"]:
+                    self.connected.set()
+                    writer.write(b"+ idling\r\n")
+                    await reader.readline()
+            writer.write(f"{tag} OK done\r\n".encode())
+        writer.close()
+
+    async def close(self) -> None:
+        self.server.close()
+
+
+async def platforms(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """The gateway as a process of its own, with everything that it can be connected to here."""
+    telegram = TelegramPeer()
+    peers = (telegram, MatrixPeer(), EmailPeer())
+    for peer in peers:
+        await peer.open()
+    starts = []
+    for number in range(STARTS):
+        for peer in peers:
+            peer.connected.clear()
+        async with running(folder / str(number), peers) as (_, _, ready, connected):
+            starts.append((ready, connected))
+    names = f"with {len(peers)} platforms"
+    for what, figure, most in zip(
+        ("ready", "all connected"), map(min, zip(*starts, strict=True)), (1.0, 6.0), strict=True
+    ):
+        yield Result(f"{names}, from the start until {what}", millis(figure), "-", figure, most, unit="s")
+    for peer in peers:
+        peer.connected.clear()
+    async with running(folder / "idle", peers) as (pid, url, _, _):
+        await asyncio.sleep(IDLE_SECONDS)
+        memory = psutil.Process(pid).memory_info().rss / MIB
+        yield Result(f"{names}, idle memory", f"{memory:,.0f} MiB", "-", memory, 200, unit="MiB")
+        count = TURNS_PER_SECOND * (5 if quick else 30)
+        async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
+            await steadily(partial(turn, client), TURNS_PER_SECOND)  # warm
+            bare = rank_of(await steadily(partial(turn, client), count), 0.5)
+        await steadily(lambda number: telegram.turn(WARMING + number), TURNS_PER_SECOND)
+        ours = rank_of(await steadily(telegram.turn, count), 0.5)
+        added = (ours - bare) * 1e3
+        what = f"what a channel adds to a turn over HTTP, {TURNS_PER_SECOND} turns/s, p50"
+        yield Result(what, millis(ours), millis(bare), added, 5, unit="ms")
+    for peer in peers:
+        await peer.close()
+
+
+@asynccontextmanager
+async def running(home: Path, peers: tuple[Peer, ...]) -> AsyncIterator[tuple[int, str, float, float]]:
+    """A gateway at work: its process and address, and how long it took until it was ready, and connected."""
+    _configure(home, peers)
+    program = str(Path(sys.executable).with_name("frontdesk"))
+    bot = {"BOT_TOKEN": BotApi().token}
+    environ = os.environ | {"FRONTDESK_HOME": str(home), "BENCH_TOKEN": TOKEN} | bot
+    start = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        program, "run", "--log-level", "warning", env=environ, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            found = re.search(r"http://[\d.:]+", (await process.stdout.readline()).decode())
+            assert found, "the gateway did not start"
+            ready = time.perf_counter() - start
+            await asyncio.gather(*(peer.connected.wait() for peer in peers))
+            connected = time.perf_counter() - start
+        yield process.pid, found[0], ready, connected
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def _configure(home: Path, peers: tuple[Peer, ...]) -> None:
+    home.mkdir()
+    (home / "frontdesk.toml").write_text(FILE + "".join(peer.settings for peer in peers))
