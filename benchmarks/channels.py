@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Protocol
 import httpx
 import psutil
 
-from benchmarks.gateway import CHATS, TOKEN, TURNS_PER_SECOND, rank_of, steadily, turn
+from benchmarks.gateway import CHATS, TOKEN, rank_of, steadily, turn
 from benchmarks.table import Result, millis
 from frontdesk.testing.telegram import ApiCall, BotApi, Member
 from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer
@@ -23,7 +23,8 @@ from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer
 PATIENCE_SECONDS = 60.0
 IDLE_SECONDS = 5.0
 STARTS = 3
-WARMING = 1_000_000
+MESSAGES_PER_SECOND = 20
+"""A bot may answer 30 at most."""
 MIB = 1024 * 1024
 FILE = """
 [agent]
@@ -37,6 +38,8 @@ max_messages = 0
 bench = "BENCH_TOKEN"
 """
 SAID = re.compile(r"message (\d+)")
+
+Ask = Callable[[int], Awaitable[None]]
 
 
 class Peer(Protocol):
@@ -176,17 +179,29 @@ async def platforms(folder: Path, quick: bool) -> AsyncIterator[Result]:
         await asyncio.sleep(IDLE_SECONDS)
         memory = psutil.Process(pid).memory_info().rss / MIB
         yield Result(f"{names}, idle memory", f"{memory:,.0f} MiB", "-", memory, 200, unit="MiB")
-        count = TURNS_PER_SECOND * (5 if quick else 30)
         async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
-            await steadily(partial(turn, client), TURNS_PER_SECOND)  # warm
-            bare = rank_of(await steadily(partial(turn, client), count), 0.5)
-        await steadily(lambda number: telegram.turn(WARMING + number), TURNS_PER_SECOND)
-        ours = rank_of(await steadily(telegram.turn, count), 0.5)
-        added = (ours - bare) * 1e3
-        what = f"what a channel adds to a turn over HTTP, {TURNS_PER_SECOND} turns/s, p50"
-        yield Result(what, millis(ours), millis(bare), added, 5, unit="ms")
+            yield await _added(partial(turn, client), telegram, 5 if quick else 20)
     for peer in peers:
         await peer.close()
+
+
+async def _added(ask: Ask, telegram: TelegramPeer, rounds: int) -> Result:
+    """Messages of people beside requests of a program, in turns, so that both meet the same neighbours."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 1):
+        bare = await steadily(ask, MESSAGES_PER_SECOND, MESSAGES_PER_SECOND)
+        first = number * MESSAGES_PER_SECOND
+        ours = await steadily(
+            lambda each, first=first: telegram.turn(first + each),  # type: ignore[misc]
+            MESSAGES_PER_SECOND,
+            MESSAGES_PER_SECOND,
+        )
+        if number:  # the first ones warm both up
+            taken[0].extend(ours)
+            taken[1].extend(bare)
+    ours_p50, bare_p50 = (rank_of(each, 0.5) for each in taken)
+    what = f"what a channel adds to a turn over HTTP, {MESSAGES_PER_SECOND} turns/s, p50"
+    return Result(what, millis(ours_p50), millis(bare_p50), (ours_p50 - bare_p50) * 1e3, 5, unit="ms")
 
 
 @asynccontextmanager

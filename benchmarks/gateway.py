@@ -102,9 +102,11 @@ async def _request(client: httpx.AsyncClient, _number: int) -> None:
     (await client.get("/v1/models")).raise_for_status()
 
 
-async def steadily(ask: Callable[[int], Awaitable[None]], count: int) -> list[float]:
+async def steadily(
+    ask: Callable[[int], Awaitable[None]], count: int, rate: int = TURNS_PER_SECOND
+) -> list[float]:
     async def timed(number: int) -> float:
-        await asyncio.sleep(number / TURNS_PER_SECOND)
+        await asyncio.sleep(number / rate)
         start = time.perf_counter()
         await ask(number)
         return time.perf_counter() - start
