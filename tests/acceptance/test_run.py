@@ -43,6 +43,22 @@ callback_url = "{callback}"
 ann = "ANN_TOKEN"
 """
 
+UNCONFIGURED = {
+    "aiohttp",
+    "aiosmtplib",
+    "asyncpg",
+    "discord",
+    "httpx",
+    "imap_tools",
+    "jinja2",
+    "markdown_it",
+    "mautrix",
+    "slack_sdk",
+    "telegram",
+    "wcwidth",
+}
+"""Libraries that only some channels, stores, pages and long texts need."""
+
 
 class Receiver:
     """Takes callbacks and keeps them."""
@@ -325,3 +341,26 @@ def test_doctor_says_what_is_wrong(tmp_path: Path) -> None:
     bad = program.run(tmp_path, "doctor")
     assert bad.returncode == 1
     assert "scrited" in bad.stdout
+
+
+def test_gateway_loads_nothing_of_what_is_not_configured(tmp_path: Path) -> None:
+    (tmp_path / "frontdesk.toml").write_text('[agent]\ndriver = "scripted"\n[server]\nport = 0\n')
+    imports = program.environment(tmp_path, FRONTDESK_HOME=str(tmp_path), PYTHONPROFILEIMPORTTIME="1")
+    with subprocess.Popen(
+        [program.FRONTDESK, "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=imports,
+        cwd=tmp_path,
+    ) as process:
+        try:
+            told = program.read_until(process, "event=gateway_started")
+            process.terminate()
+            told += program.finish(process)[1]
+        finally:
+            process.kill()
+    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", told, re.M))
+    assert "frontdesk.app.gateway" in loaded
+    assert UNCONFIGURED & {name.partition(".")[0] for name in loaded} == set()
+    channels = {name for name in loaded if re.fullmatch(r"frontdesk\.channels\.\w+\.(?!facts$)\w+", name)}
+    assert channels == {"frontdesk.channels.local.channel", "frontdesk.channels.local.options"}

@@ -9,7 +9,6 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 
 from frontdesk import errors
@@ -138,6 +137,9 @@ class CallbackClient:
     def __init__(self, secret: Secret, clock: Clock | None = None) -> None:
         self._secret = secret
         self._clock = clock or SystemClock()
+        import httpx  # noqa: PLC0415 - takes long to load, and is of use only where somebody is called
+
+        self._unreachable = (httpx.HTTPError, httpx.InvalidURL, TimeoutError)
         self._client = httpx.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, trust_env=False)
 
     async def call(self, url: str, message_id: str, body: bytes) -> bool:
@@ -149,13 +151,13 @@ class CallbackClient:
                 asyncio.timeout(CALL_SECONDS),
                 self._client.stream("POST", url, content=body, headers=headers) as answer,
             ):
-                status = answer.status_code
-        except (errors.FrontdeskError, httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+                heard = answer.is_success
+        except (errors.FrontdeskError, *self._unreachable) as error:
             log.warning("callback_failed", confirmation=message_id, why=type(error).__name__)
             return False
-        if not httpx.codes.is_success(status):
-            log.warning("callback_failed", confirmation=message_id, why=f"status {status}")
-        return httpx.codes.is_success(status)
+        if not heard:
+            log.warning("callback_failed", confirmation=message_id, why=f"status {answer.status_code}")
+        return heard
 
     async def aclose(self) -> None:
         await self._client.aclose()
