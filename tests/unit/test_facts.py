@@ -96,7 +96,10 @@ print("{library}" in sys.modules)
 """
 
 
-@pytest.mark.parametrize(("platform", "library"), [("telegram", "telegram"), ("matrix", "mautrix")])
+@pytest.mark.parametrize(
+    ("platform", "library"),
+    [("telegram", "telegram"), ("matrix", "mautrix"), ("email", "imap_tools"), ("email", "aiosmtplib")],
+)
 def test_large_library_is_loaded_late_and_missed_at_once(platform: str, library: str) -> None:
     script = LOADS.format(platform=platform, library=library)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

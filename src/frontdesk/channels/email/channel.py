@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.channels import streams
 from frontdesk.channels.called import why_unusable
-from frontdesk.channels.email import inbound, outbound
+from frontdesk.channels.email import inbound
 from frontdesk.channels.email import options as settings
 from frontdesk.channels.email.addresses import ADDRESS
-from frontdesk.channels.email.mailbox import Mailbox, MailboxTrouble, Position
+from frontdesk.channels.email.positions import MailboxTrouble, Position
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, findings
@@ -20,6 +21,13 @@ from frontdesk.model.chats import Attachment, Cursor
 from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import Platform
 
+if TYPE_CHECKING:
+    from frontdesk.channels.email.mailbox import Mailbox
+
+plugins.need("aiosmtplib", "imap_tools")
+
+MAILBOX = "frontdesk.channels.email.mailbox"
+OUTBOUND = "frontdesk.channels.email.outbound"
 MOST_THREADS = 4
 MOST_FILES = 10
 MOST_FILE_BYTES = 15 * 1024 * 1024
@@ -49,6 +57,7 @@ class Channel:
         """Whether something was read since the connection was opened."""
         self._open: set[Mailbox] = set()
         self._threads: ThreadPoolExecutor | None = None
+        self._outbound: Any = None
         self.capabilities = channels.Capabilities(
             text_limit=options.max_text_characters,
             most_files=MOST_FILES,
@@ -96,8 +105,8 @@ class Channel:
         finally:
             self._close(box)
 
-    async def _opened(self, folder: str | None = None) -> Mailbox:
-        opening = asyncio.ensure_future(self._off_loop(Mailbox, self._options, folder))
+    async def _opened(self, folder: str | None = None) -> "Mailbox":
+        opening = asyncio.ensure_future(self._off_loop(_open_mailbox, self._options, folder))
         try:
             box = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -106,11 +115,11 @@ class Channel:
         self._open.add(box)
         return box
 
-    def _close(self, box: Mailbox) -> None:
+    def _close(self, box: "Mailbox") -> None:
         self._open.discard(box)
         box.cut()
 
-    async def _position(self, desk: channels.Desk, box: Mailbox) -> Position:
+    async def _position(self, desk: channels.Desk, box: "Mailbox") -> Position:
         """Where to go on. A mailbox that is read for the first time is read from now on; one whose mails are
         numbered anew, from the day before: what was taken in is known again."""
         known = Position.parse((await desk.cursors()).get(""))
@@ -127,7 +136,7 @@ class Channel:
         await desk.move_cursor(Cursor(value=str(begins)))
         return begins
 
-    async def _take(self, desk: channels.Desk, box: Mailbox, uid: int, *, moves: bool = True) -> Position:
+    async def _take(self, desk: channels.Desk, box: "Mailbox", uid: int, *, moves: bool = True) -> Position:
         """Hand a mail over; it is read when it is stored, or when it is none of ours."""
         position = _position(box, uid)
         cursor = Cursor(value=str(position)) if moves else None
@@ -152,13 +161,21 @@ class Channel:
         return asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
-        return await outbound.send(delivery, self._options)
+        outbound = await self._sending()
+        sent: deliveries.Outcome = await outbound.send(delivery, self._options)
+        return sent
+
+    async def _sending(self) -> Any:
+        """What sends mail: its library is loaded when it is needed, and holds up nobody."""
+        if self._outbound is None:
+            self._outbound = await self._off_loop(import_module, OUTBOUND)
+        return self._outbound
 
     async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         folder = self._options.sent_folder
         if folder is None:
             return deliveries.Unknown(why="nobody keeps what we send: email.sent_folder", hopeless=True)
-        named = outbound.message_id(delivery, self._options.address)
+        named = (await self._sending()).message_id(delivery, self._options.address)
         try:
             box = await self._opened(folder)
         except (MailboxTrouble, errors.MissingSecret) as error:
@@ -204,7 +221,7 @@ class Channel:
         except (MailboxTrouble, errors.MissingSecret) as error:
             return [findings.failed(f"The mailbox of {options.address} cannot be read: {error}")]
         found = [Finding(text=f"This is {options.address}; its folder {options.folder} can be read.")]
-        if why := await outbound.why_refused(options):
+        if why := await (await self._sending()).why_refused(options):
             found.append(findings.failed(f"No mail can be sent: {why}"))
         if home and not ADDRESS.fullmatch(home):
             found.append(findings.failed(f"The home channel {home} is no address."))
@@ -220,7 +237,12 @@ class Channel:
             threads.shutdown(wait=False)
 
 
-def _position(box: Mailbox, uid: int) -> Position:
+def _open_mailbox(options: settings.Options, folder: str | None) -> "Mailbox":
+    box: Mailbox = import_module(MAILBOX).Mailbox(options, folder)
+    return box
+
+
+def _position(box: "Mailbox", uid: int) -> Position:
     return Position(validity=box.validity, uid=uid, at=int(datetime.now(UTC).timestamp()))
 
 

@@ -5,38 +5,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Self, cast
+from typing import cast
 
 import imap_tools
-import msgspec
 
 from frontdesk.channels.email.options import Options, Security
+from frontdesk.channels.email.positions import MailboxTrouble
 from frontdesk.formats import quoting
 
 MARGIN = timedelta(days=1)
-
-
-class MailboxTrouble(Exception):
-    """The mailbox cannot be read."""
-
-
-class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a folder was read: numbers mean something together with their validity alone."""
-
-    validity: int
-    uid: int
-    at: int
-    """When, in seconds since 1970: where to begin when the server numbers its mails anew."""
-
-    def __str__(self) -> str:
-        return f"{self.validity}:{self.uid}:{self.at}"
-
-    @classmethod
-    def parse(cls, written: str | None) -> Self | None:
-        numbers = (written or "").split(":")
-        if [number.isascii() and number.isdigit() for number in numbers] != [True] * 3:
-            return None
-        return cls(validity=int(numbers[0]), uid=int(numbers[1]), at=int(numbers[2]))
 
 
 @contextmanager
