@@ -1,6 +1,7 @@
 """The program as a user starts it."""
 
 import contextlib
+import json
 import os
 import select
 import subprocess
@@ -8,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import apsw
 
 from tests import patience
 from tests.acceptance import forks
@@ -87,6 +90,16 @@ def read_until(process: subprocess.Popen[bytes], text: str) -> str:
         assert byte, f"the program ended or fell silent after writing {written.decode()!r}"
         written += byte
     return written.decode()
+
+
+def set_aside(home: Path) -> list[str]:
+    """The messages whose turns broke off at each attempt, which their senders are told."""
+    file = apsw.Connection(str(home / ".frontdesk" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        rows = file.execute("SELECT CAST(body AS TEXT) FROM turns WHERE state = 'set_aside'")
+        return [str(json.loads(body)["text"]) for (body,) in rows]
+    finally:
+        file.close()
 
 
 def write(process: subprocess.Popen[bytes], text: str) -> None:

@@ -243,6 +243,7 @@ class TestExplain:
             "source   group: C1, thread: 7",
             "key      agent:main:slack:group:C1:7",
             "rule     everybody in the thread shares a session",
+            "profile  default (no other)",
             "sender   slack: not let in, by the rule nameless; no such channel is connected",
             "shared   yes",
             "policy   daily at 4:00 (local time), after 1440 idle minutes, at 200 messages",

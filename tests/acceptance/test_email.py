@@ -11,7 +11,6 @@ from pathlib import Path
 from subprocess import Popen
 from threading import Thread
 
-import apsw
 import pytest
 
 from tests import counts
@@ -82,11 +81,7 @@ def until_answered(office: PostOffice, count: int, home: Path | None = None) -> 
 
 def set_aside(home: Path) -> set[int]:
     """The numbers of the mails whose turns were cut off each time."""
-    file = apsw.Connection(str(home / ".frontdesk" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
-    rows = file.execute("SELECT CAST(body AS TEXT) FROM turns WHERE state = 'set_aside'")
-    found = [NUMBER.search(body) for (body,) in rows]
-    file.close()
-    return {int(each[1]) for each in found if each}
+    return {int(each[1]) for each in map(NUMBER.search, program.set_aside(home)) if each}
 
 
 def test_mail_is_answered_once_whatever_is_killed_and_cut(tmp_path: Path, tell: counts.Tell) -> None:

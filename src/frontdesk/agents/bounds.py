@@ -32,6 +32,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long it may take to free what it holds for a session."""
 
 
+NO_ABILITIES = Abilities()
+
+
 class Bounded:
     """An agent that keeps its bounds: the turn that exceeds one ends with a Failed that names it.
 
@@ -44,7 +47,8 @@ class Bounded:
 
     @property
     def abilities(self) -> Abilities:
-        return self._agent.abilities
+        """None, where the agent says nothing of them."""
+        return getattr(self._agent, "abilities", NO_ABILITIES)
 
     async def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
         patience = Patience(self._limits.idle_seconds, self._limits.turn_seconds)

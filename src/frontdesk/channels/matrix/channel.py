@@ -179,9 +179,9 @@ class Channel:
         if not await desk.admits(source):
             log.warning("matrix_invitation_ignored", account=self.account, room=room_id, by=inviter)
             return
-        await connection.server.join(room_id)
-        if is_direct:
+        if is_direct:  # first: once we have joined, nobody says so any more
             await connection.rooms.note_invitation(room_id, inviter)
+        await connection.server.join(room_id)
 
     def _note_held(self, error: Exception) -> None:
         log.warning("update_not_stored", platform=self.name, account=self.account, why=str(error))
