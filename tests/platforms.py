@@ -18,7 +18,7 @@ from frontdesk.app import build
 from frontdesk.contracts.channels import Capabilities, Channel, Seeking
 from frontdesk.model.chats import TextUnit
 from frontdesk.testing.channels import Act, ChannelContract, CollectingContract, EditingContract
-from frontdesk.testing.conversing import ChatContract
+from frontdesk.testing.conversing import PeopleContract
 from tests.docs import pages
 
 ROOT = Path(__file__).parents[1]
@@ -44,8 +44,8 @@ stored, forged fields, accounts, chats, and where it sends, a platform in troubl
 
 """
 FOOT = f"""
-`{NO}` means that there is no such thing there; `{UNTRIED}` that the suite does not try it for that channel:
-what it has is on its page. Platforms of [other packages](channels.md) are not listed.
+`{NO}` means that there is no such thing there, `{UNTRIED}` that the suite does not try it. Platforms of
+[other packages](channels.md) are not listed.
 """
 
 
@@ -162,16 +162,11 @@ ACTS = {
 
 def _tried(act: Act) -> Callable[[Known], str]:
     def tell(each: Known) -> str:
-        if issubclass(each.suite, ChatContract):
+        if issubclass(each.suite, PeopleContract):
             return YES if act in each.suite.brings else NO
-        return NO if each.can.collects or not _chats(each) else UNTRIED
+        return UNTRIED if each.can.reactions or each.can.most_buttons or each.can.most_files else NO
 
     return tell
-
-
-def _chats(each: Known) -> bool:
-    """Whether people talk there, and not programs."""
-    return each.can.notices or bool(each.can.most_files)
 
 
 SUITE: dict[str, Callable[[Known], str]] = {

@@ -16,6 +16,8 @@ from frontdesk.model import deliveries
 from frontdesk.model.chats import Cursor, StoredFile
 from frontdesk.model.findings import Severity
 from frontdesk.testing import channels
+from frontdesk.testing.channels import Act
+from frontdesk.testing.conversing import PeopleContract
 from tests.flow.harness import poll
 from tests.patience import PATIENCE_SECONDS
 from tests.peers.mail import LOGIN, PASSWORD, PostOffice
@@ -33,12 +35,20 @@ MODES = {
 }
 
 
-def mail(text: str = "Hello", sender: str = "ann@a.test", **headers: str) -> bytes:
+def mail(
+    text: str = "Hello",
+    sender: str = "ann@a.test",
+    files: tuple[channels.PlatformFile, ...] = (),
+    **headers: str,
+) -> bytes:
     made = EmailMessage()
     headers = {"From": sender, "To": LOGIN, "Subject": "A question", "Message_ID": "<1@a.test>"} | headers
     for name, value in headers.items():
         made[name.replace("_", "-")] = value
     made.set_content(text, cte="base64")
+    for file in files:
+        main, _, sub = file.kind.partition("/")
+        made.add_attachment(file.data, maintype=main, subtype=sub, filename=file.name)
     return made.as_bytes()
 
 
@@ -65,7 +75,8 @@ class EmailBench:
 
     async def inject(self, event: channels.PlatformEvent) -> bool:
         forged = {f"X_{name}": str(value) for name, value in event.forged.items()}
-        return await self.bring(mail(event.text, event.chat_id, Message_ID=f"<{event.id}@a.test>", **forged))
+        named = f"<{event.id}@a.test>"
+        return await self.bring(mail(event.text, event.chat_id, event.files, Message_ID=named, **forged))
 
     async def bring(self, raw: bytes) -> bool:
         """Whether the mail counts as read."""
@@ -124,7 +135,8 @@ def fixture_office(post_office: PostOffice) -> PostOffice:
     return post_office
 
 
-class TestEmail(channels.SendingContract):
+class TestEmail(PeopleContract):
+    brings: ClassVar[frozenset[Act]] = frozenset({Act.FILE})
     chats: ClassVar[tuple[str, str]] = ("ann@a.test", "bob@b.test")
     users: ClassVar[tuple[str, str]] = ("ann@a.test", "bob@b.test")
     office: ClassVar[PostOffice]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from frontdesk.contracts.channels import Deleted, Edited, Reacted
 from frontdesk.model.chats import Button, ChatSign, StoredFile
 from frontdesk.model.deliveries import NotSent, Sent
 from frontdesk.model.sources import ChatType
-from frontdesk.testing.channels import Arrival, EditingContract, PlatformEvent, RecordingDesk
+from frontdesk.testing.channels import Act, Arrival, PlatformEvent, RecordingDesk
+from frontdesk.testing.conversing import ChatContract
 from tests import peers
 from tests.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from tests.peers.people import Person, said_by
@@ -84,6 +85,7 @@ class Bench:
         self.trouble = proxy.trouble
         self._world, self._desk = world, desk
         self._read_before: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
         self.restart: Callable[[str], Any]
 
     async def inject(self, event: PlatformEvent) -> bool:
@@ -94,13 +96,34 @@ class Bench:
             await self.restart(before)
         else:
             self._read_before[event.id] = read = desk.read_until[""]
-            content = {"msgtype": "m.text", "body": event.text} | dict(event.forged)
-            person = self._world.person(event.user_id)
-            await asyncio.to_thread(person.send, event.chat_id, "m.room.message", content)
+            happened = len(desk.happened)
+            await asyncio.to_thread(self._do, self._world.person(event.user_id), event)
+            if event.act in (Act.EDIT, Act.DELETE, Act.REACT):
+                await until(lambda: len(desk.happened) > happened and desk.read_until.get("") != read)
+                return True
         await until(lambda: len(desk.offered) > offered)
         twice = offered + 2
         await until(lambda: desk.read_until.get("") != read or len(desk.offered) >= twice)
         return desk.read_until.get("") != read
+
+    def _do(self, person: Person, event: PlatformEvent) -> None:
+        room, about = event.chat_id, self._sent.get(event.about or "", event.about or "")
+        if event.act is Act.DELETE:
+            person.redact(room, about)
+        elif event.act is Act.REACT:
+            person.react(room, about, event.emoji or "")
+        else:
+            content: dict[str, Any] = {"msgtype": "m.text", "body": event.text} | dict(event.forged)
+            if event.act is Act.EDIT:
+                content["m.new_content"] = dict(content)
+                content["m.relates_to"] = {"rel_type": "m.replace", "event_id": about}
+            elif event.act is Act.QUOTE:
+                content["m.relates_to"] = {"m.in_reply_to": {"event_id": about}}
+            for file in event.files:
+                place = person.upload(file.data, file.kind)
+                info = {"mimetype": file.kind, "size": len(file.data)}
+                content |= {"msgtype": "m.file", "body": file.name, "url": place, "info": info}
+            self._sent[event.id] = person.send(room, "m.room.message", content)
 
     async def arrived(self) -> list[Arrival]:
         events = [
@@ -116,7 +139,9 @@ class Bench:
         ]
 
 
-class TestMatrix(EditingContract):
+class TestMatrix(ChatContract):
+    brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.ALBUM, Act.PRESS}
+
     @pytest.fixture(autouse=True)
     def _prepare(self, world: World, synapse: Homeserver, tmp_path: Path) -> None:
         self._world, self._url, self._home = world, synapse.url, tmp_path

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import httpx
+
 from tests.patience import PATIENCE_SECONDS
 from tests.peers.synapse import Account, Homeserver
 
@@ -49,6 +51,13 @@ class Person:
     def react(self, room: str, event_id: str, key: str) -> str:
         relates = {"rel_type": "m.annotation", "event_id": event_id, "key": key}
         return self.send(room, "m.reaction", {"m.relates_to": relates})
+
+    def upload(self, data: bytes, kind: str) -> str:
+        """Where the homeserver keeps it."""
+        headers = {"authorization": f"Bearer {self.account.token}", "content-type": kind}
+        url = f"{self._server.url}/_matrix/media/v3/upload"
+        told = httpx.post(url, content=data, headers=headers, trust_env=False).raise_for_status()
+        return str(told.json()["content_uri"])
 
     def redact(self, room: str, event_id: str) -> None:
         self.call("PUT", f"/rooms/{quote(room)}/redact/{quote(event_id)}/n{next(NUMBERS)}", {})

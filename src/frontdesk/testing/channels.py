@@ -1,7 +1,7 @@
 """What every channel must hold, as tests to inherit, and the desk that they are run against.
 
 A channel's own tests derive from :class:`SendingContract` (from :class:`EditingContract` where messages can
-be changed, :class:`frontdesk.testing.conversing.ChatContract` where people do more than write) or from
+be changed, from those of :mod:`frontdesk.testing.conversing` where people do more than write) or from
 :class:`CollectingContract`, and say in ``open_bench`` how the channel is tied to a
 platform that the test plays.
 """

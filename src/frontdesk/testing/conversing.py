@@ -9,14 +9,14 @@ from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment, Button
-from frontdesk.testing.channels import Act, EditingContract, PlatformFile, SendingBench
+from frontdesk.testing.channels import Act, EditingContract, PlatformFile, SendingBench, SendingContract
 from frontdesk.testing.desks import RecordingDesk
 
 NOTE = PlatformFile(name="note.txt", data="Grüße\n".encode() * 100, kind="text/plain")
 BUTTONS = (Button(label="Yes", token="tok-1"), Button(label="No", token="tok-2"))
 
 
-class ChatContract(EditingContract):
+class PeopleContract(SendingContract):
     """What holds for a channel whose people do more than write. Tests are skipped of what the platform has
     not, as its capabilities and ``brings`` say."""
 
@@ -131,6 +131,10 @@ class ChatContract(EditingContract):
         assert isinstance(reacted, channels.Reacted)
         assert (reacted.emoji, reacted.removed) == ("👍", False)
         assert (reacted.source.message_id, reacted.source.user_id) == (sent.message_id, self.users[0])
+
+
+class ChatContract(PeopleContract, EditingContract):
+    """The same, where messages can be changed."""
 
 
 async def refuses(channel: channels.Fetching, attachment: Attachment, most_bytes: int) -> None:

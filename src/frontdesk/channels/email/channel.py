@@ -198,7 +198,10 @@ class Channel:
             yield data[start : start + PIECE_BYTES]
 
     async def _file(self, attachment: Attachment) -> bytes:
-        validity, uid, number = map(int, attachment.id.split(":"))
+        try:
+            validity, uid, number = map(int, attachment.id.split(":"))
+        except ValueError:
+            raise errors.FileUnavailable(why="there is no such file") from None
         try:
             box = await self._opened()
         except (MailboxTrouble, errors.MissingSecret) as error:

@@ -146,7 +146,10 @@ class Connection:
         found = _library()
         if found is None:
             raise errors.FileUnavailable(why=CANNOT_ENCRYPT)
-        opens = msgspec.json.decode(attachment.id)
+        try:
+            opens = msgspec.json.decode(attachment.id, type=dict[str, Any])
+        except msgspec.DecodeError:
+            raise errors.FileUnavailable(why="there is no such file") from None
         pieces = [piece async for piece in self.server.download(opens["url"], most_bytes)]
         yield await asyncio.to_thread(found.open_file, b"".join(pieces), opens)
 
