@@ -1,0 +1,91 @@
+"""What can be found out about an app: who it is, what it may do, and whether it hears us."""
+
+import re
+from datetime import UTC, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from frontdesk import errors
+from frontdesk.channels.slack import inbound
+from frontdesk.channels.slack.connect import MANIFEST
+from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
+from frontdesk.channels.slack.options import Options
+from frontdesk.model import findings
+from frontdesk.model.findings import Finding
+
+if TYPE_CHECKING:
+    from frontdesk.channels.slack.calls import Line
+
+MOST_SKEW = timedelta(seconds=30)
+NAME_CHARACTERS = 100
+SCOPES = frozenset(re.findall(r"- (?!message)([a-z_]+:[a-z]+)$", MANIFEST, re.MULTILINE))
+"""What the app may do if it was made from our manifest."""
+MISSING_SCOPES = "it lacks the scopes {scopes}: add them under OAuth & Permissions, and install the app again"
+NO_SOCKET = (
+    "Socket Mode does not work: {why}. The app-level token needs connections:write, and Socket Mode on"
+)
+UNKNOWN_HOME = "the home channel {home} is not known to it: {why}"
+NOT_AT_HOME = "it is not in the home channel {home}: /invite it there"
+SKEWED = "this machine's clock is {seconds} seconds {way} Slack's: set it by NTP"
+
+
+async def examine(line: "Line", options: Options, home: str | None) -> list[Finding]:
+    try:
+        told = await line.call("auth.test")
+        name, team = (str(told.get(each))[:NAME_CHARACTERS] for each in ("user", "team"))
+        found = [Finding(text=f"@{name} in {team}"), *_clock(line), *_scopes(line)]
+        if options.app_token is not None:
+            found += await _socket(line)
+        if home is not None:
+            found += await _home(line, home)
+    except errors.MissingSecret as error:
+        return [findings.failed(str(error))]
+    except SlackError as error:
+        return [findings.failed(_why(error))]
+    return found
+
+
+def _why(error: SlackError) -> str:
+    if isinstance(error, SlackRefusal):
+        return TOKEN_REFUSED if error.token_refused else f"Slack says: {error}"
+    return f"Slack cannot be reached: {error}"
+
+
+def _scopes(line: "Line") -> list[Finding]:
+    """The platform says with each answer what the token may do."""
+    given = {each.strip() for each in line.scopes.split(",") if each.strip()}
+    missing = sorted(SCOPES - given) if given else []
+    return [findings.warning(MISSING_SCOPES.format(scopes=", ".join(missing)))] if missing else []
+
+
+async def _socket(line: "Line") -> list[Finding]:
+    """Asking for an address changes nothing: nobody listens there until somebody connects."""
+    try:
+        await line.socket_address()
+    except SlackRefusal as error:
+        return [findings.failed(NO_SOCKET.format(why=error))]
+    return []
+
+
+async def _home(line: "Line", home: str) -> list[Finding]:
+    try:
+        told = await line.call("conversations.info", channel=home)
+    except SlackRefusal as error:
+        return [findings.failed(UNKNOWN_HOME.format(home=home, why=error))]
+    chat = inbound.table(told.get("channel"))
+    there = chat.get("is_im") is True or chat.get("is_member") is True
+    return [] if there else [findings.failed(NOT_AT_HOME.format(home=home))]
+
+
+def _clock(line: "Line") -> list[Finding]:
+    if line.answered is None:
+        return []
+    told, here = line.answered
+    try:
+        ahead = here - parsedate_to_datetime(told).astimezone(UTC)
+    except ValueError:
+        return []
+    if abs(ahead) <= MOST_SKEW:
+        return []
+    way = "ahead of" if ahead > timedelta() else "behind"
+    return [findings.warning(SKEWED.format(seconds=round(abs(ahead).total_seconds()), way=way))]

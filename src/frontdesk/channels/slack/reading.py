@@ -1,0 +1,195 @@
+"""Handing over what happens in its order, and what happened while we were away.
+
+The platform keeps no stream for us. How far each chat was read is stored with its messages; after every
+connect its history is read from there on. A chat of which something could not be stored is read again, too.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.channels import streams
+from frontdesk.channels.slack import inbound
+from frontdesk.channels.slack.faults import SlackError, SlackRefusal
+from frontdesk.contracts.channels import Desk, Happening, Incoming
+from frontdesk.logs import get_logger
+from frontdesk.model.chats import Cursor
+
+if TYPE_CHECKING:
+    from frontdesk.channels.slack.calls import Line
+
+PAGE = 200
+MOST_PAGES = 5
+MOST_CHATS = 1000
+THREAD_SECONDS = 24 * 3600
+"""An answer in a thread is found by the message that began it, if that is not older than this."""
+OVERLAP_SECONDS = 60
+"""What our clock may differ from the platform's."""
+CLOSED = frozenset({"channel_not_found", "not_in_channel", "missing_scope", "no_permission", "is_archived"})
+"""The history of a chat that cannot be read, now or later."""
+KINDS = "public_channel,private_channel,mpim,im"
+
+log = get_logger(__name__)
+
+
+class ChatReader:
+    """What is handed to the desk from one connect to the next."""
+
+    def __init__(self, line: "Line", desk: Desk, parser: inbound.Parser, account: str | None) -> None:
+        self._line = line
+        self._desk = desk
+        self._parser = parser
+        self._account = account
+        self._order = asyncio.Lock()
+        self._until: dict[str, str] = {}
+        self._behind: set[str] = set()
+        self._more = asyncio.Event()
+        self._began = ""
+
+    async def begin(self) -> None:
+        """Note which chats are to be read; one of LATER when the store cannot be asked."""
+        self._until = dict(await self._desk.cursors())
+        now = time.time()
+        self._began = f"{now - OVERLAP_SECONDS:.6f}"
+        self._behind = set(self._until) - {""}
+        if "" not in self._until:
+            await self._move("", f"{now:.6f}")
+            return
+        try:
+            self._behind |= await self._ours()
+        except SlackError as error:
+            log.warning("chats_not_listed", account=self._account, why=error.why)
+
+    async def take(self, happening: Happening) -> None:
+        """Hand over what happens now, after all that happened before in its chat; one of LATER."""
+        async with self._order:
+            if not isinstance(happening, Incoming) or happening.source.message_id is None:
+                await streams.hand_over(self._desk, happening)
+                return
+            chat = happening.source.chat_id
+            if chat in self._behind:
+                try:
+                    await self._catch_up(chat)
+                except SlackError as error:
+                    log.warning("history_not_read", account=self._account, chat=chat, why=error.why)
+            await self._hand_over(chat, happening, moves=chat not in self._behind)
+
+    async def press(self, happening: Happening) -> None:
+        """A press waits for nothing; one of LATER."""
+        await streams.hand_over(self._desk, happening)
+
+    async def catch_up(self) -> None:
+        """Read what we have missed, without end: of chats of which something could not be stored as well."""
+        pauses, noted = streams.GrowingPauses(), False
+        while True:
+            for chat in sorted(self._behind):
+                wait = await self._try(chat)
+                if wait is not None:
+                    await pauses.wait(wait)
+            if self._behind:
+                continue
+            try:
+                if not noted:
+                    await self._move("", self._began)
+            except streams.LATER as error:
+                log.warning("update_not_stored", account=self._account, why=str(error))
+                await pauses.wait()
+                continue
+            noted = True
+            pauses.forget()
+            self._more.clear()
+            await self._more.wait()
+
+    async def _try(self, chat: str) -> float | None:
+        """Read one chat; how long to wait before the next, where that did not work."""
+        try:
+            async with self._order:
+                if chat in self._behind:
+                    await self._catch_up(chat)
+        except SlackError as error:
+            log.warning("history_not_read", account=self._account, chat=chat, why=error.why)
+            return (error.wait if isinstance(error, SlackRefusal) else None) or 0.0
+        except streams.LATER as error:
+            log.warning("update_not_stored", account=self._account, why=str(error))
+            return 0.0
+        return None
+
+    async def _catch_up(self, chat: str) -> None:
+        since = self._until.get(chat) or self._until.get("")
+        try:
+            missed = await self._history(chat, since) if since else []
+        except SlackRefusal as error:
+            if error.code not in CLOSED:
+                raise
+            log.warning("history_closed", account=self._account, chat=chat, why=error.why)
+            missed = []
+        for message in missed:
+            incoming = self._parser.message(message, chat)
+            if incoming is not None:
+                await self._hand_over(chat, incoming, moves=True)
+        self._behind.discard(chat)
+
+    async def _hand_over(self, chat: str, incoming: Incoming, *, moves: bool) -> None:
+        stamp = incoming.source.message_id or ""
+        newer = moves and inbound.is_newer(stamp, self._until.get(chat))
+        cursor = Cursor(chat=chat, value=stamp) if newer else None
+        try:
+            await streams.hand_over(self._desk, incoming, cursor)
+        except streams.LATER:
+            self._behind.add(chat)
+            self._more.set()
+            raise
+        if cursor:
+            self._until[chat] = stamp
+
+    async def _move(self, chat: str, stamp: str) -> None:
+        await self._desk.move_cursor(Cursor(chat=chat, value=stamp))
+        self._until[chat] = stamp
+
+    async def _ours(self) -> set[str]:
+        """The chats that we are in."""
+        found: set[str] = set()
+        async for chat in self._pages(
+            "users.conversations", "channels", types=KINDS, exclude_archived="true"
+        ):
+            if inbound.is_id(chat.get("id")) and len(found) < MOST_CHATS:
+                found.add(chat["id"])
+        return found
+
+    async def _history(self, chat: str, since: str) -> list[inbound.Table]:
+        """Messages after that time, oldest first, those in threads included."""
+        oldest = f"{max(float(since) - THREAD_SECONDS, 0.0):.6f}"
+        found: dict[str, inbound.Table] = {}
+        roots: list[str] = []
+        last = ""
+        async for message in self._pages("conversations.history", "messages", channel=chat, oldest=oldest):
+            stamp, latest = message.get("ts"), message.get("latest_reply")
+            if not inbound.is_stamp(stamp):
+                continue
+            last = stamp
+            if inbound.is_newer(stamp, since):
+                found[stamp] = message
+            if inbound.is_stamp(latest) and inbound.is_newer(latest, since):
+                roots.append(stamp)
+        if len(found) >= PAGE * MOST_PAGES and inbound.is_newer(last, since):
+            log.warning("history_cut", account=self._account, chat=chat, messages=len(found))
+        for root in roots:
+            async for reply in self._pages(
+                "conversations.replies", "messages", channel=chat, ts=root, oldest=since
+            ):
+                stamp = reply.get("ts")
+                if inbound.is_stamp(stamp) and inbound.is_newer(stamp, since):
+                    found[stamp] = reply
+        return [found[stamp] for stamp in sorted(found, key=inbound.order)]
+
+    async def _pages(self, method: str, name: str, **fields: str) -> Any:
+        """What a method lists, page by page, as far as we read."""
+        page: str | None = None
+        for _ in range(MOST_PAGES):
+            answer = await self._line.call(method, limit=str(PAGE), cursor=page, **fields)
+            listed = answer.get(name)
+            for each in listed if isinstance(listed, list) else ():
+                yield inbound.table(each)
+            page = inbound.table(answer.get("response_metadata")).get("next_cursor")
+            if not isinstance(page, str) or not page:
+                return
