@@ -120,6 +120,7 @@ class TestSlackThatCalls(TestSlack):
             )
             channel = self.channel(options, account)
             async with loopback.receiving(channel, desk) as url:
-                await team.until(lambda: "" in desk.read_until)
                 team.request_url = f"{url}{channel.routes[0].path}"
+                while not (tried := await team.event({"type": "emoji_changed"})) or not tried.acknowledged.is_set():
+                    pass  # it does not know yet who we are
                 yield SlackBench(team, channel)
