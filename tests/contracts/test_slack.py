@@ -121,6 +121,9 @@ class TestSlackThatCalls(TestSlack):
             channel = self.channel(options, account)
             async with loopback.receiving(channel, desk) as url:
                 team.request_url = f"{url}{channel.routes[0].path}"
-                while not (tried := await team.event({"type": "emoji_changed"})) or not tried.acknowledged.is_set():
+                while (
+                    not (tried := await team.event({"type": "emoji_changed"}))
+                    or not tried.acknowledged.is_set()
+                ):
                     pass  # it does not know yet who we are
                 yield SlackBench(team, channel)

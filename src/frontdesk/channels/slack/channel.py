@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.channels import streams
 from frontdesk.channels.called import CalledChannel, read_json
 from frontdesk.channels.slack import checkup, inbound, outbound
@@ -30,6 +30,8 @@ from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
     from frontdesk.channels.slack.calls import Line
+
+plugins.need("slack_sdk")
 
 CALLS = "frontdesk.channels.slack.calls"
 LOOK_SECONDS = 300.0

@@ -124,7 +124,7 @@ def _tables(value: object) -> list[dict[str, Any]]:
 def _named(found: re.Match[str]) -> str:
     """What stands in angle brackets: somebody, a channel, a call to all, or a link."""
     inner, _, label = found[1].partition("|")
-    if inner[:1] in "@#":
+    if inner[:1] in ("@", "#"):
         return f"{inner[0]}{label.lstrip(inner[0]) or inner[1:]}"
     if inner[:1] == "!":
         return label or f"@{inner[1:].partition('^')[0]}"
