@@ -31,7 +31,7 @@ QUIET = logging.getLogger(f"{__name__}.library")
 QUIET.setLevel(logging.WARNING)
 
 
-class Line:
+class SlackLine:
     """How the platform is reached. Nothing is tried twice here, redirects are not followed, proxies of the
     environment not used."""
 

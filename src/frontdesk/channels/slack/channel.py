@@ -29,7 +29,7 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
-    from frontdesk.channels.slack.calls import Line
+    from frontdesk.channels.slack.calls import SlackLine
 
 plugins.need("slack_sdk")
 
@@ -68,7 +68,7 @@ class Channel(CalledChannel[settings.Options]):
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(Platform.SLACK, options, account, clock)
-        self._line: Line | None = None
+        self._line: SlackLine | None = None
         self._opening = asyncio.Lock()
         self._reader: ChatReader | None = None
         self._parser: inbound.Parser | None = None
@@ -157,13 +157,13 @@ class Channel(CalledChannel[settings.Options]):
         if happening is not None:
             await self._reader.take(happening)
 
-    async def _connected(self) -> "Line":
+    async def _connected(self) -> "SlackLine":
         """The library is loaded beside the loop, when it is needed for the first time."""
         async with self._opening:
             if self._line is None:
                 library = await asyncio.to_thread(importlib.import_module, CALLS)
-                self._line = library.Line(self._options)
-            line: Line = self._line
+                self._line = library.SlackLine(self._options)
+            line: SlackLine = self._line
             return line
 
     async def _with_line(self, act: Any, *arguments: Any) -> Outcome:
@@ -173,7 +173,7 @@ class Channel(CalledChannel[settings.Options]):
             return NotSent(why=str(error))
         return outcome
 
-    async def _meet(self, line: "Line") -> inbound.Self:
+    async def _meet(self, line: "SlackLine") -> inbound.Self:
         """Learn who we are, however long that takes."""
         pauses = streams.GrowingPauses()
         while True:
@@ -188,7 +188,7 @@ class Channel(CalledChannel[settings.Options]):
                 self._note(error)
             await pauses.wait()
 
-    async def _be_called(self, line: "Line", reader: ChatReader) -> None:
+    async def _be_called(self, line: "SlackLine", reader: ChatReader) -> None:
         """Read what we have missed, then wait to be called."""
         pauses = streams.GrowingPauses()
         while True:

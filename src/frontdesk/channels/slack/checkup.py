@@ -14,7 +14,7 @@ from frontdesk.model import findings
 from frontdesk.model.findings import Finding
 
 if TYPE_CHECKING:
-    from frontdesk.channels.slack.calls import Line
+    from frontdesk.channels.slack.calls import SlackLine
 
 MOST_SKEW = timedelta(seconds=30)
 NAME_CHARACTERS = 100
@@ -29,7 +29,7 @@ NOT_AT_HOME = "it is not in the home channel {home}: /invite it there"
 SKEWED = "this machine's clock is {seconds} seconds {way} Slack's: set it by NTP"
 
 
-async def examine(line: "Line", options: Options, home: str | None) -> list[Finding]:
+async def examine(line: "SlackLine", options: Options, home: str | None) -> list[Finding]:
     try:
         told = await line.call("auth.test")
         name, team = (str(told.get(each))[:NAME_CHARACTERS] for each in ("user", "team"))
@@ -51,14 +51,14 @@ def _why(error: SlackError) -> str:
     return f"Slack cannot be reached: {error}"
 
 
-def _scopes(line: "Line") -> list[Finding]:
+def _scopes(line: "SlackLine") -> list[Finding]:
     """The platform says with each answer what the token may do."""
     given = {each.strip() for each in line.scopes.split(",") if each.strip()}
     missing = sorted(SCOPES - given) if given else []
     return [findings.warning(MISSING_SCOPES.format(scopes=", ".join(missing)))] if missing else []
 
 
-async def _socket(line: "Line") -> list[Finding]:
+async def _socket(line: "SlackLine") -> list[Finding]:
     """Asking for an address changes nothing: nobody listens there until somebody connects."""
     try:
         await line.socket_address()
@@ -67,7 +67,7 @@ async def _socket(line: "Line") -> list[Finding]:
     return []
 
 
-async def _home(line: "Line", home: str) -> list[Finding]:
+async def _home(line: "SlackLine", home: str) -> list[Finding]:
     try:
         told = await line.call("conversations.info", channel=home)
     except SlackRefusal as error:
@@ -77,7 +77,7 @@ async def _home(line: "Line", home: str) -> list[Finding]:
     return [] if there else [findings.failed(NOT_AT_HOME.format(home=home))]
 
 
-def _clock(line: "Line") -> list[Finding]:
+def _clock(line: "SlackLine") -> list[Finding]:
     if line.answered is None:
         return []
     told, here = line.answered

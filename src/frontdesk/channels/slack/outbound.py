@@ -13,7 +13,7 @@ from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
 from frontdesk.model.sources import SessionSource, readable
 
 if TYPE_CHECKING:
-    from frontdesk.channels.slack.calls import Line
+    from frontdesk.channels.slack.calls import SlackLine
 
 TEXT_CHARACTERS = 3500
 MARKED_CHARACTERS = 4000
@@ -40,7 +40,7 @@ STATUS = "is writing…"
 FILES_UNSURE = "the text arrived, its files may not have"
 
 
-async def send(line: "Line", delivery: Delivery) -> Outcome:
+async def send(line: "SlackLine", delivery: Delivery) -> Outcome:
     """Files are brought first, where nobody sees them: what goes wrong with one leaves nothing behind."""
     try:
         brought = [await _bring(line, file) for file in delivery.files]
@@ -58,7 +58,7 @@ async def send(line: "Line", delivery: Delivery) -> Outcome:
     return told if isinstance(shared, Sent) else Unknown(why=f"{FILES_UNSURE}: {shared.why}", hopeless=True)
 
 
-async def find(line: "Line", delivery: Delivery) -> Outcome:
+async def find(line: "SlackLine", delivery: Delivery) -> Outcome:
     """Look for a message of ours that has the delivery's id."""
     if delivery.files:
         return Unknown(why="files cannot be looked for", hopeless=True)
@@ -82,7 +82,7 @@ async def find(line: "Line", delivery: Delivery) -> Outcome:
     return Unknown(why="too much was said since then to look through", hopeless=True)
 
 
-async def sign(line: "Line", to: SessionSource, shown: ChatSign) -> Outcome:
+async def sign(line: "SlackLine", to: SessionSource, shown: ChatSign) -> Outcome:
     """Show that we write, or put a reaction to the message."""
     try:
         if shown is ChatSign.TYPING and to.thread_id:
@@ -140,7 +140,7 @@ def _brought(message: inbound.Table) -> str | None:
     return named if noted.get("event_type") == EVENT_TYPE and isinstance(named, str) else None
 
 
-async def _post(line: "Line", delivery: Delivery) -> Outcome:
+async def _post(line: "SlackLine", delivery: Delivery) -> Outcome:
     to = delivery.to
     told: dict[str, Any] = {
         "channel": to.chat_id,
@@ -174,7 +174,7 @@ def _answer_address(delivery: Delivery) -> str | None:
     return handle.value
 
 
-async def _answer_at(line: "Line", url: str, delivery: Delivery) -> Outcome:
+async def _answer_at(line: "SlackLine", url: str, delivery: Delivery) -> Outcome:
     """Only whoever gave the command sees it."""
     try:
         await line.answer_at(url, {"response_type": "ephemeral", **written(delivery)})
@@ -183,7 +183,7 @@ async def _answer_at(line: "Line", url: str, delivery: Delivery) -> Outcome:
     return Sent()
 
 
-async def _change(line: "Line", delivery: Delivery) -> Outcome:
+async def _change(line: "SlackLine", delivery: Delivery) -> Outcome:
     """Without blocks a message would keep those that it has."""
     try:
         await line.write("chat.update", channel=delivery.to.chat_id, ts=delivery.draft, **written(delivery))
@@ -196,7 +196,7 @@ async def _change(line: "Line", delivery: Delivery) -> Outcome:
     return Sent(message_id=delivery.draft)
 
 
-async def _bring(line: "Line", file: StoredFile) -> dict[str, str]:
+async def _bring(line: "SlackLine", file: StoredFile) -> dict[str, str]:
     if file.path is None:
         raise FileNotFoundError(2, "it is not here")
     place = await line.call("files.getUploadURLExternal", filename=readable(file.name), length=str(file.size))
@@ -204,7 +204,7 @@ async def _bring(line: "Line", file: StoredFile) -> dict[str, str]:
     return {"id": str(place.get("file_id")), "title": readable(file.name)}
 
 
-async def _share(line: "Line", to: SessionSource, files: list[dict[str, str]]) -> Outcome:
+async def _share(line: "SlackLine", to: SessionSource, files: list[dict[str, str]]) -> Outcome:
     try:
         await line.write(
             "files.completeUploadExternal", files=files, channel_id=to.chat_id, thread_ts=to.thread_id

@@ -16,7 +16,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.chats import Cursor
 
 if TYPE_CHECKING:
-    from frontdesk.channels.slack.calls import Line
+    from frontdesk.channels.slack.calls import SlackLine
 
 PAGE = 200
 MOST_PAGES = 5
@@ -35,7 +35,7 @@ log = get_logger(__name__)
 class ChatReader:
     """What is handed to the desk from one connect to the next."""
 
-    def __init__(self, line: "Line", desk: Desk, parser: inbound.Parser, account: str | None) -> None:
+    def __init__(self, line: "SlackLine", desk: Desk, parser: inbound.Parser, account: str | None) -> None:
         self._line = line
         self._desk = desk
         self._parser = parser

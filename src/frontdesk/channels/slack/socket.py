@@ -13,7 +13,7 @@ from frontdesk.channels.slack.reading import ChatReader
 from frontdesk.logs import get_logger
 
 if TYPE_CHECKING:
-    from frontdesk.channels.slack.calls import Line
+    from frontdesk.channels.slack.calls import SlackLine
 
 MOST_WAITING = 100
 """How many events are read ahead of the store."""
@@ -30,7 +30,7 @@ log = get_logger(__name__)
 class SocketListener:
     """Stays connected, and hands over one event after the other. Presses do not wait behind messages."""
 
-    def __init__(self, line: "Line", reader: ChatReader, hear: Hear, note: Note) -> None:
+    def __init__(self, line: "SlackLine", reader: ChatReader, hear: Hear, note: Note) -> None:
         self._line = line
         self._reader = reader
         self._hear = hear

@@ -12,10 +12,10 @@ nobody listens to is gone but for its history; and it can refuse, say wait, fail
 before or after it has taken a message (`TeamFault`).
 """
 
-from frontdesk.testing.slack.records import Conversation as Conversation
-from frontdesk.testing.slack.records import Envelope as Envelope
-from frontdesk.testing.slack.records import TeamCall as TeamCall
-from frontdesk.testing.slack.records import TeamFault as TeamFault
-from frontdesk.testing.slack.records import TeamFile as TeamFile
-from frontdesk.testing.slack.records import TeamPost as TeamPost
-from frontdesk.testing.slack.server import Workspace as Workspace
+from frontdesk.testing.slack.inventory import Envelope as Envelope
+from frontdesk.testing.slack.inventory import TeamCall as TeamCall
+from frontdesk.testing.slack.inventory import TeamChat as TeamChat
+from frontdesk.testing.slack.inventory import TeamFault as TeamFault
+from frontdesk.testing.slack.inventory import TeamFile as TeamFile
+from frontdesk.testing.slack.inventory import TeamPost as TeamPost
+from frontdesk.testing.slack.workspace import Workspace as Workspace

@@ -4,7 +4,7 @@ import itertools
 import time
 from typing import Any
 
-from frontdesk.testing.slack.records import Conversation, Envelope, TeamFile, TeamPost
+from frontdesk.testing.slack.inventory import Envelope, TeamChat, TeamFile, TeamPost
 
 
 class TeamPeople:
@@ -14,7 +14,7 @@ class TeamPeople:
     origin = ""
 
     def __init__(self) -> None:
-        self.chats: dict[str, Conversation] = {}
+        self.chats: dict[str, TeamChat] = {}
         self.messages: dict[str, dict[str, dict[str, Any]]] = {}
         """What was said, by chat and time."""
         self.files: dict[str, TeamFile] = {}
@@ -25,7 +25,7 @@ class TeamPeople:
         raise NotImplementedError
 
     def channel(self, name: str = "C0GENERAL", kind: str = "channel") -> str:
-        self.chats.setdefault(name, Conversation(id=name, kind=kind, name=name.lower()))
+        self.chats.setdefault(name, TeamChat(id=name, kind=kind, name=name.lower()))
         self.messages.setdefault(name, {})
         return name
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.testing.slack.records import Conversation, TeamCall, TeamFile, TeamPost, TeamRefusal
+from frontdesk.testing.slack.inventory import TeamCall, TeamChat, TeamFile, TeamPost, TeamRefusal
 
 if TYPE_CHECKING:
-    from frontdesk.testing.slack.server import Workspace
+    from frontdesk.testing.slack.workspace import Workspace
 
 Method = Callable[["Workspace", TeamCall], dict[str, Any]]
 METHODS: dict[str, Method] = {}
@@ -39,9 +39,7 @@ def needed(call: TeamCall, *names: str) -> None:
             raise TeamRefusal("invalid_arguments")
 
 
-def find_chat(
-    team: "Workspace", call: TeamCall, name: str = "channel", *, to_write: bool = True
-) -> Conversation:
+def find_chat(team: "Workspace", call: TeamCall, name: str = "channel", *, to_write: bool = True) -> TeamChat:
     chat = team.chats.get(str(call.fields.get(name)))
     if chat is None:
         raise TeamRefusal("channel_not_found")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 
-class Conversation(msgspec.Struct, kw_only=True):
+class TeamChat(msgspec.Struct, kw_only=True):
     id: str
     kind: str = "channel"
     """channel, group (private), mpim or im."""

@@ -13,15 +13,15 @@ from urllib.parse import urlencode
 import aiohttp
 from aiohttp import web
 
-from frontdesk.testing.slack.methods import METHODS
-from frontdesk.testing.slack.people import TeamPeople
-from frontdesk.testing.slack.records import (
+from frontdesk.testing.slack.inventory import (
     Envelope,
     TeamCall,
     TeamFault,
     TeamPost,
     TeamRefusal,
 )
+from frontdesk.testing.slack.people import TeamPeople
+from frontdesk.testing.slack.web_methods import METHODS
 
 BOT_TOKEN = "xoxb-1-2-standin"
 APP_TOKEN = "xapp-1-A1-2-standin"

@@ -1,0 +1,146 @@
+"""A gateway on Slack, as a user starts it, killed in the middle of its traffic."""
+
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from frontdesk.testing.slack import TeamCall, TeamFault, Workspace
+from tests import counts
+from tests.acceptance import program
+
+CONFIGURATION = """
+[agent]
+driver = "scripted"
+
+[server]
+port = 0
+
+[confirm]
+enabled = false
+
+[channels.slack]
+bot_token_env = "BOT_TOKEN"
+app_token_env = "APP_TOKEN"
+api_url = "{url}"
+timeout_seconds = 2
+allow = ["*"]
+"""
+PEOPLE = [f"U0ADA{number}" for number in range(4)]
+WAIT = TeamFault(status=429, retry_after=1)
+CUT_BEFORE = TeamFault(cut=True)
+CUT_AFTER = TeamFault(cut=True, taken=True)
+LOST_ANSWER = TeamFault(error="internal_error", taken=True)
+TROUBLED = ("chat.postMessage", "conversations.history", "apps.connections.open")
+ANSWER = re.compile(r"echo: .*message (\d+)")
+
+pytestmark = pytest.mark.prove
+
+
+class Weather:
+    """Troubles by chance: waits, and connections that are cut before or after a call was carried out."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.met: Counter[str] = Counter()
+        self.calm = False
+
+    def __call__(self, call: TeamCall) -> TeamFault | None:
+        if self.calm or call.method not in TROUBLED:
+            return None
+        chance = self.random.random()
+        for below, name, fault in (
+            (0.06, "waits", WAIT),
+            (0.12, "cut before", CUT_BEFORE),
+            (0.20, "cut after", CUT_AFTER),
+            (0.23, "failed after", LOST_ANSWER),
+        ):
+            if chance < below:
+                self.met[f"{call.method}: {name}"] += 1
+                return fault
+        return None
+
+
+@contextmanager
+def running(home: Path, team: Workspace) -> Iterator[Popen[bytes]]:
+    config = home / "frontdesk.toml"
+    config.write_text(CONFIGURATION.format(url=team.url))
+    tokens = {"BOT_TOKEN": team.bot_token, "APP_TOKEN": team.app_token}
+    with program.start(home, "--config", str(config), "run", **tokens) as process:
+        yield process
+
+
+def deliveries(home: Path) -> list[dict[str, str]]:
+    config = str(home / "frontdesk.toml")
+    told = program.run(
+        home, "--config", config, "deliveries", "list", "--json", BOT_TOKEN="xoxb-none", APP_TOKEN="xapp-none"
+    )
+    assert told.returncode == 0, told.stderr
+    listed: list[dict[str, str]] = json.loads(told.stdout)
+    return listed
+
+
+async def test_nothing_is_lost_or_doubled_by_kills_cuts_and_waits(tmp_path: Path, tell: counts.Tell) -> None:
+    kills, messages = counts.count(3, 40), counts.count(30, 400)
+    async with Workspace.open() as team:
+        weather = Weather(random.randrange(2**32))
+        with running(tmp_path, team):
+            await team.until(lambda: team.connected, 60)
+        team.weather = weather
+
+        async def write() -> None:
+            for number in range(messages):
+                person = random.choice(PEOPLE)
+                await team.say(person, f"message {number}", team.direct(person))
+                if random.random() < 0.1:
+                    await team.hang_up()
+                await asyncio.sleep(random.choice((0, 0.01, 0.1)))
+
+        writing = asyncio.create_task(write())
+        for _ in range(kills):
+            with running(tmp_path, team) as process:
+                enough = len(team.posts) + random.randrange(6)
+                await team.until(partial(has_more, team, enough), 60)
+                process.kill()
+                process.wait()
+        weather.calm = True
+        with running(tmp_path, team):
+            await writing
+            unknown = await settled(tmp_path, team, set(range(messages)))
+    answers = Counter(answered(post.shown for post in team.posts))
+    assert set(answers) <= set(range(messages))
+    assert {number: copies for number, copies in answers.items() if copies > 1} == {}
+    assert set(range(messages)) - set(answers) <= unknown
+    tell("messages answered once", len(answers))
+    tell("of which nobody knows, and the owner is told", messages - len(answers))
+    tell("connects", team.connects)
+    for name, count in weather.met.items():
+        tell(name, count)
+
+
+def has_more(team: Workspace, posts: int) -> bool:
+    return len(team.posts) > posts
+
+
+def answered(texts: Iterable[str]) -> list[int]:
+    """The numbers of the messages that are answered; notices are passed over."""
+    return [int(found[1]) for found in map(ANSWER.fullmatch, texts) if found]
+
+
+async def settled(home: Path, team: Workspace, messages: set[int]) -> set[int]:
+    """Wait until each message is answered, or the owner is told that nobody knows; gives the latter."""
+    async with asyncio.timeout(100):
+        while True:
+            listed = await asyncio.to_thread(deliveries, home)
+            unknown = set(answered(each["text"] for each in listed if each["state"] == "unknown"))
+            if messages <= unknown | set(answered(post.shown for post in team.posts)):
+                return unknown
+            await asyncio.sleep(0.5)
