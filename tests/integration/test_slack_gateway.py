@@ -50,7 +50,9 @@ async def test_mention_begins_a_thread_in_which_everything_is_answered(tmp_path:
         await team.say(EVE, f"<@{team.user_id}> once more", GENERAL)
         await team.until(lambda: len(team.posts) > 2)
     root = asked["ts"]
-    assert [post.shown for post in team.posts][:2] == ["echo: who are you?", "echo: and what else?"]
+    assert [post.shown for post in team.posts][:2] == [
+        f"echo: [{EVE}] {text}" for text in ("who are you?", "and what else?")
+    ]
     assert [post.thread_ts for post in team.posts][:2] == [root, root]
     assert team.posts[2].shown.endswith("once more")
     assert team.posts[2].thread_ts not in (None, root)
@@ -87,4 +89,4 @@ async def test_command_is_carried_out(tmp_path: Path) -> None:
     async with opened(tmp_path) as team:
         await team.command(ANN, "status", team.direct(ANN))
         await team.until(lambda: team.posts)
-    assert "session" in team.posts[0].shown.lower()
+    assert "nothing is running" in team.posts[0].shown
