@@ -145,7 +145,10 @@ class Workspace(TeamPeople):
             "payload": payload,
             "accepts_response_payload": False,
         }
-        await self._sockets[-1].send_json(told)
+        try:
+            await self._sockets[-1].send_json(told)
+        except ConnectionError:  # it is just being closed
+            return None
         return envelope
 
     async def _push(self, envelope: Envelope) -> Envelope:
