@@ -73,8 +73,8 @@ class Weather:
 def running(home: Path, team: Workspace) -> Iterator[Popen[bytes]]:
     config = home / "frontdesk.toml"
     config.write_text(CONFIGURATION.format(url=team.url))
-    tokens = {"BOT_TOKEN": team.bot_token, "APP_TOKEN": team.app_token}
-    with program.start(home, "--config", str(config), "run", **tokens) as process:
+    bot, app = team.bot_token, team.app_token
+    with program.start(home, "--config", str(config), "run", BOT_TOKEN=bot, APP_TOKEN=app) as process:
         yield process
 
 
