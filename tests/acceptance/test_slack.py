@@ -126,6 +126,25 @@ async def test_nothing_is_lost_or_doubled_by_kills_cuts_and_waits(tmp_path: Path
         tell(name, count)
 
 
+async def test_app_is_connected_says_hello_and_is_looked_after(tmp_path: Path) -> None:
+    async with Workspace.open() as team:
+        bot, app = tmp_path / "bot", tmp_path / "app"
+        bot.write_text(team.bot_token)
+        app.write_text(team.app_token)
+        secrets = ("--bot-token-file", str(bot), "--app-token-file", str(app))
+        people = ("--allow", "U0ADA", "--home", team.direct("U0ADA"))
+        asked = ("connect", "slack", *secrets, "--api-url", team.url, *people, "--json")
+        done = await asyncio.to_thread(program.run, tmp_path, *asked)
+        assert done.returncode == 0, done.stderr
+        assert [(post.channel, post.shown[:6]) for post in team.posts] == [("DU0ADA", "Hello!")]
+        assert json.loads(done.stdout)["findings"][0]["text"] == "@frontdesk in Team"
+        for written, verdict in ((team.bot_token, "ok"), ("xoxb-revoked-token", "failed")):
+            bot.write_text(written)
+            looked = await asyncio.to_thread(program.run, tmp_path, "doctor", "--json")
+            found = [each for each in json.loads(looked.stdout) if each["check"] == "platforms"]
+            assert (found[0]["verdict"], found[0]["text"][:6]) == (verdict, "slack:")
+
+
 def has_more(team: Workspace, posts: int) -> bool:
     return len(team.posts) > posts
 

@@ -13,6 +13,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.channels import slack
+from frontdesk.channels.slack import checkup, connect
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment, Button, ChatSign, ReplyHandle, StoredFile
@@ -390,6 +391,13 @@ async def test_what_is_wrong_with_an_app_is_said(team: Workspace) -> None:
     await team.refuse()
     ((verdict, why),) = await verdicts(team)
     assert (verdict, why.startswith("Slack cannot be reached")) == ("failed", True)
+
+
+def test_manifest_is_the_one_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "slack.md").read_text(encoding="utf-8")
+    assert f"```yaml\n{connect.MANIFEST}\n```" in page
+    assert connect.MANIFEST in connect.SETUP.steps
+    assert checkup.SCOPES | {"commands"} == set(Workspace().scopes.split(","))
 
 
 def test_stand_in_shows_what_people_see() -> None:

@@ -52,9 +52,7 @@ settings:
   token_rotation_enabled: false"""
 STEPS = f"""\
 1. Open https://api.slack.com/apps, Create New App, From a manifest; choose your workspace, and paste this:
-
 {MANIFEST}
-
 2. Install App, Install to Workspace. It shows the Bot User OAuth Token (xoxb-…).
 3. Basic Information, App-Level Tokens, Generate: with the scope connections:write. It shows xapp-….
 4. In Slack, invite the app to the channels where it is to answer: /invite @frontdesk"""
