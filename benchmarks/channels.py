@@ -17,6 +17,7 @@ import psutil
 
 from benchmarks.gateway import CHATS, TOKEN, rank_of, steadily, turn
 from benchmarks.table import Result, millis
+from frontdesk.testing.slack import TeamCall, Workspace
 from frontdesk.testing.telegram import ApiCall, BotApi, Member
 from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer
 
@@ -46,6 +47,8 @@ class Peer(Protocol):
     """A platform as far as a channel needs it to be connected, and then to be quiet."""
 
     connected: asyncio.Event
+    environ: dict[str, str]
+    """The secrets that its channel needs."""
 
     @property
     def settings(self) -> str: ...
@@ -56,6 +59,7 @@ class Peer(Protocol):
 class TelegramPeer:
     def __init__(self) -> None:
         self.api = BotApi()
+        self.environ = {"BOT_TOKEN": self.api.token}
         self.connected = asyncio.Event()
         self.arrived: dict[int, float] = {}
         self.api.weather = self._note
@@ -88,6 +92,7 @@ class MatrixPeer:
 
     def __init__(self) -> None:
         self.server = HttpServer(self._answer)
+        self.environ = {"BENCH_TOKEN": TOKEN}
         self.connected = asyncio.Event()
 
     @property
@@ -116,10 +121,36 @@ class MatrixPeer:
         await self.server.close()
 
 
+class SlackPeer:
+    """A workspace where nobody writes."""
+
+    def __init__(self) -> None:
+        self.team = Workspace()
+        self.connected = asyncio.Event()
+        self.team.weather = self._note
+        self.environ = {"SLACK_BOT_TOKEN": self.team.bot_token, "SLACK_APP_TOKEN": self.team.app_token}
+
+    @property
+    def settings(self) -> str:
+        tokens = 'bot_token_env = "SLACK_BOT_TOKEN"\napp_token_env = "SLACK_APP_TOKEN"\n'
+        return f'[channels.slack]\napi_url = "{self.team.url}"\n{tokens}'
+
+    async def open(self) -> None:
+        await self.team.listen()
+
+    def _note(self, call: TeamCall) -> None:
+        if call.method == "apps.connections.open":
+            self.connected.set()
+
+    async def close(self) -> None:
+        await self.team.refuse()
+
+
 class EmailPeer:
     """An empty mailbox."""
 
     def __init__(self) -> None:
+        self.environ = {"BENCH_TOKEN": TOKEN}
         self.connected = asyncio.Event()
 
     @property
@@ -159,7 +190,7 @@ class EmailPeer:
 async def platforms(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """The gateway as a process of its own, with everything that it can be connected to here."""
     telegram = TelegramPeer()
-    peers = (telegram, MatrixPeer(), EmailPeer())
+    peers = (telegram, MatrixPeer(), SlackPeer(), EmailPeer())
     for peer in peers:
         await peer.open()
     starts = []
@@ -209,8 +240,9 @@ async def running(home: Path, peers: tuple[Peer, ...]) -> AsyncIterator[tuple[in
     """A gateway at work: its process and address, and how long it took until it was ready, and connected."""
     _configure(home, peers)
     program = str(Path(sys.executable).with_name("frontdesk"))
-    bot = {"BOT_TOKEN": BotApi().token}
-    environ = os.environ | {"FRONTDESK_HOME": str(home), "BENCH_TOKEN": TOKEN} | bot
+    environ = os.environ | {"FRONTDESK_HOME": str(home), "BENCH_TOKEN": TOKEN}
+    for peer in peers:
+        environ |= peer.environ
     start = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         program, "run", "--log-level", "warning", env=environ, stdout=asyncio.subprocess.PIPE
