@@ -121,6 +121,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages are before it."""
 
 
+class CommandHint(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that people can type, for platforms that list them."""
+
+    name: str
+    usage: str = ""
+    help: str = ""
+
+
 class Desk(Protocol):
     """What a channel hands its messages to."""
 
@@ -140,6 +148,9 @@ class Desk(Protocol):
 
     async def cursors(self) -> Mapping[str, str]:
         """How far this account was read, by the chat; its own stream stands under an empty name."""
+
+    def commands(self) -> Sequence[CommandHint]:
+        """What people can have done by a word behind a slash, whatever the agent."""
 
     def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn.

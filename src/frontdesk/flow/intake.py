@@ -9,6 +9,7 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import (
     Channel,
+    CommandHint,
     Deleted,
     Edited,
     Happening,
@@ -93,6 +94,9 @@ class Intake:
     async def cursors(self) -> Mapping[str, str]:
         channel = self._channel
         return await self._parts.store.cursors.of_account(channel.name, channel.account) if channel else {}
+
+    def commands(self) -> Sequence[CommandHint]:
+        return [CommandHint(name=each.name, usage=each.usage, help=each.help) for each in registry.COMMANDS]
 
     async def _pass_over(self, source: SessionSource, cursor: Cursor | None) -> Receipt:
         """Bots write in a stream of edits, and a sign that we put comes back as if somebody had."""

@@ -90,6 +90,9 @@ class RecordingDesk:
     async def cursors(self) -> dict[str, str]:
         return dict(self.read_until)
 
+    def commands(self) -> list[channels.CommandHint]:
+        return [channels.CommandHint(name="status", help="Show where this conversation stands.")]
+
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         incoming = self.stored[int(turn_id.removeprefix("turn-")) - 1]
         answer = self.answer(incoming)
