@@ -1,4 +1,4 @@
-"""Calls of the REST API: one try each, bounded in time and size, and honest about what became of them."""
+"""RestCalls of the REST API: one try each, bounded in time and size, and honest about what became of them."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ Uploads = Sequence[tuple[FileIO, str, str]]
 """Each a file that is open, its name and its kind."""
 
 
-class Calls:
+class RestCalls:
     """What is asked of the platform. Nothing is tried twice here, and no redirect followed."""
 
     def __init__(self, options: Options) -> None:

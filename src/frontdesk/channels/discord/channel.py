@@ -17,7 +17,7 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
-    from frontdesk.channels.discord.calls import Calls
+    from frontdesk.channels.discord.calls import RestCalls
 
 LIBRARY = "frontdesk.channels.discord.gateway"
 CALLS = "frontdesk.channels.discord.calls"
@@ -52,19 +52,19 @@ class Channel:
         self.name: str = Platform.DISCORD
         self.account = account
         self._options = options
-        self._calls: Calls | None = None
+        self._calls: RestCalls | None = None
         self._opening = asyncio.Lock()
         self._trouble: str | None = None
 
     def trouble(self) -> str | None:
         return self._trouble
 
-    async def _now(self) -> "Calls":
+    async def _now(self) -> "RestCalls":
         """What calls the platform. Its library is large, and loaded beside the loop."""
         async with self._opening:
             if self._calls is None:
                 module = await asyncio.to_thread(importlib.import_module, CALLS)
-                self._calls = module.Calls(self._options)
+                self._calls = module.RestCalls(self._options)
             return self._calls
 
     async def receive(self, desk: channels.Desk) -> None:
@@ -86,11 +86,11 @@ class Channel:
 
                 tasks.create_task(reader.take_events())
                 tasks.create_task(reader.catch_up())
-                await library.Line(calls, self._options, hear, self._note).stay()
+                await library.DiscordLine(calls, self._options, hear, self._note).stay()
         finally:
             self._trouble = None
 
-    async def _offer(self, calls: "Calls", desk: channels.Desk, data: Any) -> None:
+    async def _offer(self, calls: "RestCalls", desk: channels.Desk, data: Any) -> None:
         if not self._options.slash_commands:
             return
         try:
@@ -99,9 +99,8 @@ class Channel:
         except (verdicts.RestFailure, errors.InvalidInput, errors.MissingSecret) as error:
             log.warning("commands_not_offered", account=self.account, why=str(error))
 
-    def _be_fine(self, me: str) -> None:
+    def _be_fine(self) -> None:
         self._trouble = None
-        log.info("channel_connected", platform=self.name, account=self.account, user=me)
 
     def _note(self, error: str | Exception) -> None:
         """Keep why nothing comes in, for whoever asks."""
@@ -141,7 +140,7 @@ class Channel:
             hopeless = isinstance(error, verdicts.RestRefused) and error.is_for_good
             raise (errors.FileUnavailable if hopeless else errors.FileLater)(why=str(error)) from error
 
-    async def _link(self, calls: "Calls", attachment_id: str) -> str:
+    async def _link(self, calls: "RestCalls", attachment_id: str) -> str:
         parts = attachment_id.split("/")
         if len(parts) != FILE_PARTS or not all(map(outbound.is_id, parts)):
             raise errors.FileUnavailable(why="Discord has no such file")

@@ -9,7 +9,7 @@ from frontdesk.model import findings
 from frontdesk.model.findings import Finding
 
 if TYPE_CHECKING:
-    from frontdesk.channels.discord.calls import Calls
+    from frontdesk.channels.discord.calls import RestCalls
 
 CONTENT_FLAGS = (1 << 18) | (1 << 19)
 """Whether texts of messages are given to it: to a large bot, or to a small one."""
@@ -28,7 +28,7 @@ FOREIGN = (
 UNKNOWN_HOME = "the home channel {home} is not known to it: add it to that server, and let it see the channel"
 
 
-async def examine(calls: "Calls", home: str | None) -> list[Finding]:
+async def examine(calls: "RestCalls", home: str | None) -> list[Finding]:
     try:
         me = await _asked(calls, "/users/@me")
         found = [Finding(text=f"{str(me.get('username'))[:NAME_CHARACTERS]} (id {me.get('id')})")]
@@ -55,12 +55,12 @@ def invitation(application_id: str) -> str:
     return f"https://discord.com/oauth2/authorize?{asked}"
 
 
-async def _asked(calls: "Calls", path: str) -> dict[str, Any]:
+async def _asked(calls: "RestCalls", path: str) -> dict[str, Any]:
     told = await calls.ask("GET", path)
     return told if isinstance(told, dict) else {}
 
 
-async def _home(calls: "Calls", home: str) -> list[Finding]:
+async def _home(calls: "RestCalls", home: str) -> list[Finding]:
     unknown = [findings.failed(UNKNOWN_HOME.format(home=home))]
     if not outbound.is_id(home):
         return unknown

@@ -15,7 +15,7 @@ from discord.state import ConnectionState
 
 from frontdesk import errors
 from frontdesk.channels import streams
-from frontdesk.channels.discord.calls import Calls
+from frontdesk.channels.discord.calls import RestCalls
 from frontdesk.channels.discord.options import Options
 from frontdesk.channels.discord.verdicts import RestFailure
 
@@ -63,7 +63,7 @@ discord.VoiceClient.warn_dave = False
 class LineHttp(HTTPClient):
     """How the library calls the platform: in our way, once."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: RestCalls) -> None:
         super().__init__(asyncio.get_running_loop())
         self._calls = calls
 
@@ -71,11 +71,11 @@ class LineHttp(HTTPClient):
         return await self._calls.ask(route.method, route.url.removeprefix(Route.BASE))
 
 
-class Line(discord.Client):
+class DiscordLine(discord.Client):
     """One line after the other. What comes is handed on as it came, in its order: nothing is kept here."""
 
     def __init__(
-        self, calls: Calls, options: Options, hear: Hear, note: Callable[[str | Exception], None]
+        self, calls: RestCalls, options: Options, hear: Hear, note: Callable[[str | Exception], None]
     ) -> None:
         self._calls = calls
         self._options = options

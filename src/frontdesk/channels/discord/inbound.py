@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels.discord.places import Place, Snowflake
+from frontdesk.channels.discord.places import DiscordPlace, Snowflake
 from frontdesk.contracts import channels
 from frontdesk.formats import quoting
 from frontdesk.model.chats import Attachment, Quote
@@ -64,7 +64,7 @@ class DiscordMessage(msgspec.Struct, frozen=True, kw_only=True):
     edited_timestamp: str | None = None
     type: int = 0
     flags: int = 0
-    webhook_id: Snowflake | None = None
+    hook_id: Snowflake | None = msgspec.field(name="webhook_id", default=None)
     mentions: list[DiscordUser] = []
     mention_roles: list[Snowflake] = []
     attachments: list[DiscordFile] = []
@@ -138,7 +138,7 @@ def read_as(kind: type[Named], raw: object) -> Named:
         raise errors.InvalidInput(what="The event", why="it is nested too deeply, or no Unicode") from None
 
 
-def message(written: DiscordMessage, place: Place, me: BotSelf) -> channels.Incoming | None:
+def message(written: DiscordMessage, place: DiscordPlace, me: BotSelf) -> channels.Incoming | None:
     """What somebody said; None for our own messages, and for what only tells that something happened."""
     author = written.author
     if author is None or author.id == me.id or written.type not in WRITTEN:
@@ -148,7 +148,7 @@ def message(written: DiscordMessage, place: Place, me: BotSelf) -> channels.Inco
     if not text.strip() and not files:
         return None
     return channels.Incoming(
-        source=_source(place, me, author, written.member, written.id, bool(written.webhook_id)),
+        source=_source(place, me, author, written.member, written.id, bool(written.hook_id)),
         text=text,
         event_id=written.id,
         sent_at=_time(written.timestamp),
@@ -158,7 +158,7 @@ def message(written: DiscordMessage, place: Place, me: BotSelf) -> channels.Inco
     )
 
 
-def edit(written: DiscordMessage, place: Place, me: BotSelf) -> channels.Edited | None:
+def edit(written: DiscordMessage, place: DiscordPlace, me: BotSelf) -> channels.Edited | None:
     """A text that somebody changed; previews of links come as the same event, without a new time."""
     author = written.author
     if author is None or author.id == me.id or not written.edited_timestamp or written.type not in WRITTEN:
@@ -167,13 +167,13 @@ def edit(written: DiscordMessage, place: Place, me: BotSelf) -> channels.Edited 
     if not text.strip():
         return None
     return channels.Edited(
-        source=_source(place, me, author, written.member, written.id, bool(written.webhook_id)),
+        source=_source(place, me, author, written.member, written.id, bool(written.hook_id)),
         text=text,
         event_id=f"{written.id}:{readable(written.edited_timestamp)[:40]}",
     )
 
 
-def deletions(gone: DeletedMessages, place: Place, me: BotSelf) -> list[channels.Deleted]:
+def deletions(gone: DeletedMessages, place: DiscordPlace, me: BotSelf) -> list[channels.Deleted]:
     named = [gone.id] if gone.id else gone.ids[:MOST_BULK]
     return [
         channels.Deleted(source=_source(place, me, None, None, each), event_id=f"{each}:deleted")
@@ -182,7 +182,7 @@ def deletions(gone: DeletedMessages, place: Place, me: BotSelf) -> list[channels
 
 
 def reaction(
-    put: DiscordReaction, place: Place, me: BotSelf, event_id: str, *, removed: bool
+    put: DiscordReaction, place: DiscordPlace, me: BotSelf, event_id: str, *, removed: bool
 ) -> channels.Reacted | None:
     name = put.emoji.name
     if put.user_id == me.id or not name:
@@ -196,7 +196,7 @@ def reaction(
     )
 
 
-def interaction(done: Interaction, place: Place, me: BotSelf) -> channels.Happening | None:
+def interaction(done: Interaction, place: DiscordPlace, me: BotSelf) -> channels.Happening | None:
     """A press on a button, or a command that was chosen from the platform's list."""
     who = done.member.user if done.member else done.user
     if who is None:
@@ -215,7 +215,7 @@ def interaction(done: Interaction, place: Place, me: BotSelf) -> channels.Happen
 
 
 def _source(
-    place: Place,
+    place: DiscordPlace,
     me: BotSelf,
     who: DiscordUser | None,
     member: GuildMember | None,

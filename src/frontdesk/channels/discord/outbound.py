@@ -13,7 +13,7 @@ from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
 from frontdesk.model.sources import ChatType, SessionSource, readable
 
 if TYPE_CHECKING:
-    from frontdesk.channels.discord.calls import Calls
+    from frontdesk.channels.discord.calls import RestCalls
 
 MOST_UNITS = 2000
 TEXT_UNITS = 1980
@@ -89,7 +89,7 @@ def batches(files: tuple[StoredFile, ...]) -> list[tuple[StoredFile, ...]]:
     return made
 
 
-async def send(calls: "Calls", delivery: Delivery) -> Outcome:
+async def send(calls: "RestCalls", delivery: Delivery) -> Outcome:
     """Take a delivery to its chat: in the place of a draft, if it has one that is still there."""
     channel = channel_of(delivery.to)
     text = shown(delivery.text, delivery.is_markdown)
@@ -122,7 +122,7 @@ async def send(calls: "Calls", delivery: Delivery) -> Outcome:
     return sent
 
 
-async def _change(calls: "Calls", channel: str, message_id: str, told: dict[str, Any]) -> Outcome:
+async def _change(calls: "RestCalls", channel: str, message_id: str, told: dict[str, Any]) -> Outcome:
     if not is_id(message_id):
         return NotSent(why="the id of the message to change is none", hopeless=True)
     try:
@@ -135,7 +135,7 @@ async def _change(calls: "Calls", channel: str, message_id: str, told: dict[str,
 
 
 async def _post(
-    calls: "Calls", channel: str, told: dict[str, Any], once: str, files: tuple[StoredFile, ...]
+    calls: "RestCalls", channel: str, told: dict[str, Any], once: str, files: tuple[StoredFile, ...]
 ) -> Sent:
     """A new message. The same number within some minutes is the same message."""
     told = told | {"nonce": once, "enforce_nonce": True}
@@ -159,7 +159,7 @@ def _reply(to: SessionSource) -> dict[str, Any]:
     return {"message_reference": {"message_id": to.message_id, "fail_if_not_exists": False}}
 
 
-async def sign(calls: "Calls", to: SessionSource, put: ChatSign) -> Outcome:
+async def sign(calls: "RestCalls", to: SessionSource, put: ChatSign) -> Outcome:
     """Show that we write, or put a reaction to the message in the place of the one before."""
     channel = channel_of(to)
     if not is_id(channel) or (put is not ChatSign.TYPING and not is_id(to.message_id)):

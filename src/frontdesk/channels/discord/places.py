@@ -11,7 +11,7 @@ PRIVATE = "@me"
 MOST_PLACES = 100_000
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class DiscordPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A chat, as the platform tells of it."""
 
     id: Snowflake
@@ -39,8 +39,8 @@ class GuildRole(msgspec.Struct, frozen=True, kw_only=True):
 class Guild(msgspec.Struct, frozen=True, kw_only=True):
     id: Snowflake
     unavailable: bool = False
-    channels: list[Place] = []
-    threads: list[Place] = []
+    channels: list[DiscordPlace] = []
+    threads: list[DiscordPlace] = []
     roles: list[GuildRole] = []
 
 
@@ -48,13 +48,13 @@ class Places:
     """What is known of chats; what is not is asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, DiscordPlace] = {}
         self._roles: dict[str, frozenset[str]] = {}
 
-    def get(self, channel_id: str) -> Place | None:
+    def get(self, channel_id: str) -> DiscordPlace | None:
         return self._known.get(channel_id)
 
-    def learn(self, place: Place) -> Place:
+    def learn(self, place: DiscordPlace) -> DiscordPlace:
         if len(self._known) >= MOST_PLACES:
             self._known.clear()
         self._known[place.id] = place
@@ -63,7 +63,7 @@ class Places:
     def forget(self, channel_id: str) -> None:
         self._known.pop(channel_id, None)
 
-    def learn_guild(self, guild: Guild, me: str) -> list[Place]:
+    def learn_guild(self, guild: Guild, me: str) -> list[DiscordPlace]:
         """The server's chats; and under which roles we are mentioned there."""
         found = [
             self.learn(msgspec.structs.replace(each, guild_id=guild.id))

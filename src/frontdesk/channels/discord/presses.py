@@ -7,14 +7,14 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels import streams
 from frontdesk.channels.discord import inbound, verdicts
-from frontdesk.channels.discord.places import Place
+from frontdesk.channels.discord.places import DiscordPlace
 from frontdesk.contracts.channels import CommandHint, Desk, Incoming
 from frontdesk.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from frontdesk.channels.discord.calls import Calls
+    from frontdesk.channels.discord.calls import RestCalls
     from frontdesk.channels.discord.reading import Reader
 
 SAY, NOTHING = 4, 6
@@ -29,7 +29,7 @@ TEXT_OPTION = {"type": 3, "name": "text", "description": "What follows the comma
 log = get_logger(__name__)
 
 
-async def take(calls: "Calls", reader: "Reader", desk: Desk, raw: Any, account: str | None) -> None:
+async def take(calls: "RestCalls", reader: "Reader", desk: Desk, raw: Any, account: str | None) -> None:
     """Store a press or a command. Where that cannot be done the platform says so, to whom it concerns."""
     try:
         done = inbound.read_as(inbound.Interaction, raw)
@@ -54,17 +54,17 @@ async def take(calls: "Calls", reader: "Reader", desk: Desk, raw: Any, account: 
         log.info("press_not_acknowledged", account=account, why=str(error))
 
 
-async def _place(reader: "Reader", done: inbound.Interaction) -> Place:
+async def _place(reader: "Reader", done: inbound.Interaction) -> DiscordPlace:
     """An interaction brings along where it was."""
     if done.channel_id is None:
         raise errors.InvalidInput(what="The interaction", why="it has no channel")
     told = done.channel | {"id": done.channel_id, "guild_id": done.guild_id}
     if done.guild_id is None or not isinstance(told.get("type"), int):
         return await reader.place(done.channel_id, done.guild_id)
-    return inbound.read_as(Place, told)
+    return inbound.read_as(DiscordPlace, told)
 
 
-async def offer(calls: "Calls", application_id: str, hints: "Sequence[CommandHint]") -> None:
+async def offer(calls: "RestCalls", application_id: str, hints: "Sequence[CommandHint]") -> None:
     """Have the platform list our commands. It counts how often that is changed, so it is looked at first."""
     wanted = [_command(each) for each in hints[:MOST_COMMANDS]]
     there = await calls.ask("GET", f"/applications/{application_id}/commands")

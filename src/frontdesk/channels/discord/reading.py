@@ -10,13 +10,13 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels import streams
 from frontdesk.channels.discord import inbound, verdicts
-from frontdesk.channels.discord.places import PRIVATE, Guild, Place, Places, later
+from frontdesk.channels.discord.places import PRIVATE, DiscordPlace, Guild, Places, later
 from frontdesk.contracts.channels import Desk, Happening
 from frontdesk.logs import get_logger
 from frontdesk.model.chats import Cursor
 
 if TYPE_CHECKING:
-    from frontdesk.channels.discord.calls import Calls
+    from frontdesk.channels.discord.calls import RestCalls
 
 MOST_EVENTS = 10_000
 PAGE = 100
@@ -45,7 +45,7 @@ class Reader:
     """What happens while the channel receives. A chat whose message could not be stored is read again from
     its history; what comes from it meanwhile is found there."""
 
-    def __init__(self, calls: "Calls", account: str | None, desk: Desk, fine: Callable[[str], None]) -> None:
+    def __init__(self, calls: "RestCalls", account: str | None, desk: Desk, fine: Callable[[], None]) -> None:
         self._calls = calls
         self._desk = desk
         self._fine = fine
@@ -93,9 +93,9 @@ class Reader:
         elif name == "GUILD_CREATE":
             self._join(inbound.read_as(Guild, data))
         elif name in ("CHANNEL_DELETE", "THREAD_DELETE"):
-            self._places.forget(inbound.read_as(Place, data).id)
+            self._places.forget(inbound.read_as(DiscordPlace, data).id)
         elif name.startswith(("CHANNEL_", "THREAD_")):
-            self._places.learn(inbound.read_as(Place, data))
+            self._places.learn(inbound.read_as(DiscordPlace, data))
         elif name == "MESSAGE_CREATE":
             await self._take_message(inbound.read_as(inbound.DiscordMessage, data))
         elif name.startswith("MESSAGE_"):
@@ -113,8 +113,8 @@ class Reader:
             for key, seen in self._cursors.items():
                 where, _, channel_id = key.partition("/")
                 if where == PRIVATE and channel_id.isdigit():
-                    self._lag(self._places.learn(Place(id=channel_id, type=1)), seen)
-        self._fine(self._me.id)
+                    self._lag(self._places.learn(DiscordPlace(id=channel_id, type=1)), seen)
+        self._fine()
 
     def _join(self, guild: Guild) -> None:
         """Find the chats of a server in which something was said since they were read."""
@@ -138,7 +138,7 @@ class Reader:
             self._floors[guild.id] = newest
         self._woken.set()
 
-    def _lag(self, place: Place, after: str) -> None:
+    def _lag(self, place: DiscordPlace, after: str) -> None:
         self._behind.setdefault(place.id, Lag(after=after)).told = True
         self._woken.set()
 
@@ -147,7 +147,7 @@ class Reader:
             missed = inbound.read_as(inbound.DiscordMessage, data)
         except errors.InvalidInput:
             return
-        place = Place(id=missed.channel_id, guild_id=missed.guild_id)
+        place = DiscordPlace(id=missed.channel_id, guild_id=missed.guild_id)
         self._lag(place, str(int(missed.id) - 1))
 
     async def _take_message(self, written: inbound.DiscordMessage) -> None:
@@ -162,7 +162,7 @@ class Reader:
             self._note_held(error)
             self._lag(place, before)
 
-    async def _store(self, written: inbound.DiscordMessage, place: Place) -> bool:
+    async def _store(self, written: inbound.DiscordMessage, place: DiscordPlace) -> bool:
         """Whether there was something to store; one of LATER when it could not be."""
         incoming = inbound.message(written, place, self.me_in(place))
         if incoming is None:
@@ -192,25 +192,25 @@ class Reader:
         reacted = inbound.reaction(put, place, self.me_in(place), event.number, removed=removed)
         return [reacted] if reacted else []
 
-    def me_in(self, place: Place) -> inbound.BotSelf:
+    def me_in(self, place: DiscordPlace) -> inbound.BotSelf:
         return msgspec.structs.replace(self._me, roles=self._places.roles(place.guild_id))
 
-    async def place(self, channel_id: str, guild_id: str | None) -> Place:
+    async def place(self, channel_id: str, guild_id: str | None) -> DiscordPlace:
         """What is known of a chat. A server's is asked for that nobody has told of."""
         if known := self._places.get(channel_id):
             return known
         if guild_id is None:
-            return self._places.learn(Place(id=channel_id, type=1))
+            return self._places.learn(DiscordPlace(id=channel_id, type=1))
         try:
             return await self._asked_place(channel_id)
         except verdicts.RestFailure as error:
             log.info("chat_unknown", account=self._me.account, chat=channel_id, why=str(error))
-            return Place(id=channel_id, guild_id=guild_id)
+            return DiscordPlace(id=channel_id, guild_id=guild_id)
 
-    async def _asked_place(self, channel_id: str) -> Place:
+    async def _asked_place(self, channel_id: str) -> DiscordPlace:
         told = await self._calls.ask("GET", f"/channels/{channel_id}")
         try:
-            return self._places.learn(inbound.read_as(Place, told))
+            return self._places.learn(inbound.read_as(DiscordPlace, told))
         except errors.InvalidInput as error:
             raise verdicts.RestUnclear(str(error)) from None
 
@@ -247,7 +247,7 @@ class Reader:
             log.info("history_unreadable", account=self._me.account, chat=channel_id, why=str(error))
         return 0.0
 
-    async def _read_history(self, place: Place, lag: Lag) -> None:
+    async def _read_history(self, place: DiscordPlace, lag: Lag) -> None:
         members: dict[str, inbound.GuildMember | None] = {}
         while True:
             lag.told = False
@@ -269,7 +269,7 @@ class Reader:
                 return
 
     async def _store_old(
-        self, place: Place, raw: Mapping[str, Any], members: dict[str, inbound.GuildMember | None]
+        self, place: DiscordPlace, raw: Mapping[str, Any], members: dict[str, inbound.GuildMember | None]
     ) -> None:
         """The history does not say which roles its people have."""
         try:
@@ -278,7 +278,7 @@ class Reader:
             log.warning("update_unreadable", account=self._me.account, why=error)
             return
         author = written.author
-        if place.guild_id and author and author.id != self._me.id and not (author.bot or written.webhook_id):
+        if place.guild_id and author and author.id != self._me.id and not (author.bot or written.hook_id):
             if author.id not in members:
                 members[author.id] = await self._member(place.guild_id, author.id)
             written = msgspec.structs.replace(written, member=members[author.id])

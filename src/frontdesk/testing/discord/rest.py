@@ -76,6 +76,7 @@ async def read_body(request: web.Request) -> tuple[dict[str, Any] | list[Any], l
     told: dict[str, Any] = {}
     files: list[ReceivedFile] = []
     async for part in await request.multipart():
+        assert part is not None
         name, data = str(getattr(part, "name", "")), bytes(await part.read())  # type: ignore[union-attr]
         if name == "payload_json":
             told = json.loads(data)

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import re
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from aiohttp import web
 from frontdesk.testing.discord import rest
 from frontdesk.testing.discord.lines import GatewayLines
 from frontdesk.testing.discord.rest import DiscordFault, DiscordRefusal, ReceivedFile
+from frontdesk.testing.discord.sites import LoopbackSite
 
 EPOCH_MILLISECONDS = 1_420_070_400_000
 PRESS_SECONDS = 3.0
@@ -123,7 +123,7 @@ class DiscordApi:
 
     async def say(self, user_id: str, text: str, channel_id: str, **more: Any) -> dict[str, Any]:
         """Somebody writes; ``more`` are fields of the message. It is told on the lines that there are."""
-        message = self.keep(self.person(user_id), text, channel_id, **more)
+        message = self.keep(more.pop("author", None) or self.person(user_id), text, channel_id, **more)
         await self.tell_message(message)
         return message
 
@@ -405,40 +405,3 @@ class DiscordApi:
         self._nonces[once] = time.monotonic(), message
         self._telling = asyncio.get_running_loop().create_task(self.tell_message(message))
         return message
-
-
-class LoopbackSite:
-    """One handler on a port of its own, which can refuse everybody."""
-
-    def __init__(self, handle: Callable[[web.Request], Any], most_bytes: int = 1024**2) -> None:
-        self._handle = handle
-        self._most = most_bytes
-        # Bound and not listening: nobody else gets the port while we refuse.
-        self._place = _bound(0)
-        self.port: int = self._place.getsockname()[1]
-        self._runner: web.AppRunner | None = None
-
-    async def listen(self) -> None:
-        if self._runner is None:
-            app = web.Application(client_max_size=self._most)
-            app.router.add_route("*", "/{path:.*}", self._handle)
-            self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0)
-            await self._runner.setup()
-            await web.SockSite(self._runner, _bound(self.port)).start()
-
-    async def refuse(self) -> None:
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
-
-    async def close(self) -> None:
-        await self.refuse()
-        self._place.close()
-
-
-def _bound(port: int) -> socket.socket:
-    bound = socket.socket()
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    bound.bind(("127.0.0.1", port))
-    return bound
