@@ -32,9 +32,12 @@ class RestCalls:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
 
     @property
     def session(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise RestNeverLeft("the channel was closed")
         if self._session is None:
             seconds = self._options.timeout_seconds
             timeout = aiohttp.ClientTimeout(total=None, connect=seconds / 3)
@@ -111,7 +114,7 @@ class RestCalls:
             raise RestUnclear(type(error).__name__) from error
 
     async def close(self) -> None:
-        session, self._session = self._session, None
+        session, self._session, self._is_closed = self._session, None, True
         if session is not None:
             await session.close()
 

@@ -7,7 +7,7 @@
 """
 
 from frontdesk.testing.discord.rest import DiscordFault as DiscordFault
+from frontdesk.testing.discord.rest import visible as visible
 from frontdesk.testing.discord.standin import DiscordApi as DiscordApi
-from frontdesk.testing.discord.standin import visible as visible
 
 __all__ = ["DiscordApi", "DiscordFault", "visible"]

@@ -1,6 +1,7 @@
 """What the REST API of the stand-in checks, and how it says no."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -15,6 +16,12 @@ MOST_CUSTOM_ID_CHARACTERS = 100
 MOST_LABEL_CHARACTERS = 80
 MOST_FILES = 10
 BUTTON, ROW = 2, 1
+ESCAPED = re.compile(r"\\([^\w\s])")
+
+
+def visible(markup: str) -> str:
+    """What a reader sees of a text without marks."""
+    return ESCAPED.sub(r"\1", markup)
 
 
 class DiscordFault(msgspec.Struct, kw_only=True):

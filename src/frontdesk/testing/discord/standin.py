@@ -1,7 +1,6 @@
 """The stand-in itself: its people and chats, its calls, its gateway."""
 
 import asyncio
-import itertools
 import re
 import time
 from collections.abc import AsyncIterator, Callable
@@ -21,12 +20,6 @@ PRESS_SECONDS = 3.0
 NONCE_SECONDS = 120.0
 MOST_DESCRIPTION_CHARACTERS = 100
 MOST_PAGE = 100
-ESCAPED = re.compile(r"\\([^\w\s])")
-
-
-def visible(markup: str) -> str:
-    """What a reader sees of a text without marks."""
-    return ESCAPED.sub(r"\1", markup)
 
 
 class DiscordApi:
@@ -56,7 +49,6 @@ class DiscordApi:
         self.answered: dict[str, dict[str, Any]] = {}
         """Interactions, and what was said to each."""
         self._nonces: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
-        self._count = itertools.count()
         self._last_id = 0
         self.gateway = GatewayLines(lambda: self.token, self._welcome)
         self._rest = LoopbackSite(self._answer, most_bytes=2 * rest.MOST_REQUEST_BYTES)
