@@ -111,8 +111,9 @@ async def test_nothing_is_lost_or_doubled_by_kills_cuts_and_waits(tmp_path: Path
                 await team.until(partial(has_more, team, enough), 60)
                 process.kill()
                 process.wait()
-        weather.calm = True
+        weather.calm, before = True, team.connects
         with running(tmp_path, team):
+            await team.until(lambda: team.connects > before, 60)
             await writing
             unknown = await settled(tmp_path, team, set(range(messages)))
     answers = Counter(answered(post.shown for post in team.posts))
