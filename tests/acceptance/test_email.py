@@ -85,7 +85,7 @@ def set_aside(home: Path) -> set[int]:
 
 
 def test_mail_is_answered_once_whatever_is_killed_and_cut(tmp_path: Path, tell: counts.Tell) -> None:
-    kills, messages = counts.count(2, 20), counts.count(16, 200)
+    kills, messages = counts.count(2, 8), counts.count(16, 60)
     with running() as office:
         folder, sent = office.new_folder(), office.new_folder()
         office.file_into(sent)
