@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +16,9 @@ from frontdesk.formats import quoting
 from frontdesk.model.platforms import Platform
 
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+PLAIN = {"https": "http", "wss": "ws"}
+"""What is not encrypted, beside what is."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 OptionsOf = TypeVar("OptionsOf")
 Read = TypeVar("Read")
@@ -65,6 +69,31 @@ def check_positive(channel: str, options: msgspec.Struct, *names: str) -> None:
         value = getattr(options, name)
         if not value > 0:
             raise errors.InvalidSetting(key=f"{channel}.{name}", value=value, allowed="a number over 0")
+
+
+def check_address(key: str, url: str, scheme: str = "https") -> None:
+    """Refuse an address that no token may go to: one that is not encrypted, but for this machine."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    plain = parts.scheme == PLAIN[scheme] and host in LOOPBACK
+    if not host or not (parts.scheme == scheme or plain) or parts.username or parts.query or parts.fragment:
+        shown = f"{parts.scheme}://{host or ''}"
+        allowed = f"an {scheme} address without a user name and a query, or {PLAIN[scheme]} to this machine"
+        raise errors.InvalidSetting(key=key, value=shown, allowed=allowed)
+
+
+def check_proxy(text: str) -> None:
+    """Refuse what cannot be the address of a proxy."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise errors.InvalidInput(what="The proxy", why="use an address such as http://proxy.example:3128")
 
 
 def read_json(kind: type[Read], body: bytes) -> Read:

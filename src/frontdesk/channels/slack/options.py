@@ -2,18 +2,16 @@
 
 import re
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels.called import check_positive
+from frontdesk.channels.called import check_address, check_positive, check_proxy
 from frontdesk.contracts.secrets import Checks, Secret
 
 BOT_TOKEN = re.compile(r"xox[be][-.][A-Za-z0-9.-]{8,400}")
 APP_TOKEN = re.compile(r"xapp-[A-Za-z0-9-]{8,400}")
 SIGNING_SECRET = re.compile(r"[A-Za-z0-9]{16,128}")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def check_bot_token(text: str) -> None:
@@ -31,16 +29,6 @@ def check_signing_secret(text: str) -> None:
         raise errors.InvalidInput(
             what="The signing secret", why="use the 32 letters and digits that Slack shows"
         )
-
-
-def check_proxy(text: str) -> None:
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise errors.InvalidInput(what="The proxy", why="use an address such as http://proxy.example:3128")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,13 +61,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if self.app_token is not None and self.signing_secret is not None:
             allowed = "either app_token (we call Slack) or signing_secret (Slack calls us)"
             raise errors.InvalidSetting(key="slack.signing_secret", value="both", allowed=allowed)
-        try:
-            parts = urlsplit(self.api_url)
-            host, _ = parts.hostname, parts.port
-        except ValueError:
-            host, parts = None, urlsplit("")
-        plain = parts.scheme == "http" and host in LOOPBACK
-        if not host or not (parts.scheme == "https" or plain) or parts.username or parts.query:
-            shown = f"{parts.scheme}://{host or ''}"
-            allowed = "an https address without a user name and a query, or http to this machine"
-            raise errors.InvalidSetting(key="slack.api_url", value=shown, allowed=allowed)
+        check_address("slack.api_url", self.api_url)

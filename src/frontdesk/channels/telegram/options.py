@@ -2,12 +2,11 @@
 
 import re
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels.called import check_positive
+from frontdesk.channels.called import check_address, check_positive, check_proxy
 from frontdesk.contracts.secrets import Checks, Secret
 
 TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,200}")
@@ -25,16 +24,6 @@ def check_shown_secret(text: str) -> None:
     if not SHOWN_SECRET.fullmatch(text):
         why = "use 16 to 256 of A-Z, a-z, 0-9, '_' and '-'"
         raise errors.InvalidInput(what="The secret", why=why)
-
-
-def check_proxy(text: str) -> None:
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise errors.InvalidInput(what="The proxy", why="use an address such as http://proxy.example:3128")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,23 +53,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if self.poll_seconds > MOST_POLL_SECONDS:
             allowed = f"at most {MOST_POLL_SECONDS:g}"
             raise errors.InvalidSetting(key="telegram.poll_seconds", value=self.poll_seconds, allowed=allowed)
-        _check_url("api_url", self.api_url)
+        check_address("telegram.api_url", self.api_url)
         if self.public_url is not None:
-            _check_url("public_url", self.public_url)
+            check_address("telegram.public_url", self.public_url)
             if self.public_secret is None:
                 why = "without it, anybody could write as anybody"
                 raise errors.MissingSetting(key="telegram.public_secret_env", why=why)
-
-
-def _check_url(name: str, url: str) -> None:
-    """An address that the token, or people's messages, may go to: https, or this machine."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host, parts = None, urlsplit("")
-    plain = parts.scheme == "http" and host in ("127.0.0.1", "localhost", "::1")
-    if not host or not (parts.scheme == "https" or plain) or parts.username or parts.query or parts.fragment:
-        shown = f"{parts.scheme}://{host or ''}"
-        allowed = "an https address without a user name and a query, or http to this machine"
-        raise errors.InvalidSetting(key=f"telegram.{name}", value=shown, allowed=allowed)
