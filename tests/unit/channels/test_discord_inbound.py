@@ -3,14 +3,13 @@
 import random
 from typing import Any
 
-import msgspec
 import pytest
 
 from frontdesk import errors
 from frontdesk.channels.discord import inbound
 from frontdesk.channels.discord.inbound import BotSelf, read_as
 from frontdesk.channels.discord.places import DiscordPlace, Guild
-from tests import counts
+from tests import counts, fuzzing
 
 ME = BotSelf(id="900", roles=frozenset({"1009"}))
 PLACE = DiscordPlace(id="1001", guild_id="100")
@@ -69,24 +68,6 @@ EVENTS = (
     ("reaction", REACTION),
     ("guild", GUILD),
 )
-VALUES: list[Any] = [
-    None,
-    True,
-    -1,
-    2**70,
-    1.5,
-    "",
-    "\0",
-    "\ud800",
-    "x" * 5000,
-    "7",
-    "٣",
-    [],
-    {},
-    [[]],
-    {"a": 1},
-    ADA,
-]
 
 
 def happenings(kind: str, raw: object) -> list[Any]:
@@ -144,38 +125,15 @@ def test_sign_of_another_is_not_put_to_the_person_that_the_event_names_beside() 
     assert (reacted.source.user_id, reacted.source.user_name) == ("8", None)
 
 
-def damaged(value: Any, chance: random.Random) -> Any:
-    """The value with something in it exchanged."""
-    if isinstance(value, dict) and value and chance.random() < 0.9:
-        name = chance.choice(list(value))
-        if chance.random() < 0.1:
-            return {each: kept for each, kept in value.items() if each != name}
-        return value | {name: damaged(value[name], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.8:
-        at = chance.randrange(len(value))
-        return [*value[:at], damaged(value[at], chance), *value[at + 1 :]]
-    return chance.choice(VALUES)
-
-
 @pytest.mark.prove
 def test_any_event_is_read_or_refused(tell: counts.Tell) -> None:
-    chance, tried, understood = random.Random(), counts.count(20_000, 1_000_000), 0
-    for _ in range(tried):
+    damage = fuzzing.Damage(values=[ADA])
+
+    def make(chance: random.Random) -> tuple[str, Any]:
         kind, raw = chance.choice(EVENTS)
-        whole: Any = raw
-        for _ in range(chance.randint(1, 3)):
-            whole = damaged(whole, chance)
-        try:
-            found = happenings(kind, whole)
-        except errors.InvalidInput:
-            continue
-        for happening in filter(None, found):
-            understood += 1
-            assert happening.source.chat_id
-            assert happening.event_id
-            msgspec.json.encode(happening, enc_hook=str)
-    assert understood
-    tell(counts.TRIED, tried)
+        return kind, damage(raw, chance)
+
+    fuzzing.read_or_refused(make, lambda event: happenings(*event), tell, of="Discord")
 
 
 def test_event_that_is_nested_without_end_is_refused() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.channels.email import addresses, bodies, inbound, options, trust
-from frontdesk.contracts.channels import Incoming
-from tests import counts
+from frontdesk.contracts import channels
+from tests import counts, fuzzing
 
 OURS = "desk@frontdesk.test"
 OPTIONS = options.Options(address=OURS, password=lambda: "x", imap_host="x", smtp_host="x")
@@ -23,7 +23,7 @@ def raw(text: str = "Hello", **headers: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n" + text).encode()
 
 
-def read(mail: bytes, **more: str) -> Incoming:
+def read(mail: bytes, **more: str) -> channels.Incoming:
     made = options.Options(address=OURS, password=lambda: "x", imap_host="x", smtp_host="x", **more)  # type: ignore[arg-type]
     return inbound.read_mail(mail, "1:2", made, None)
 
@@ -218,19 +218,23 @@ PIECES = (
 
 @pytest.mark.prove
 def test_any_bytes_are_a_message_or_refused(tell: counts.Tell) -> None:
-    chance, tries = random.Random(13), counts.count(3_000, 1_000_000)
-    for _ in range(tries):
+    def make(chance: random.Random) -> bytes:
         made = b"".join(chance.choice(PIECES) for _ in range(chance.randrange(1, 25)))
-        try:
-            incoming = inbound.read_mail(
-                b"From: a@b.test\r\n" * chance.randrange(2) + made, "1:2", OPTIONS, None
-            )
-        except errors.InvalidInput:
-            continue
-        assert incoming.source.user_id
-        assert len(incoming.text) <= OPTIONS.max_text_characters
-        assert incoming.text.encode() is not None
-    tell(counts.TRIED, tries)
+        return b"From: a@b.test\r\n" * chance.randrange(2) + made
+
+    def is_bounded(happening: channels.Happening) -> None:
+        assert isinstance(happening, channels.Incoming)
+        assert happening.source.user_id
+        assert len(happening.text) <= OPTIONS.max_text_characters
+
+    fuzzing.read_or_refused(
+        make,
+        lambda mail: [inbound.read_mail(mail, "1:2", OPTIONS, None)],
+        tell,
+        of="email",
+        reduced=3_000,
+        check=is_bounded,
+    )
 
 
 def test_nested_mail_has_an_end() -> None:

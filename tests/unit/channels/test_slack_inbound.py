@@ -9,7 +9,7 @@ import pytest
 from frontdesk.channels.slack import inbound, texts
 from frontdesk.contracts import channels
 from frontdesk.model.sources import ChatType
-from tests import counts
+from tests import counts, fuzzing
 
 US = inbound.Self(team="T1", user="UDESK", bot="BDESK")
 PARSER = inbound.Parser(US, "one")
@@ -213,59 +213,33 @@ def test_sign_without_a_picture_keeps_its_name() -> None:
     assert [texts.sign(name) for name in ("+1::skin-tone-3", "party_parrot")] == ["👍", ":party_parrot:"]
 
 
-class Broken:
-    """Changes something somewhere in what the platform may bring."""
+def read_kind(kind: str, raw: Any) -> channels.Happening | None:
+    match kind:
+        case "press":
+            return PARSER.press(raw)
+        case "command":
+            return PARSER.command(inbound.table(raw), NOW)
+        case _:
+            return PARSER.event(raw)
 
-    VALUES: tuple[Any, ...] = (
-        None, True, -1, 2**70, 1.5, "", "x", "\ud800", "<@UDESK>", "1.0", "9" * 40, [], [None], {}, {"ts": 1},
-    )  # fmt: skip
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-
-    def __call__(self, value: Any, depth: int = 0) -> Any:
-        chance = self.random.random()
-        if chance < 0.08 or depth > 8:
-            return self.random.choice(self.VALUES)
-        if isinstance(value, dict):
-            kept = {
-                name: self(each, depth + 1) for name, each in value.items() if self.random.random() > 0.05
-            }
-            return kept | ({self.random.choice(["ts", "user", "files"]): value} if chance > 0.97 else {})
-        if isinstance(value, list):
-            return [self(each, depth + 1) for each in value] * self.random.choice([1, 1, 1, 3])
-        if isinstance(value, str) and chance > 0.9:
-            cut = self.random.randrange(len(value) + 1)
-            return (
-                value[:cut]
-                + chr(self.random.choice([0, 10, 60, 62, 124, 0xD800, 0x202E, 0x1F469]))
-                + value[cut:]
-            )
-        return value
+def is_of_somebody_else(happening: channels.Happening) -> None:
+    assert happening.source.account == "one"
+    assert happening.source.user_id != US.user
 
 
 @pytest.mark.prove
 def test_nothing_that_comes_breaks_the_reading(tell: counts.Tell) -> None:
-    number, seed = counts.count(20_000, 1_000_000), random.randrange(2**32)
-    broken, read_well = Broken(seed), 0
-    for _ in range(number):
-        made: list[channels.Happening | None] = [
-            PARSER.event(broken(broken.random.choice(EVENTS))),
-            PARSER.press(broken(PRESS)),
-            PARSER.command(inbound.table(broken(COMMAND)), NOW),
-        ]
-        for happening in made:
-            if happening is None:
-                continue
-            read_well += 1
-            source = happening.source
-            assert source.account == "one", seed
-            assert source.user_id != US.user, seed
-            assert happening.event_id, seed
-            said = (happening.event_id or "", getattr(happening, "text", ""), source.user_name or "")
-            "".join(said).encode()  # nothing that cannot be stored
-    assert read_well
-    tell("of which something was read", read_well)
+    kinds = [*(("event", each) for each in EVENTS), ("press", PRESS), ("command", COMMAND)]
+    damage = fuzzing.Damage(values=["<@UDESK>", "1.0", {"ts": 1}, FULL])
+
+    def make(chance: random.Random) -> tuple[str, Any]:
+        kind, raw = chance.choice(kinds)
+        return kind, damage(raw, chance)
+
+    fuzzing.read_or_refused(
+        make, lambda given: [read_kind(*given)], tell, of="Slack", check=is_of_somebody_else
+    )
 
 
 def test_nesting_without_end_is_read_in_bounded_steps() -> None:

@@ -1,11 +1,9 @@
 """What an update of the Bot API may hold, who is meant by it, and that nothing in it breaks the reading."""
 
-import contextlib
 import json
-import random
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
 from frontdesk import errors
@@ -13,7 +11,7 @@ from frontdesk.channels import called
 from frontdesk.channels.telegram import inbound
 from frontdesk.contracts import channels
 from frontdesk.model.sources import ChatType
-from tests import counts
+from tests import counts, fuzzing
 
 ME = inbound.Me(id=42, username="desk_bot")
 ADA = {"id": 7, "is_bot": False, "first_name": "Ada", "last_name": "Lovelace"}
@@ -240,71 +238,26 @@ def test_unreadable_update_is_refused(raw: object) -> None:
         inbound.read_update(raw, None, ME)
 
 
-VALUES: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    2**63,
-    2**70,
-    1e400,
-    "",
-    "\0",
-    "\ud800",
-    "x" * 5000,
-    [],
-    {},
-    [[]],
-    {"a": 1},
-    DESK,
-    FULL,
-    [FULL],
-    -100500,
-]
-
-
-def damaged(value: Any, chance: random.Random) -> Any:
-    """The value with something in it exchanged."""
-    if isinstance(value, dict) and value and chance.random() < 0.9:
-        name = chance.choice(list(value))
-        if chance.random() < 0.1:
-            return {each: kept for each, kept in value.items() if each != name}
-        return value | {name: damaged(value[name], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.8:
-        at = chance.randrange(len(value))
-        return [*value[:at], damaged(value[at], chance), *value[at + 1 :]]
-    return chance.choice(VALUES)
-
-
 @pytest.mark.prove
 def test_any_update_is_read_or_refused(tell: counts.Tell) -> None:
-    chance, tried, understood = random.Random(), counts.count(20_000, 1_000_000), 0
-    for _ in range(tried):
-        raw = chance.choice(UPDATES)
-        for _ in range(chance.randint(1, 3)):
-            raw = damaged(raw, chance)
+    damage = fuzzing.Damage(values=[DESK, FULL, [FULL], -100500])
+
+    def read_update(raw: Any) -> Sequence[channels.Happening]:
         inbound.update_number(raw)
-        try:
-            happened = inbound.read_update(raw, None, ME)
-        except errors.InvalidInput:
-            continue
-        understood += bool(happened.happenings)
-        for happening in happened.happenings:
-            assert happening.source.chat_id
-            assert happening.event_id
-            msgspec.json.encode(happening, enc_hook=str)
-    assert 0 < understood < tried
-    tell(counts.TRIED, tried)
+        return inbound.read_update(raw, None, ME).happenings
+
+    fuzzing.read_or_refused(
+        lambda chance: damage(chance.choice(UPDATES), chance), read_update, tell, of="Telegram"
+    )
 
 
 @pytest.mark.prove
-def test_bytes_of_a_webhook_are_read_or_refused() -> None:
-    chance = random.Random()
+def test_bytes_of_a_webhook_are_read_or_refused(tell: counts.Tell) -> None:
     whole = [json.dumps(each).encode() for each in UPDATES]
-    for _ in range(counts.count(5_000, 200_000)):
-        body = bytearray(chance.choice(whole))
-        for _ in range(chance.randint(1, 4)):
-            at = chance.randrange(len(body))
-            body[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
-        with contextlib.suppress(errors.InvalidInput):
-            inbound.read_update(called.read_json(object, bytes(body)), None, ME)
+    fuzzing.read_or_refused(
+        lambda chance: fuzzing.changed_bytes(chance.choice(whole), chance),
+        lambda body: inbound.read_update(called.read_json(object, body), None, ME).happenings,
+        tell,
+        of="Telegram, as bytes",
+        reduced=5_000,
+    )

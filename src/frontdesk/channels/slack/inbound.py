@@ -103,7 +103,7 @@ class Parser:
         text = said if said.startswith("/") else f"/{said or 'help'}"
         source = self._source(chat, {"user": user, "username": fields.get("user_name")}, None)
         url = fields.get("response_url")
-        handle = ReplyHandle(value=url, expires_at=now + HANDLE_TIME) if _is_short(url) else None
+        handle = ReplyHandle(value=url, expires_at=now + HANDLE_TIME) if is_word(url) else None
         addressed = None if source.chat_type is ChatType.DM else True
         event_id = self._id(chat, "command", trigger)
         return Incoming(source=source, text=text, event_id=event_id, handle=handle, addressed=addressed)
