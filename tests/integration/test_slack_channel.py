@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,36 +16,17 @@ from frontdesk.channels.slack import checkup, connect
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment, Button, ChatSign, ReplyHandle, StoredFile
-from frontdesk.model.platforms import Platform
-from frontdesk.model.sources import ChatType, SessionSource
+from frontdesk.model.sources import ChatType
 from frontdesk.testing.channels import RecordingDesk
 from frontdesk.testing.slack import TeamFault, TeamPost, Workspace
 from tests import loopback
-
-ADA, GENERAL, RANDOM = "U0ADA", "C0GENERAL", "C0RANDOM"
-
-
-def options(team: Workspace, **more: Any) -> slack.Options:
-    given: dict[str, Any] = {"bot_token": lambda: team.bot_token, "api_url": team.url, "timeout_seconds": 2.0}
-    if "signing_secret" not in more:
-        given["app_token"] = lambda: team.app_token
-    return slack.Options(**{**given, **more})
-
-
-@asynccontextmanager
-async def at_work(team: Workspace, desk: channels.Desk, **more: Any) -> AsyncIterator[slack.Channel]:
-    channel = slack.Channel(options(team, **more))
-    async with loopback.receiving(channel, desk):
-        await team.until(lambda: team.connected)
-        yield channel
+from tests.integration import teams
+from tests.integration.teams import ADA, GENERAL, RANDOM, at_work, delivery, options, verdicts
 
 
 @pytest.fixture
 async def team() -> AsyncIterator[Workspace]:
-    async with Workspace.open() as opened:
-        for chat in (GENERAL, RANDOM):
-            opened.channel(chat)
-        opened.direct(ADA)
+    async with teams.opened() as opened:
         yield opened
 
 
@@ -55,99 +35,6 @@ async def channel(team: Workspace) -> AsyncIterator[slack.Channel]:
     channel = slack.Channel(options(team))
     yield channel
     await channel.close()
-
-
-def delivery(text: str = "Hello", **more: Any) -> deliveries.Delivery:
-    place = {"chat_id": GENERAL, "chat_type": ChatType.GROUP, "user_id": ADA, **more.pop("to", {})}
-    source = SessionSource(platform=Platform.SLACK, **place)
-    given = {"id": "d1", "lane": "l", "created_at": datetime.now(UTC), "is_markdown": True}
-    return deliveries.Delivery(to=source, text=text, **{**given, **more})
-
-
-def texts(desk: RecordingDesk) -> list[str]:
-    return [incoming.text for incoming in desk.stored]
-
-
-async def test_what_was_said_before_we_were_ever_there_is_not_answered(team: Workspace) -> None:
-    team.written(ADA, "long ago", GENERAL)
-    desk = RecordingDesk()
-    async with at_work(team, desk):
-        await team.say(ADA, "now", GENERAL)
-        await team.until(lambda: desk.stored)
-    assert texts(desk) == ["now"]
-
-
-async def test_what_was_said_while_we_were_away_is_read_in_its_order(team: Workspace) -> None:
-    desk = RecordingDesk()
-    async with at_work(team, desk):
-        for chat in (GENERAL, RANDOM):
-            await team.say(ADA, f"first in {chat}", chat)
-        await team.until(lambda: len(desk.stored) == 2)
-    root = next(iter(team.messages[GENERAL]))
-    for number in range(250):
-        team.written(ADA, f"text {number}", GENERAL)
-    team.written(ADA, "in a thread", GENERAL, thread_ts=root)
-    team.written(ADA, "a first word in private", team.direct(ADA))
-    async with at_work(team, desk):
-        await team.say(ADA, "back", GENERAL)
-        await team.until(lambda: len(desk.stored) == 255)
-    general = [incoming.text for incoming in desk.stored if incoming.source.chat_id == GENERAL]
-    assert general == [f"first in {GENERAL}", *(f"text {n}" for n in range(250)), "in a thread", "back"]
-    assert {"a first word in private", f"first in {RANDOM}"} < set(texts(desk))
-    assert desk.read_until[GENERAL] == max(team.messages[GENERAL])
-
-
-async def test_connection_that_breaks_is_made_again_and_nothing_is_missed(team: Workspace) -> None:
-    desk = RecordingDesk()
-    async with at_work(team, desk):
-        await team.say(ADA, "one", GENERAL)
-        await team.until(lambda: desk.stored)
-        await team.hang_up()
-        team.written(ADA, "two", GENERAL)
-        await team.until(lambda: len(desk.stored) == 2)
-        await team.until(lambda: team.connected)
-        await team.disconnect()
-        team.written(ADA, "three", GENERAL)
-        await team.until(lambda: len(desk.stored) == 3)
-    assert texts(desk) == ["one", "two", "three"]
-
-
-class Refusing(RecordingDesk):
-    """Refuses a text for as long as it is told to."""
-
-    refused = ""
-
-    async def accept(self, happening: channels.Happening, **more: Any) -> channels.Receipt:
-        if isinstance(happening, channels.Incoming) and self.refused and happening.text == self.refused:
-            raise errors.TooManyWaiting(waiting=9)
-        return await super().accept(happening, **more)
-
-
-async def test_chat_with_too_many_waiting_holds_up_itself_alone_and_is_read_again(team: Workspace) -> None:
-    desk = Refusing()
-    async with at_work(team, desk):
-        await team.say(ADA, "one", GENERAL)
-        await team.until(lambda: desk.stored)
-        desk.refused = "two"
-        held = [await team.say(ADA, text, GENERAL) for text in ("two", "three")]
-        await team.say(ADA, "elsewhere", RANDOM)
-        await team.until(lambda: len(desk.stored) == 2)
-        assert [each and each.acknowledged.is_set() for each in held] == [False, False]
-        assert texts(desk) == ["one", "elsewhere"]
-        desk.refused = ""
-        await team.until(lambda: len(desk.stored) == 4)
-    assert texts(desk) == ["one", "elsewhere", "two", "three"]
-
-
-async def test_nothing_is_lost_where_the_history_may_not_be_read(team: Workspace) -> None:
-    desk = RecordingDesk()
-    async with at_work(team, desk):
-        await team.say(ADA, "one", GENERAL)
-        await team.until(lambda: desk.stored)
-    team.faults = [TeamFault(method="conversations.history", error="missing_scope", times=None)]
-    async with at_work(team, desk):
-        await team.say(ADA, "two", GENERAL)
-        await team.until(lambda: len(desk.stored) == 2)
 
 
 async def test_revoked_token_and_socket_mode_that_is_off_are_told(team: Workspace) -> None:
@@ -160,6 +47,17 @@ async def test_revoked_token_and_socket_mode_that_is_off_are_told(team: Workspac
     async with loopback.receiving(channel, RecordingDesk()):
         await team.until(channel.trouble)
         assert "forbidden_team" in (channel.trouble() or "")
+
+
+async def test_socket_mode_that_is_turned_off_while_we_listen_is_told_until_it_is_on(team: Workspace) -> None:
+    async with at_work(team, RecordingDesk()) as channel:
+        await team.until(lambda: channel.trouble() is None)
+        team.socket_mode = False
+        await team.disconnect("link_disabled")
+        await team.until(channel.trouble)
+        assert "Socket Mode" in (channel.trouble() or "") or "forbidden_team" in (channel.trouble() or "")
+        team.socket_mode = True
+        await team.until(lambda: channel.trouble() is None)
 
 
 @pytest.mark.parametrize(
@@ -369,14 +267,6 @@ def test_options_that_let_nothing_in_or_tokens_out_are_refused(more: dict[str, A
         slack.Options(bot_token=str, **more)
 
 
-async def verdicts(team: Workspace, home: str | None = None, **more: Any) -> list[tuple[str, str]]:
-    channel = slack.Channel(options(team, **more))
-    try:
-        return [(str(each.verdict), each.text) for each in await channel.examine(in_use=False, home=home)]
-    finally:
-        await channel.close()
-
-
 async def test_what_is_wrong_with_an_app_is_said(team: Workspace) -> None:
     who = ("ok", "@frontdesk in Team")
     assert await verdicts(team, GENERAL) == [who]
@@ -387,6 +277,8 @@ async def test_what_is_wrong_with_an_app_is_said(team: Workspace) -> None:
     assert "the scopes reactions:read:" in (await verdicts(team))[1][1]
     ((verdict, why),) = await verdicts(team, bot_token=lambda: "xoxb-another")
     assert (verdict, "refuses the token" in why) == ("failed", True)
+    team.faults = [TeamFault(method="conversations.history", error="missing_scope")]
+    assert "cannot be read afterwards: missing_scope" in (await verdicts(team))[2][1]
     assert "Socket Mode does not work" in (await verdicts(team, app_token=lambda: "xapp-another"))[2][1]
     await team.refuse()
     ((verdict, why),) = await verdicts(team)

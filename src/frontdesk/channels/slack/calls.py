@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ HEARTBEAT_SECONDS = 20.0
 MOST_ENVELOPE_BYTES = 4 * 1024 * 1024
 MOST_RETRY_AFTER_SECONDS = 24 * 3600.0
 PIECE_BYTES = 64 * 1024
+MOST_SKEW = timedelta(seconds=30)
 NEVER_LEFT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 UNFINISHED = frozenset({"internal_error", "fatal_error", "service_unavailable"})
 """Part of the call may have been carried out, as the platform's pages say."""
@@ -43,6 +45,21 @@ class SlackLine:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._session: aiohttp.ClientSession | None = None
+
+    def skew(self) -> timedelta:
+        """How far our clock is ahead of the platform's, as far as that can be told."""
+        if self.answered is None:
+            return timedelta()
+        told, here = self.answered
+        try:
+            ahead = here - parsedate_to_datetime(told).astimezone(UTC)
+        except ValueError:
+            return timedelta()
+        return ahead if abs(ahead) > MOST_SKEW else timedelta()
+
+    def now(self) -> float:
+        """The time by the platform's clock: what it keeps is found by that."""
+        return (datetime.now(UTC) - self.skew()).timestamp()
 
     async def close(self) -> None:
         session, self._session = self._session, None

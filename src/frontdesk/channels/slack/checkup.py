@@ -1,8 +1,7 @@
 """What can be found out about an app: who it is, what it may do, and whether it hears us."""
 
 import re
-from datetime import UTC, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from frontdesk import errors
@@ -10,13 +9,13 @@ from frontdesk.channels.slack import inbound
 from frontdesk.channels.slack.connect import MANIFEST
 from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
 from frontdesk.channels.slack.options import Options
+from frontdesk.channels.slack.reading import KINDS
 from frontdesk.model import findings
 from frontdesk.model.findings import Finding
 
 if TYPE_CHECKING:
     from frontdesk.channels.slack.calls import SlackLine
 
-MOST_SKEW = timedelta(seconds=30)
 NAME_CHARACTERS = 100
 SCOPES = frozenset(re.findall(r"- (?!message)([a-z_]+:[a-z]+)$", MANIFEST, re.MULTILINE))
 """What the app may do if it was made from our manifest."""
@@ -24,6 +23,7 @@ MISSING_SCOPES = "it lacks the scopes {scopes}: add them under OAuth & Permissio
 NO_SOCKET = (
     "Socket Mode does not work: {why}. The app-level token needs connections:write, and Socket Mode on"
 )
+NO_HISTORY = "what is said while the gateway is away cannot be read afterwards: {why}"
 UNKNOWN_HOME = "the home channel {home} is not known to it: {why}"
 NOT_AT_HOME = "it is not in the home channel {home}: /invite it there"
 SKEWED = "this machine's clock is {seconds} seconds {way} Slack's: set it by NTP"
@@ -36,6 +36,7 @@ async def examine(line: "SlackLine", options: Options, home: str | None) -> list
         found = [Finding(text=f"@{name} in {team}"), *_clock(line), *_scopes(line)]
         if options.app_token is not None:
             found += await _socket(line)
+        found += await _history(line)
         if home is not None:
             found += await _home(line, home)
     except errors.MissingSecret as error:
@@ -67,6 +68,19 @@ async def _socket(line: "SlackLine") -> list[Finding]:
     return []
 
 
+async def _history(line: "SlackLine") -> list[Finding]:
+    """Whether what is said while nobody listens can be read afterwards, tried with one chat."""
+    try:
+        listed = (await line.call("users.conversations", types=KINDS, limit="1")).get("channels")
+        for chat in listed if isinstance(listed, list) else ():
+            await line.call("conversations.history", channel=str(inbound.table(chat).get("id")), limit="1")
+    except SlackRefusal as error:
+        if error.token_refused:
+            raise
+        return [findings.warning(NO_HISTORY.format(why=error))]
+    return []
+
+
 async def _home(line: "SlackLine", home: str) -> list[Finding]:
     try:
         told = await line.call("conversations.info", channel=home)
@@ -78,14 +92,8 @@ async def _home(line: "SlackLine", home: str) -> list[Finding]:
 
 
 def _clock(line: "SlackLine") -> list[Finding]:
-    if line.answered is None:
-        return []
-    told, here = line.answered
-    try:
-        ahead = here - parsedate_to_datetime(told).astimezone(UTC)
-    except ValueError:
-        return []
-    if abs(ahead) <= MOST_SKEW:
+    ahead = line.skew()
+    if not ahead:
         return []
     way = "ahead of" if ahead > timedelta() else "behind"
     return [findings.warning(SKEWED.format(seconds=round(abs(ahead).total_seconds()), way=way))]

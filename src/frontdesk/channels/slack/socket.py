@@ -19,6 +19,8 @@ MOST_WAITING = 100
 """How many events are read ahead of the store."""
 LEAVING_SECONDS = 5.0
 """How long what was read is still stored after the connection has ended."""
+GREETING_SECONDS = 20.0
+LINK_DISABLED = "link_disabled"
 DISABLED = "Socket Mode is off: turn it on in the app's settings"
 
 Hear = Callable[[str, object], Awaitable[None]]
@@ -59,17 +61,30 @@ class SocketListener:
     async def _listen_to(self, socket: Any) -> bool:
         envelopes: asyncio.Queue[inbound.Table] = asyncio.Queue(MOST_WAITING)
         async with asyncio.TaskGroup() as tasks:
-            beside = [
-                tasks.create_task(self._reader.catch_up()),
-                tasks.create_task(self._in_order(socket, envelopes)),
-            ]
+            beside = [tasks.create_task(self._in_order(socket, envelopes))]
             try:
+                if not await self._greet(socket):
+                    return False
+                beside.append(tasks.create_task(self._reader.catch_up()))
                 heard = await self._read(socket, envelopes, tasks)
                 await asyncio.wait({asyncio.ensure_future(envelopes.join())}, timeout=LEAVING_SECONDS)
                 return heard
             finally:
                 for task in beside:
                     task.cancel()
+
+    async def _greet(self, socket: Any) -> bool:
+        """Whether we are greeted: from then on what happens is brought over this connection."""
+        try:
+            first = _envelope((await socket.receive(timeout=GREETING_SECONDS)).data)
+        except TimeoutError:
+            first = {}
+        if first.get("type") == "hello":
+            self._note(None)
+            return True
+        disabled = first.get("reason") == LINK_DISABLED
+        self._note(SlackRefusal(DISABLED) if disabled else SlackUnclear("the connection was not greeted"))
+        return False
 
     async def _read(
         self, socket: Any, envelopes: "asyncio.Queue[inbound.Table]", tasks: asyncio.TaskGroup
@@ -78,10 +93,8 @@ class SocketListener:
         async for message in socket:
             envelope = _envelope(message.data)
             match envelope.get("type"):
-                case "hello":
-                    self._note(None)
                 case "disconnect":
-                    disabled = envelope.get("reason") == "link_disabled"
+                    disabled = envelope.get("reason") == LINK_DISABLED
                     if disabled:
                         self._note(SlackRefusal(DISABLED))
                     return not disabled

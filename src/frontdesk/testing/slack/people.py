@@ -12,6 +12,8 @@ class TeamPeople:
 
     team_id, user_id, bot_id = "T0STANDIN", "U0DESK", "B0DESK"
     origin = ""
+    skew_seconds = 0.0
+    """How far the platform's clock is ahead of ours."""
 
     def __init__(self) -> None:
         self.chats: dict[str, TeamChat] = {}
@@ -116,9 +118,12 @@ class TeamPeople:
     def number(self, before: str) -> str:
         return f"{before}{next(self._numbers)}"
 
+    def now(self) -> float:
+        return time.time() + self.skew_seconds
+
     def stamp(self) -> str:
         """The next time: no two messages have the same."""
-        self._last_stamp = max(self._last_stamp + 1, int(time.time() * 1_000_000))
+        self._last_stamp = max(self._last_stamp + 1, int(self.now() * 1_000_000))
         seconds, rest = divmod(self._last_stamp, 1_000_000)
         return f"{seconds}.{rest:06}"
 

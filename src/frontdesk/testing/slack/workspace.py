@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import urlencode
 
@@ -168,7 +169,7 @@ class Workspace(TeamPeople):
         return envelope
 
     def signature(self, body: str, at: float | None = None) -> dict[str, str]:
-        stamp = str(int(time.time() if at is None else at))
+        stamp = str(int(self.now() if at is None else at))
         signed = hmac.new(self.signing_secret.encode(), f"v0:{stamp}:{body}".encode(), hashlib.sha256)
         return {"x-slack-request-timestamp": stamp, "x-slack-signature": f"v0={signed.hexdigest()}"}
 
@@ -247,7 +248,8 @@ class Workspace(TeamPeople):
             result = function(self, call)
         except TeamRefusal as refused:
             return self._refusal(refused)
-        return web.json_response({"ok": True, **result}, headers={"x-oauth-scopes": self.scopes})
+        headers = {"x-oauth-scopes": self.scopes, "date": formatdate(self.now(), usegmt=True)}
+        return web.json_response({"ok": True, **result}, headers=headers)
 
     def _refusal(self, refused: TeamRefusal) -> web.Response:
         headers = {"retry-after": str(refused.retry_after)} if refused.retry_after else {}
