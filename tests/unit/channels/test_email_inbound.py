@@ -56,6 +56,7 @@ def test_sender_is_read_from_a_plain_header(written: str, address: str, name: st
             "<ann@a.test",
         ),
         *("ann@a.test\r\nFrom: bob@b.test", "<ann@a.test> <bob@b.test>", "a@b@c.test", "Ann <ann @a.test>"),
+        '(") <bob@a.test> (") <ann@a.test>',
     ],
 )
 def test_sender_who_could_be_two_is_nobody(written: str) -> None:
@@ -80,6 +81,10 @@ def test_sender_who_could_be_two_is_nobody(written: str) -> None:
         ("mx.test; dkim=fail (dkim=pass header.d=a.test) header.d=a.test", False),
         ("mx.test; spf=pass smtp.mailfrom=a.test.evil.test", False),
         ("mx.test; x=y dmarc=pass header.from=a.test", False),
+        ('mx.test; spf=pass smtp.mailfrom="x; dmarc=pass header.from=a.test "@b.test', False),
+        ('mx.test; dkim=pass header.i="x header.d=a.test "@b.test', False),
+        ('mx.test; spf=pass (of "x) ; dmarc=pass header.from=a.test ("@b.test) smtp.mailfrom=b.test', False),
+        ('mx.test; spf=pass smtp.mailfrom="x"@a.test; dkim=none reason="a; b"', True),
         ("", False),
     ],
 )
@@ -94,6 +99,9 @@ def test_results_that_came_with_the_mail_do_not_count() -> None:
     with pytest.raises(errors.NotAllowed):
         read(mail, authserv_id="mx.test")
     assert read(raw(Authentication_Results=PROVEN), authserv_id="mx.test").text == "Hello"
+    unclear = f'mx.test; spf=pass (of "x)\r\nAuthentication-Results: {PROVEN}'
+    with pytest.raises(errors.NotAllowed):
+        read(raw(Authentication_Results=unclear), authserv_id="mx.test")
 
 
 @pytest.mark.parametrize(
@@ -250,6 +258,19 @@ def test_nested_mail_has_an_end() -> None:
         )
         <= 200
     )
+
+
+def test_mail_made_to_be_looked_at_for_long_is_not_read() -> None:
+    """Each of its lines may end each of the parts that it is in."""
+    parts = b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (i, i) for i in range(300)
+    )
+    with pytest.raises(errors.InvalidInput, match="too many"):
+        read(b"From: ann@a.test\r\n" + parts + b"\r\n" + b"\n" * 100_000)
+    usual = inbound.MOST_LOOKS // 25 * b"\n"
+    assert inbound.parse(
+        raw(Content_Type="multipart/mixed; boundary=b") + b"\r\n--b\r\n\r\n" + usual
+    ).is_multipart()
 
 
 @pytest.mark.parametrize("hard", ["<a ", "<!--", "</", "<a b='", "<div ", "&", "<p><blockquote>"])

@@ -1,6 +1,7 @@
 """What comes in: a mail becomes a message, or a reason why it does not."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,6 +24,9 @@ from frontdesk.model.sources import SessionSource
 
 MOST_SUBJECT_CHARACTERS = 200
 MOST_FILES = 50
+BOUNDARY = re.compile(rb"boundary", re.I)
+MOST_LOOKS = 10_000_000
+"""Seconds. A mail of 25 MiB in lines of the usual length may have 28 parts that hold others."""
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +72,10 @@ def read_file(raw: bytes, number: int) -> bytes | None:
 
 
 def parse(raw: bytes) -> Message:
+    """The library looks at each line once for every part that it is in: mail is written by anybody."""
+    lines = raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
+    if lines * (1 + len(BOUNDARY.findall(raw))) > MOST_LOOKS:
+        raise errors.InvalidInput(what="The mail", why="it has too many lines and parts")
     return BytesParser(policy=compat32).parsebytes(raw)
 
 

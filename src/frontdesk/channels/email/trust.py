@@ -3,9 +3,10 @@
 import re
 from email.message import Message
 
+from frontdesk.channels.email import addresses
+
 MOST_CHARACTERS = 5_000
 """Of a header that is believed."""
-COMMENT = re.compile(r"\([^()]*+\)")
 AUTOMATIC = ("bulk", "junk", "list", "auto_reply")
 AUTOMATIC_HEADERS = ("x-autoreply", "x-autorespond", "x-autoresponder", "feedback-id")
 ROBOTS = re.compile(r"(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply|bounces?)(?:[+-][^@]*)?@", re.I)
@@ -17,17 +18,14 @@ def is_proven(mail: Message, address: str, authserv_id: str) -> bool:
     with the mail."""
     domain = address.rpartition("@")[2]
     for written in mail.get_all("Authentication-Results") or []:
-        server, *results = _without_comments(str(written)[:MOST_CHARACTERS]).split(";")
+        said = addresses.unquoted(str(written)[:MOST_CHARACTERS])
+        if said is None:  # it may be our server's
+            return False
+        server, *results = said.split(";")
         if (server.split() or [""])[0].lower() != authserv_id.lower():
             continue
         return any(_passes(result, domain) for result in results)
     return False
-
-
-def _without_comments(text: str) -> str:
-    while (shorter := COMMENT.sub(" ", text)) != text:
-        text = shorter
-    return text
 
 
 def _passes(result: str, domain: str) -> bool:
