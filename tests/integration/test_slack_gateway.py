@@ -14,16 +14,18 @@ from frontdesk.model.running import Running
 from frontdesk.testing.slack import Workspace
 
 ANN, EVE, GENERAL = "U0ANN", "U0EVE", "C0GENERAL"
-CONFIG = GatewayConfig(access={"slack": Access(allow=(ANN, f"chat:{GENERAL}"))})
+ALLOWED = (ANN, f"chat:{GENERAL}")
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Workspace]:
+async def opened(folder: Path, allowed: tuple[str, ...] = ALLOWED) -> AsyncIterator[Workspace]:
+    config = GatewayConfig(access={"slack": Access(allow=allowed)})
     async with (
         Workspace.open() as team,
-        await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions,
+        await SessionStore.open(f"sqlite:///{folder}/state.db", config) as sessions,
     ):
         team.channel(GENERAL)
+        team.names[EVE] = "Eve"
         options = slack.Options(
             bot_token=lambda: team.bot_token, app_token=lambda: team.app_token, api_url=team.url
         )
@@ -51,7 +53,7 @@ async def test_mention_begins_a_thread_in_which_everything_is_answered(tmp_path:
         await team.until(lambda: len(team.posts) > 2)
     root = asked["ts"]
     assert [post.shown for post in team.posts][:2] == [
-        f"echo: [{EVE}] {text}" for text in ("who are you?", "and what else?")
+        f"echo: [Eve] {text}" for text in ("who are you?", "and what else?")
     ]
     assert [post.thread_ts for post in team.posts][:2] == [root, root]
     assert team.posts[2].shown.endswith("once more")
@@ -64,6 +66,17 @@ async def test_stranger_in_private_gets_no_answer_of_the_agent(tmp_path: Path) -
         await team.say(ANN, "Hello", team.direct(ANN))
         await team.until(lambda: any(post.shown == "echo: Hello" for post in team.posts))
     assert {post.channel for post in team.posts if post.shown.startswith("echo")} == {team.direct(ANN)}
+
+
+async def test_people_of_the_own_workspace_are_let_in_without_those_of_a_shared_channel(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, (f"role:{Workspace.team_id}",)) as team:
+        mention = f"<@{team.user_id}> hello"
+        await team.say("U0STRANGER", mention, GENERAL, user_team="T0OTHER", source_team="T0OTHER")
+        await team.say(EVE, mention, GENERAL)
+        await team.until(lambda: team.posts)
+    assert [post.shown for post in team.posts] == ["echo: [Eve] hello"]
 
 
 async def test_answer_grows_in_one_message(tmp_path: Path) -> None:

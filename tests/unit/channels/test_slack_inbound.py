@@ -170,6 +170,28 @@ def test_other_bots_are_known_as_such() -> None:
     assert not read().source.is_bot
 
 
+@pytest.mark.parametrize(
+    ("message", "teams"),
+    [
+        ({}, ()),
+        ({"team": "T1"}, ("T1",)),
+        ({"team": "T1", "user_team": "T2", "source_team": "T2"}, ("T2",)),
+        ({"team": "T1", "source_team": "T2"}, ("T2",)),
+        ({"team": {"id": "T1"}, "user_team": None}, ()),
+    ],
+)
+def test_person_has_the_workspace_that_they_belong_to_as_their_role(
+    message: dict[str, Any], teams: tuple[str, ...]
+) -> None:
+    assert read(**message).source.roles == teams
+
+
+def test_ids_of_a_grid_and_of_private_channels_are_ids_like_others() -> None:
+    incoming = read(user="W012A3CDE", channel="G012A3CDE", team="E012A3CDE")
+    assert (incoming.source.user_id, incoming.source.chat_id) == ("W012A3CDE", "G012A3CDE")
+    assert incoming.source.chat_type is ChatType.GROUP
+
+
 def test_voice_message_is_known_and_a_file_that_is_gone_is_none() -> None:
     files = [FILE | {"subtype": "slack_audio"}, FILE | {"mode": "tombstone"}]
     (voice,) = read(text="", files=files).files

@@ -36,6 +36,7 @@ oauth_config:
       - mpim:read
       - reactions:read
       - reactions:write
+      - users:read
 settings:
   event_subscriptions:
     bot_events:

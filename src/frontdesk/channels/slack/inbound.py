@@ -88,8 +88,8 @@ class Parser:
         if not (is_word(token) and is_stamp(when)):
             return None
         thread = table(told.get("message")).get("thread_ts") or place.get("thread_ts")
-        name = table(told.get("user")).get("name")
-        written = {"user": user, "thread_ts": thread, "username": name}
+        who = table(told.get("user"))
+        written = {"user": user, "thread_ts": thread, "username": who.get("name"), "team": who.get("team_id")}
         source = self._source(chat, written, stamp)
         return Pressed(source=source, token=token, event_id=self._id(chat, stamp, "press", user, when))
 
@@ -101,7 +101,8 @@ class Parser:
         words = fields.get("text")
         said = texts.shown(words).strip() if isinstance(words, str) else ""
         text = said if said.startswith("/") else f"/{said or 'help'}"
-        source = self._source(chat, {"user": user, "username": fields.get("user_name")}, None)
+        written = {"user": user, "username": fields.get("user_name"), "team": fields.get("team_id")}
+        source = self._source(chat, written, None)
         url = fields.get("response_url")
         handle = ReplyHandle(value=url, expires_at=now + HANDLE_TIME) if is_word(url) else None
         addressed = None if source.chat_type is ChatType.DM else True
@@ -178,12 +179,19 @@ class Parser:
             chat_id=chat,
             chat_type=ChatType.DM if direct else ChatType.THREAD if thread else ChatType.GROUP,
             user_id=user if is_id(user) else None,
-            user_name=_name(message.get("username")),
+            user_name=cleaned_name(message.get("username")),
             thread_id=thread,
             scope_id=self._us.team,
             message_id=stamp,
+            roles=_teams(message),
             is_bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message",
         )
+
+
+def _teams(message: Table) -> tuple[str, ...]:
+    """The workspace that whoever wrote it belongs to: in a channel that is shared, there are several."""
+    named = (message.get(name) for name in ("user_team", "source_team", "team"))
+    return next(((team,) for team in named if is_id(team)), ())
 
 
 def table(value: object) -> Table:
@@ -228,15 +236,15 @@ def _file(file: Table) -> Attachment:
     whole = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**63
     return Attachment(
         id=file["id"],
-        name=_name(file.get("name")),
+        name=cleaned_name(file.get("name")),
         kind=kind if is_word(kind) else "application/octet-stream",
         size=size if whole else None,
         is_voice=file.get("subtype") == "slack_audio",
     )
 
 
-def _name(name: object) -> str | None:
-    return readable(name)[:MOST_NAME_CHARACTERS] or None if isinstance(name, str) else None
+def cleaned_name(name: object) -> str | None:
+    return readable(name).strip()[:MOST_NAME_CHARACTERS] or None if isinstance(name, str) else None
 
 
 def _time(stamp: str) -> datetime | None:

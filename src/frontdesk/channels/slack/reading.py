@@ -12,6 +12,7 @@ from frontdesk import errors
 from frontdesk.channels import streams
 from frontdesk.channels.slack import inbound
 from frontdesk.channels.slack.faults import PASSING, SlackError, SlackRefusal
+from frontdesk.channels.slack.names import NameBook
 from frontdesk.contracts.channels import Desk, Happening, Incoming, Receipt
 from frontdesk.logs import get_logger
 from frontdesk.model.chats import Cursor
@@ -38,6 +39,7 @@ class ChatReader:
 
     def __init__(self, line: "SlackLine", desk: Desk, parser: inbound.Parser, account: str | None) -> None:
         self._line = line
+        self._names = NameBook(line, account)
         self._desk = desk
         self._parser = parser
         self._account = account
@@ -65,7 +67,7 @@ class ChatReader:
         """Hand over what happens now, after all that happened before in its chat; one of LATER."""
         async with self._order:
             if not isinstance(happening, Incoming) or happening.source.message_id is None:
-                await streams.hand_over(self._desk, happening)
+                await streams.hand_over(self._desk, await self._names.named(happening))
                 return
             chat, stamp = happening.source.chat_id, happening.source.message_id
             if not self._listed and chat not in self._read:
@@ -82,7 +84,7 @@ class ChatReader:
 
     async def press(self, happening: Happening) -> None:
         """A press waits for nothing; one of LATER."""
-        await streams.hand_over(self._desk, happening)
+        await streams.hand_over(self._desk, self._names.known(happening))
 
     async def catch_up(self) -> None:
         """Read what we have missed, without end: of chats of which something could not be stored as well.
@@ -162,7 +164,7 @@ class ChatReader:
         newer = moves and inbound.is_newer(stamp, self._until.get(chat))
         cursor = Cursor(chat=chat, value=stamp) if newer else None
         try:
-            receipt = await streams.hand_over(self._desk, incoming, cursor)
+            receipt = await streams.hand_over(self._desk, await self._names.named(incoming), cursor)
         except streams.LATER:
             self._behind.add(chat)
             self._more.set()

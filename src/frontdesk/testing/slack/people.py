@@ -20,6 +20,8 @@ class TeamPeople:
         self.messages: dict[str, dict[str, dict[str, Any]]] = {}
         """What was said, by chat and time."""
         self.files: dict[str, TeamFile] = {}
+        self.names: dict[str, str] = {}
+        """What people are called; others as their ids are."""
         self._numbers = itertools.count(1)
         self._last_stamp = 0
 
@@ -38,7 +40,8 @@ class TeamPeople:
 
     def written(self, user: str, text: str, chat: str, **more: Any) -> dict[str, Any]:
         """Something said that nobody was told of yet."""
-        message = {"type": "message", "user": user, "text": _escaped(text), "ts": self.stamp(), **more}
+        said = {"type": "message", "user": user, "text": _escaped(text), "ts": self.stamp()}
+        message = {**said, "team": self.team_id, **more}
         self.messages[chat][message["ts"]] = message
         return message
 

@@ -184,6 +184,18 @@ def chat_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     return {"channel": chat.told()}
 
 
+@method("users.info")
+def user_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    needed(call, "user")
+    if "users:read" not in team.scopes:
+        raise TeamRefusal("missing_scope")
+    user = call.fields["user"]
+    if user == "U0NOBODY":
+        raise TeamRefusal("user_not_found")
+    profile = {"display_name": "", "real_name": team.names.get(user, user)}
+    return {"user": {"id": user, "team_id": team.team_id, "name": user.lower(), "profile": profile}}
+
+
 @method("users.conversations")
 def our_chats(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     kinds = set(str(call.fields.get("types", "public_channel")).split(","))

@@ -29,7 +29,7 @@ APP_TOKEN = "xapp-1-A1-2-standin"
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 SCOPES = (
     "app_mentions:read,assistant:write,channels:history,channels:read,chat:write,commands,files:read,files:write,"
-    "groups:history,groups:read,im:history,im:read,mpim:history,mpim:read,reactions:read,reactions:write"
+    "groups:history,groups:read,im:history,im:read,mpim:history,mpim:read,reactions:read,reactions:write,users:read"
 )
 MOST_BODY_BYTES = 200_000_000
 PATIENCE_SECONDS = 30.0
