@@ -84,6 +84,11 @@ class Scene:
         texts = self.texts(room)
         return {each for each in asked if f"echo: {each}" not in texts} - self.set_aside()
 
+    def waits_for_answers(self, room: str, asked: list[str]) -> None:
+        """As long as one after the other comes."""
+        while left := self.unanswered(room, asked):
+            wait_for(lambda left=left: self.unanswered(room, asked) < left)  # type: ignore[misc]
+
     def set_aside(self) -> set[str]:
         """The messages whose turns were cut off each time: their sender is told."""
         return set(program.set_aside(self.home))
@@ -174,7 +179,7 @@ def _kill_often(scene: Scene, chance: random.Random, tell: counts.Tell) -> None:
             process.wait()
     with scene.running():
         for room in rooms:
-            wait_for(lambda room=room: not scene.unanswered(room, asked[room]))  # type: ignore[misc]
+            scene.waits_for_answers(room, asked[room])
     broken = scene.set_aside()
     for room in rooms:
         said = [text for text in scene.texts(room) if text.startswith("echo: ")]

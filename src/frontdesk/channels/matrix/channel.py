@@ -1,13 +1,16 @@
 """One Matrix account: what it reads of its rooms, and what it says there."""
 
 import asyncio
+import hashlib
 import importlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from frontdesk import errors, plugins
 from frontdesk.channels import streams
-from frontdesk.channels.matrix import inbound, outbound
+from frontdesk.channels.matrix import answers, inbound, outbound
 from frontdesk.channels.matrix import options as settings
 from frontdesk.channels.matrix.inbound import Event
 from frontdesk.contracts import channels
@@ -31,10 +34,13 @@ TYPING_SECONDS = 25.0
 REPEAT_SECONDS = 24 * 3600.0
 """So long a homeserver knows a repeated number again."""
 MOST_FILE_BYTES = 50 * 1024 * 1024
+MOST_ASKED = 10_000
 NOT_CONNECTED = "the homeserver has not been reached yet"
 REVOKED = "the homeserver does not know the access token any more: log in anew, and set access_token"
 SEND_AGAIN = "I could not read this message: its keys have not reached me. Please send it again."
 UNSIGNED = "Without recovery_key the device is not signed, and the clients of others may not let it read."
+NOT_YET_SIGNED = "The device is not signed yet: that is done when the gateway connects."
+SIGNED = "The device is signed by its account: the clients of others let it read encrypted rooms."
 SIGNS = {ChatSign.SEEN: "👀", ChatSign.WORKING: "⏳", ChatSign.DONE: "✅", ChatSign.FAILED: "❌"}
 
 log = get_logger(__name__)
@@ -49,6 +55,8 @@ class Channel:
         self.account = account
         self._options = options
         self._connection: Connection | None = None
+        self._former: Connection | None = None
+        self._asked: set[tuple[str, str]] = set()
         self._is_reading = False
         self._opening = asyncio.Lock()
         self._library: Any = None
@@ -75,6 +83,7 @@ class Channel:
         self._is_reading = True
         self._library = await asyncio.to_thread(importlib.import_module, CONNECTION)
         connection: Connection = self._library.Connection(self._options, self.account)
+        ended = NOT_CONNECTED
         try:
             await self._open(connection)
             self._connection, self._trouble = connection, None
@@ -86,8 +95,11 @@ class Channel:
                 else:
                     since = reached
                     pauses.forget()
+        except errors.InvalidInput as error:
+            ended = str(error)
+            raise
         finally:
-            self._connection, self._trouble, self._is_reading = None, NOT_CONNECTED, False
+            self._connection, self._trouble, self._is_reading = None, ended, False
             await connection.close()
 
     async def _open(self, connection: "Connection") -> None:
@@ -123,16 +135,34 @@ class Channel:
     ) -> bool:
         """Whether all of it is stored. When a room's message is not, those after it wait as well; other rooms
         do not. What was said before we were ever here is not ours to answer."""
-        for room_id, invited in self._library.rooms_in(synced, "invite"):
-            await self._follow_invitation(desk, connection, room_id, invited)
-        stored = True
-        for room_id, joined in self._library.rooms_in(synced, "join"):
+        for room_id, invited in answers.rooms_in(synced, "invite"):
+            inviter, is_direct = answers.invitation(connection.us, invited)
+            if inviter:
+                await self._join(desk, connection, room_id, inviter, is_direct=is_direct)
+        stored = await self._take_late(desk, connection)
+        for room_id, joined in answers.rooms_in(synced, "join"):
             said = await connection.timeline(room_id, joined, since)
             for event in said if since else ():
-                if not await self._hand_over(desk, connection, room_id, event):
+                if "state_key" in event:
+                    await self._follow(desk, connection, event)
+                elif not await self._hand_over(desk, connection, room_id, event):
                     stored = False
                     break
         return stored
+
+    async def _take_late(self, desk: channels.Desk, connection: "Connection") -> bool:
+        """What came before its keys: known under another id than as what could not be read."""
+        for room_id, event in await connection.come_late():
+            happening = await connection.read(room_id, event)
+            if happening is not None and not _is_unread(happening):
+                late = replace(happening, event_id=f"{happening.event_id}-late")
+                try:
+                    await streams.hand_over(desk, late)
+                except streams.LATER as error:
+                    self._note_held(error)
+                    return False
+            connection.forget_late(room_id, event)
+        return True
 
     async def _hand_over(
         self, desk: channels.Desk, connection: "Connection", room_id: str, event: Event
@@ -145,14 +175,17 @@ class Channel:
         except streams.LATER as error:
             self._note_held(error)
             return False
-        unread = isinstance(happening, channels.Incoming) and happening.text == inbound.UNREADABLE
-        if unread and receipt and not receipt.repeated:
+        if _is_unread(happening) and receipt and not receipt.repeated:
             await self._ask_again(connection, room_id, event)
         return True
 
     async def _ask_again(self, connection: "Connection", room_id: str, event: Event) -> None:
-        """Whoever wrote it is told, and their device is asked for the key."""
-        number = f"unread-{event.get('event_id')}"
+        """Whoever wrote it is told, and their device is asked for the key: once for all that it would open.
+        The homeserver knows the number again, also after a restart."""
+        key = str(answers.table(event.get("content")).get("session_id") or event.get("event_id"))
+        number = f"unread-{hashlib.sha256(key.encode(errors='replace')).hexdigest()[:32]}"
+        if (room_id, number) in self._asked:
+            return
         said = {"msgtype": "m.notice", "body": SEND_AGAIN, "m.mentions": {}}
         answered = outbound.reply(str(event.get("event_id")))
         try:
@@ -160,13 +193,27 @@ class Channel:
             await connection.put(room_id, number, said | answered)
         except (self._library.RoomClosed, *self._library.FAILURES) as error:
             log.warning("matrix_not_told", account=self.account, room=room_id, why=str(error))
+        if len(self._asked) >= MOST_ASKED:
+            self._asked.clear()
+        self._asked.add((room_id, number))
 
-    async def _follow_invitation(
-        self, desk: channels.Desk, connection: "Connection", room_id: str, invited: Event
+    async def _follow(self, desk: channels.Desk, connection: "Connection", event: Event) -> None:
+        """To where a room goes on that is over."""
+        room_id, sender = answers.replacement(event), event.get("sender")
+        if room_id and answers.is_id(sender):
+            await self._join(desk, connection, room_id, sender)
+
+    async def _join(
+        self,
+        desk: channels.Desk,
+        connection: "Connection",
+        room_id: str,
+        inviter: str,
+        *,
+        is_direct: bool = False,
     ) -> None:
-        """Of somebody who may talk."""
-        inviter, is_direct = self._library.invitation(connection.us, invited)
-        if inviter is None or not self._options.join_invites:
+        """A room, when whoever wants us there may talk."""
+        if not self._options.join_invites:
             return
         source = SessionSource(
             platform=Platform.MATRIX,
@@ -181,15 +228,21 @@ class Channel:
             return
         if is_direct:  # first: once we have joined, nobody says so any more
             await connection.rooms.note_invitation(room_id, inviter)
-        await connection.server.join(room_id)
+        try:
+            await connection.server.join(room_id)
+        except self._library.REFUSALS as error:  # or nothing would be read ever after
+            log.warning("matrix_not_joined", account=self.account, room=room_id, why=str(error))
 
     def _note_held(self, error: Exception) -> None:
         log.warning("update_not_stored", platform=self.name, account=self.account, why=str(error))
 
     def _note(self, error: Exception) -> None:
         """What goes wrong with the homeserver, for whoever asks how we are."""
-        revoked = self._library.is_revoked(error)
-        trouble = REVOKED if revoked else f"the homeserver cannot be used now: {type(error).__name__} {error}"
+        trouble = f"the homeserver cannot be used now: {type(error).__name__} {error}"
+        if isinstance(error, self._library.NotSigned):
+            trouble = str(error)
+        elif self._library.is_revoked(error):
+            trouble = REVOKED
         if trouble != self._trouble:
             log.warning("channel_troubled", platform=self.name, account=self.account, why=trouble)
         self._trouble = trouble
@@ -214,9 +267,11 @@ class Channel:
             return self._connection
 
     async def _let_go(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None and not self._is_reading:
-            await connection.close()
+        """Of what only sends. Something may be under way there: it is closed the next time."""
+        former, self._former = self._former, None if self._is_reading else self._connection
+        self._connection = None
+        if former is not None:
+            await former.close()
 
     async def send(self, delivery: Delivery) -> Outcome:
         connection = self._connection or await self._to_send()
@@ -298,17 +353,28 @@ class Channel:
             found = [Finding(text=f"This is {us.user_id}, on the device {us.device_id}.")]
             if home and us.user_id not in await server.members(home):
                 found.append(findings.failed(f"It is not in the home channel {home}: invite it there."))
+            keys = await server.keys_of(us.user_id)
         except library.FAILURES as error:
             why = REVOKED if library.is_revoked(error) else f"{type(error).__name__} {error}"
             return [findings.failed(f"The homeserver cannot be used: {why}")]
         finally:
             await server.close()
-        if self._options.encryption and not library.can_encrypt():
-            found.append(findings.warning(f"Encrypted rooms cannot be read: {library.CANNOT_ENCRYPT}."))
-        elif self._options.encryption and self._options.recovery_key is None:
-            found.append(findings.note(UNSIGNED))
+        if self._options.encryption:
+            found.append(self._examine_keys(library, is_signed=answers.is_signed(keys, us)))
         return found
+
+    def _examine_keys(self, library: Any, *, is_signed: bool) -> Finding:
+        if not library.can_encrypt():
+            return findings.warning(f"Encrypted rooms cannot be read: {library.CANNOT_ENCRYPT}.")
+        if is_signed:
+            return Finding(text=SIGNED)
+        return findings.note(UNSIGNED if self._options.recovery_key is None else NOT_YET_SIGNED)
 
     async def close(self) -> None:
         """What is read with is closed where it was opened, at the end of receiving."""
         await self._let_go()
+        await self._let_go()
+
+
+def _is_unread(happening: channels.Happening) -> bool:
+    return isinstance(happening, channels.Incoming) and happening.text == inbound.UNREADABLE

@@ -1,6 +1,8 @@
 """The way to a homeserver: plain calls, none of which is repeated behind our back."""
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -9,11 +11,10 @@ from urllib.parse import quote
 
 import aiohttp
 from mautrix.api import HTTPAPI, Method
-from mautrix.client import Client
 from mautrix.errors import MatrixConnectionError, MatrixError, MatrixRequestError, MNotFound
 
 from frontdesk import errors
-from frontdesk.channels.matrix import outbound
+from frontdesk.channels.matrix import answers, outbound
 from frontdesk.channels.matrix.inbound import Event, Us
 from frontdesk.channels.matrix.options import Options
 from frontdesk.model.deliveries import NotSent, Outcome, Unknown
@@ -24,20 +25,34 @@ TIMELINE_EVENTS = 50
 MOST_PAGES = 50
 PAGE_EVENTS = 100
 PIECE_BYTES = 64 * 1024
-FILTER = {
-    "presence": {"types": []},
-    "room": {
-        "timeline": {"limit": TIMELINE_EVENTS},
-        "state": {"lazy_load_members": True},
-        "ephemeral": {"types": []},
-    },
-}
+LONGEST_WAIT_SECONDS = 24 * 3600.0
+MEDIA = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_=-]+)", re.ASCII)
+"""Where a homeserver keeps a file: the server's name, and the file's."""
+FILTER = json.dumps(
+    {
+        "presence": {"types": []},
+        "room": {
+            "timeline": {"limit": TIMELINE_EVENTS},
+            "state": {"lazy_load_members": True},
+            "ephemeral": {"types": []},
+        },
+    }
+)
 GONE = ("M_NOT_FOUND", "M_FORBIDDEN", "M_USER_DEACTIVATED")
 """What a homeserver says of a room that we are not in, or no more."""
 REVOKED = ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED")
 
 FAILURES = (MatrixError, aiohttp.ClientError, TimeoutError)
 """What calls may end in."""
+REFUSALS = (MatrixRequestError,)
+"""What the homeserver answers when it does not do what it is asked for."""
+UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What the library raises for an answer that makes no sense."""
+
+
+def place(*parts: str) -> str:
+    """A path of the client API. What others have named stays one part of it, whatever is in it."""
+    return "/".join((ROOT, *("%2E" if each in (".", "..") else quote(each, safe="") for each in parts)))
 
 
 class Throttled(MatrixError):
@@ -48,6 +63,13 @@ class Throttled(MatrixError):
         self.seconds = seconds
 
 
+class NotSigned(MatrixError):
+    """The recovery key does not sign our device. It is tried again: another one may be set meanwhile."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The recovery key cannot be used: {why}")
+
+
 async def check_pace(response: aiohttp.ClientResponse) -> None:
     """Told of every answer: the library forgets how long to wait."""
     if response.status != HTTPStatus.TOO_MANY_REQUESTS:
@@ -55,10 +77,15 @@ async def check_pace(response: aiohttp.ClientResponse) -> None:
     told: object = None
     with suppress(aiohttp.ClientError, ValueError):
         told = await response.json()
-    wait = told.get("retry_after_ms") if isinstance(told, Mapping) else None
-    header = response.headers.get("retry-after", "")
-    seconds = float(header) if header.isdecimal() else None
-    raise Throttled(wait / 1000 if isinstance(wait, int | float) else seconds)
+    raise Throttled(waiting_seconds(told, response.headers.get("retry-after", "")))
+
+
+def waiting_seconds(told: object, header: str) -> float | None:
+    """How long the homeserver wants to be left alone; None where it does not say."""
+    wait = answers.table(told).get("retry_after_ms")
+    if isinstance(wait, int | float) and 0 <= wait <= LONGEST_WAIT_SECONDS * 1000:
+        return wait / 1000
+    return min(float(header), LONGEST_WAIT_SECONDS) if header.isascii() and header.isdecimal() else None
 
 
 def judge(error: Exception) -> Outcome:
@@ -83,8 +110,10 @@ class Homeserver:
     """One account on it, with its access token."""
 
     def __init__(self, options: Options, account: str | None) -> None:
-        # How long each call may take is said where it is made: one of them waits for news.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.timeout_seconds / 3)
+        # Our calls say where they are made how long they may take; the library's own may take so long.
+        timeout = aiohttp.ClientTimeout(
+            total=SYNC_SECONDS + options.timeout_seconds, sock_connect=options.timeout_seconds / 3
+        )
         session = aiohttp.ClientSession(
             timeout=timeout, raise_for_status=check_pace, headers={"user-agent": "frontdesk"}
         )
@@ -93,14 +122,13 @@ class Homeserver:
         )
         self._account = account
         self._timeout_seconds = options.timeout_seconds
-        self.client: Client | None = None
 
     async def who(self) -> Us:
         """Who we are, by the token."""
-        told = await self._get("/account/whoami")
+        told = await self.get("account", "whoami")
         user_id, device_id = str(told.get("user_id", "")), str(told.get("device_id", ""))
         with suppress(MNotFound):
-            profile = await self._get(f"/profile/{quote(user_id)}/displayname")
+            profile = await self.get("profile", user_id, "displayname")
             return Us(
                 user_id=user_id,
                 device_id=device_id,
@@ -109,55 +137,52 @@ class Homeserver:
             )
         return Us(user_id=user_id, device_id=device_id, account=self._account)
 
-    async def sync(self, since: str | None, filter_id: str) -> Mapping[str, Any]:
+    async def sync(self, since: str | None) -> Mapping[str, Any]:
         """What is new since then; waits a while for something. The first time, only where we are."""
         query = {
             "timeout": str(SYNC_SECONDS * 1000 if since else 0),
-            "filter": filter_id,
+            "filter": FILTER,
             "set_presence": "offline",
         }
         if since:
             query["since"] = since
         patience = SYNC_SECONDS + self._timeout_seconds
-        return await self.request(Method.GET, f"{ROOT}/sync", patience_seconds=patience, query_params=query)
-
-    async def make_filter(self, us: Us) -> str:
-        told = await self.request(Method.POST, f"{ROOT}/user/{quote(us.user_id)}/filter", FILTER)
-        return str(told.get("filter_id", "0"))
+        return await self.request(Method.GET, place("sync"), patience_seconds=patience, query_params=query)
 
     async def before(self, room_id: str, token: str, until: str | None) -> list[Event]:
         """What happened in a room between two places of its history, oldest first."""
         found: list[Event] = []
         for _ in range(MOST_PAGES):
             query = {"dir": "b", "from": token, "limit": str(PAGE_EVENTS)} | ({"to": until} if until else {})
-            page = await self.request(
-                Method.GET, f"{ROOT}/rooms/{quote(room_id)}/messages", query_params=query
-            )
-            found += [each for each in page.get("chunk", ()) if isinstance(each, Mapping)]
-            if not (token := page.get("end", "")) or not page.get("chunk"):
+            path = place("rooms", room_id, "messages")
+            page, token = answers.page_of(await self.request(Method.GET, path, query_params=query))
+            found += page
+            if not token:
                 break
         return found[::-1]
 
     async def event(self, room_id: str, event_id: str) -> Event:
-        return await self._get(f"/rooms/{quote(room_id)}/event/{quote(event_id)}")
+        return await self.get("rooms", room_id, "event", event_id)
 
     async def put(self, room_id: str, kind: str, number: str, content: outbound.Content) -> str:
         """Send an event under a number; the same number sends it once."""
-        path = f"{ROOT}/rooms/{quote(room_id)}/send/{kind}/{quote(number, safe='')}"
-        told = await self.request(Method.PUT, path, content)
+        told = await self.request(Method.PUT, place("rooms", room_id, "send", kind, number), content)
         return str(told.get("event_id", ""))
 
     async def show_typing(self, us: Us, room_id: str, seconds: float) -> None:
-        path = f"{ROOT}/rooms/{quote(room_id)}/typing/{quote(us.user_id)}"
+        path = place("rooms", room_id, "typing", us.user_id)
         await self.request(Method.PUT, path, {"typing": True, "timeout": int(seconds * 1000)})
 
     async def join(self, room_id: str) -> None:
-        await self.request(Method.POST, f"{ROOT}/join/{quote(room_id)}", {})
+        await self.request(Method.POST, place("join", room_id), {})
 
     async def members(self, room_id: str) -> list[str]:
-        told = await self._get(f"/rooms/{quote(room_id)}/joined_members")
-        joined = told.get("joined")
-        return list(joined) if isinstance(joined, Mapping) else []
+        told = await self.get("rooms", room_id, "joined_members")
+        return [each for each in answers.table(told.get("joined")) if answers.is_id(each)]
+
+    async def keys_of(self, user_id: str) -> Mapping[str, Any]:
+        """The public keys of somebody's devices, and of their account."""
+        return await self.request(Method.POST, place("keys", "query"), {"device_keys": {user_id: []}})
 
     async def upload(self, data: bytes, kind: str, name: str | None) -> str:
         """Where the homeserver keeps it."""
@@ -168,16 +193,18 @@ class Homeserver:
         )
         return str(told.get("content_uri", ""))
 
-    async def download(self, place: str, most_bytes: int) -> AsyncIterator[bytes]:
+    async def download(self, kept_at: str, most_bytes: int) -> AsyncIterator[bytes]:
         """From our own homeserver alone, whichever one it came from first. No redirect is followed: it would
         take the token along."""
-        try:
-            server, media = self.api.parse_mxc_uri(place)
-        except ValueError:
-            raise errors.FileUnavailable(why="it is nowhere") from None
-        url = self.api.base_url / f"_matrix/client/v1/media/download/{server}/{media}"
+        found = MEDIA.fullmatch(kept_at)
+        if found is None or not found[1].strip("."):
+            raise errors.FileUnavailable(why="it is nowhere")
+        url = self.api.base_url / f"_matrix/client/v1/media/download/{found[1]}/{found[2]}"
         headers, read = {"authorization": f"Bearer {self.api.token}"}, 0
-        async with self.api.session.get(url, headers=headers, allow_redirects=False) as response:
+        slow = aiohttp.ClientTimeout(total=None, sock_read=self._timeout_seconds)
+        async with self.api.session.get(
+            url, headers=headers, allow_redirects=False, timeout=slow
+        ) as response:
             if response.status != HTTPStatus.OK:
                 raise errors.FileUnavailable(why=f"the homeserver answered {response.status}")
             async for piece in response.content.iter_chunked(PIECE_BYTES):
@@ -186,15 +213,18 @@ class Homeserver:
                     raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
                 yield piece
 
-    async def _get(self, path: str) -> Mapping[str, Any]:
-        return await self.request(Method.GET, f"{ROOT}{path}")
+    async def get(self, *parts: str) -> Mapping[str, Any]:
+        return await self.request(Method.GET, place(*parts))
 
     async def request(
         self, method: Method, path: str, content: Any = None, *, patience_seconds: float = 0.0, **more: Any
     ) -> Mapping[str, Any]:
         """What the homeserver answers, which is always an object."""
         async with asyncio.timeout(patience_seconds or self._timeout_seconds):
-            told = await self.api.request(method, path, content, **more)
+            try:
+                told = await self.api.request(method, path, content, **more)
+            except UNEXPECTED as error:
+                raise MatrixConnectionError(f"the homeserver's answer makes no sense: {error!r}") from error
         if not isinstance(told, Mapping):
             raise MatrixConnectionError("the homeserver answered with something that is no object")
         return told

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from frontdesk import errors
-from frontdesk.channels.matrix import inbound, outbound
+from frontdesk.channels.matrix import answers, inbound, outbound
 from frontdesk.channels.matrix.client import FAILURES as FAILURES  # noqa: PLC0414
+from frontdesk.channels.matrix.client import REFUSALS as REFUSALS  # noqa: PLC0414
 from frontdesk.channels.matrix.client import Homeserver as Homeserver  # noqa: PLC0414
+from frontdesk.channels.matrix.client import NotSigned as NotSigned  # noqa: PLC0414
 from frontdesk.channels.matrix.client import is_revoked as is_revoked  # noqa: PLC0414
 from frontdesk.channels.matrix.client import judge as judge  # noqa: PLC0414
-from frontdesk.channels.matrix.inbound import Event, Us
+from frontdesk.channels.matrix.inbound import Event
 from frontdesk.channels.matrix.options import Options
 from frontdesk.channels.matrix.rooms import Rooms
 from frontdesk.contracts.channels import Happening, Incoming
@@ -30,6 +32,8 @@ CANNOT_ENCRYPT = (
     "this room is encrypted, and encryption is off, or the library for it (python-olm) is not installed;"
     " it has wheels up to Python 3.12: pip install 'frontdesk[matrix]' with such a Python"
 )
+
+UNKNOWN_ALGORITHM = "this room is encrypted in a way that is not known here"
 
 log = get_logger(__name__)
 
@@ -48,41 +52,55 @@ class Connection:
     async def open(self, *, keys: bool = True) -> None:
         self.us = await self.server.who()
         self.rooms = Rooms(self.server, self.us)
-        self._filter = await self.server.make_filter(self.us)
         if keys and self._options.encryption and (found := _library()):
             recovery = self._options.recovery_key
             encryption = found.Encryption(self.server, self.us, self.rooms, Path(self._options.home))
-            await encryption.open(recovery() if recovery else None)
-            self._encryption = encryption
+            try:
+                await encryption.open(recovery() if recovery else None)
+                self._encryption = encryption
+            finally:
+                if self._encryption is None:
+                    await encryption.close()
 
     @property
     def reads_encrypted(self) -> bool:
         return self._encryption is not None
 
     async def sync(self, since: str | None) -> Mapping[str, Any]:
-        """What is new; keys that came with it are kept by then."""
-        synced = await self.server.sync(since, self._filter)
+        """What is new. Keys that came with it, and what it says about rooms, are noted by then."""
+        try:
+            synced = await self.server.sync(since)
+        except BaseException:
+            self.rooms.are_followed = False
+            raise
+        for event in answers.events_in(synced, "account_data"):
+            self.rooms.note_account(event)
+        for room_id, joined in answers.rooms_in(synced, "join"):
+            for event in [*answers.events_in(joined, "state"), *answers.timeline_of(joined).events]:
+                self.rooms.note_state(room_id, event)
+        self.rooms.are_followed = True
         if self._encryption:
             await self._encryption.take(synced)
-        for event in _events(synced, "account_data"):
-            self.rooms.note_account(event)
         return synced
 
     async def timeline(self, room_id: str, joined: Event, since: str | None) -> list[Event]:
-        """What happened in a room, oldest first; what the homeserver left out is fetched. What it says about
-        the room itself is noted."""
-        timeline = joined.get("timeline")
-        timeline = timeline if isinstance(timeline, Mapping) else {}
-        found = [each for each in timeline.get("events", ()) if isinstance(each, Mapping)]
-        gap = timeline.get("prev_batch")
-        if since and timeline.get("limited") is True and isinstance(gap, str):
-            found = [*await self.server.before(room_id, gap, since), *found]
-        for event in [*_events(joined, "state"), *found]:
-            if "state_key" in event:
-                self.rooms.note_state(room_id, event)
-                if self._encryption and event.get("type") == "m.room.member":
-                    await self._encryption.note_member(room_id, event)
-        return [each for each in found if "state_key" not in each]
+        """What happened in a room, oldest first; what the homeserver left out is fetched."""
+        told = answers.timeline_of(joined)
+        is_cut = since is not None and told.gap is not None
+        missed = await self.server.before(room_id, told.gap, since) if since and told.gap else []
+        found = [*missed, *told.events]
+        if self._encryption and (is_cut or any(map(answers.comes_or_goes, found))):
+            await self._encryption.note_change(room_id)
+        return found
+
+    async def come_late(self) -> list[tuple[str, Event]]:
+        """Messages whose keys have come after them, with their rooms."""
+        late = await self._encryption.come_late() if self._encryption else []
+        return [(room_id, await self.server.event(room_id, event_id)) for room_id, event_id in late]
+
+    def forget_late(self, room_id: str, event: Event) -> None:
+        if self._encryption:
+            self._encryption.forget(room_id, event)
 
     async def read(self, room_id: str, event: Event) -> Happening | None:
         """What somebody did, with what it answers."""
@@ -120,6 +138,8 @@ class Connection:
         if kind != REACTION and room.is_encrypted:
             if self._encryption is None:
                 raise RoomClosed(CANNOT_ENCRYPT)
+            if not answers.is_megolm(room.encryption):
+                raise RoomClosed(UNKNOWN_ALGORITHM)
             content, kind = await self._encryption.lock(room_id, kind, content), ENCRYPTED
         return await self.server.put(room_id, kind, number, content)
 
@@ -170,28 +190,3 @@ def _library() -> Any:
     except ImportError:
         return None
     return importlib.import_module("frontdesk.channels.matrix.encryption")
-
-
-def _events(of: Mapping[str, Any], name: str) -> list[Event]:
-    held = of.get(name)
-    listed = held.get("events") if isinstance(held, Mapping) else None
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-
-
-def rooms_in(synced: Mapping[str, Any], kind: str) -> list[tuple[str, Event]]:
-    """The rooms of a sync that we have joined, or are invited to."""
-    rooms = synced.get("rooms")
-    listed = rooms.get(kind) if isinstance(rooms, Mapping) else None
-    if not isinstance(listed, Mapping):
-        return []
-    return [(each, held) for each, held in listed.items() if isinstance(held, Mapping)]
-
-
-def invitation(us: Us, invited: Event) -> tuple[str | None, bool]:
-    """Who invites us, and whether to a direct chat."""
-    for event in _events(invited, "invite_state"):
-        if event.get("type") == "m.room.member" and event.get("state_key") == us.user_id:
-            content, sender = event.get("content"), event.get("sender")
-            direct = isinstance(content, Mapping) and content.get("is_direct") is True
-            return (sender if isinstance(sender, str) else None), direct
-    return None, False

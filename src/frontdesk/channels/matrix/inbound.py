@@ -35,7 +35,12 @@ class MatrixRoom(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     topic: str | None = None
     is_direct: bool = False
-    is_encrypted: bool = False
+    encryption: Mapping[str, Any] | None = None
+    """How it is encrypted; None: it is not."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.encryption is not None
 
 
 class Us(msgspec.Struct, frozen=True, kw_only=True):
