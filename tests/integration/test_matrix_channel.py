@@ -1,10 +1,8 @@
 """The Matrix channel and a real homeserver, with something between them that can be broken."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,69 +10,24 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.channels.matrix import Channel, Options
+from frontdesk.channels.matrix import Channel
 from frontdesk.contracts.channels import Deleted, Edited, Reacted
 from frontdesk.model.chats import Button, ChatSign, StoredFile
-from frontdesk.model.deliveries import NotSent, Sent
+from frontdesk.model.deliveries import Sent
 from frontdesk.model.sources import ChatType
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, RecordingDesk
 from frontdesk.testing.conversing import ChatContract
-from tests import peers
-from tests.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from tests.peers.people import Person, said_by
 from tests.peers.proxies import Proxy, proxy_to
 from tests.peers.synapse import Homeserver
+from tests.peers.worlds import World, at_work, new_world, receiving, until
 
-SECOND_CLIENT = Path(peers.__file__).with_name("second_client.py")
-NUMBERS = count()
 SIGNS = {"Approve": "✅", "Deny": "❌"}
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not await asyncio.to_thread(holds):  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_SECONDS)
-
-
-@asynccontextmanager
-async def receiving(channel: Channel, desk: RecordingDesk) -> AsyncIterator[asyncio.Task[None]]:
-    """The channel at work, once it has read the homeserver for the first time."""
-    task = asyncio.create_task(channel.receive(desk))
-    try:
-        await until(lambda: task.done() or (desk.read_until and channel.trouble() is None))
-        yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-class World:
-    """Our account, two people, and two direct chats."""
-
-    def __init__(self, us: Person, ann: Person, bob: Person) -> None:
-        self.us, self.ann, self.bob = us, ann, bob
-        self.rooms = [self.room(), self.room()]
-        self.us.call("PUT", f"/user/{self.us.user_id}/account_data/m.direct", {self.ann.user_id: self.rooms})
-
-    def room(self, **more: Any) -> str:
-        room = self.ann.create_room(self.us.user_id, self.bob.user_id, **more)
-        for each in (self.us, self.bob):
-            each.join(room)
-        return room
-
-    def person(self, user_id: str) -> Person:
-        return next(each for each in (self.us, self.ann, self.bob) if each.user_id == user_id)
-
-    def options(self, url: str, home: Path, **more: Any) -> Options:
-        given: dict[str, Any] = {"timeout_seconds": 2.0, "encryption": False, "home": str(home)} | more
-        return Options(homeserver=url, access_token=lambda: self.us.account.token, **given)
 
 
 @pytest.fixture
 def world(synapse: Homeserver) -> World:
-    names = (f"{name}{next(NUMBERS)}" for name in ("desk", "ann", "bob"))
-    return World(*(Person(synapse, synapse.register(name)) for name in names))
+    return new_world(synapse)
 
 
 class Bench:
@@ -171,15 +124,6 @@ class TestMatrix(ChatContract):
             task[0].cancel()
             with suppress(asyncio.CancelledError):
                 await task[0]
-
-
-@asynccontextmanager
-async def at_work(
-    world: World, url: str, home: Path, **more: Any
-) -> AsyncIterator[tuple[Channel, RecordingDesk]]:
-    channel, desk = Channel(world.options(url, home, **more)), RecordingDesk()
-    async with receiving(channel, desk):
-        yield channel, desk
 
 
 def found(desk: RecordingDesk, kind: type) -> list[Any]:
@@ -322,84 +266,3 @@ async def test_revoked_token_is_told(world: World, synapse: Homeserver, tmp_path
     async with receiving(channel, desk):
         world.us.call("POST", "/logout", {})
         await until(lambda: "log in anew" in (channel.trouble() or ""))
-
-
-class SecondClient:
-    """Somebody whose program is another one."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    async def tell(self, *order: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write((json.dumps(order) + "\n").encode())
-        await self._process.stdin.drain()
-
-    async def hears(self) -> Any:
-        assert self._process.stdout
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self._process.stdout.readline())
-
-
-@asynccontextmanager
-async def second_client(person: Person, url: str, folder: Path) -> AsyncIterator[SecondClient]:
-    account, python = person.account, peers.require("nio") / "python"
-    given = (url, account.user_id, account.token, account.device_id, str(folder))
-    process = await asyncio.create_subprocess_exec(
-        python, SECOND_CLIENT, *given, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        client = SecondClient(process)
-        assert await client.hears() == "ready"
-        yield client
-    finally:
-        process.kill()
-        await process.wait()
-
-
-async def test_encrypted_room_is_read_and_answered_encrypted(
-    world: World, synapse: Homeserver, tmp_path: Path
-) -> None:
-    """Also after a restart, with the keys from before."""
-    ann, us = world.ann, world.us.user_id
-    channel, desk = Channel(world.options(synapse.url, tmp_path, encryption=True)), RecordingDesk()
-    async with second_client(ann, synapse.url, tmp_path) as client:
-        async with receiving(channel, desk):
-            room = ann.create_room(us, direct=True, encrypted=True)
-            await until(lambda: us in ann.members(room))
-            await client.tell("say", room, "a secret")
-            await until(lambda: desk.stored)
-            assert isinstance(await channel.send((await desk.answers("turn-1"))[0]), Sent)
-            assert await client.hears() == [room, us, "You said: a secret", True]
-        await client.tell("say", room, "another")
-        async with receiving(channel, desk):
-            await until(lambda: len(desk.stored) == 2)
-            draft = replace((await desk.answers("turn-2"))[0], id="d-1", text="You")
-            shown = await channel.draft(draft)
-            assert isinstance(shown, Sent)
-            assert await client.hears() == [room, us, "You", True]
-    assert [each.text for each in desk.stored] == ["a secret", "another"]
-    assert {each["type"] for each in ann.events(room) if each["sender"] == us} <= {
-        "m.room.member",
-        "m.room.encrypted",
-    }
-
-
-async def test_nothing_is_written_in_the_clear_into_an_encrypted_room(
-    world: World, synapse: Homeserver, tmp_path: Path
-) -> None:
-    room = world.room(encrypted=True)
-    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
-        world.ann.say(room, "hello")  # as a program does that knows nothing of encryption
-        await until(lambda: desk.stored)
-        outcome = await channel.send((await desk.answers("turn-1"))[0])
-    assert isinstance(outcome, NotSent)
-    assert outcome.hopeless
-    assert not said_by(world.us.user_id, world.ann.events(room))
-
-
-async def test_keys_of_a_device_are_one_process_s(world: World, synapse: Homeserver, tmp_path: Path) -> None:
-    first, second = (Channel(world.options(synapse.url, tmp_path, encryption=True)) for _ in range(2))
-    async with receiving(first, RecordingDesk()):
-        with pytest.raises(errors.InvalidInput, match="another process"):
-            await second.receive(RecordingDesk())

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -20,6 +21,7 @@ from tests import loopback, peers
 from tests.patience import PATIENCE_SECONDS
 
 NAME = "frontdesk.test"
+DATABASE = "homeserver.db"
 POLL_SECONDS = 0.1
 STOP_SECONDS = 10.0
 LOG_LINES = 20
@@ -66,6 +68,20 @@ class Homeserver:
             device_id=told["device_id"],
             password=password,
         )
+
+    def sign_in(self, account: Account) -> Account:
+        """The same person, on a further device."""
+        who = {"type": "m.id.user", "user": account.user_id}
+        asked = {"type": "m.login.password", "password": account.password, "identifier": who}
+        told = httpx.post(f"{self.url}/_matrix/client/v3/login", json=asked).raise_for_status().json()
+        return msgspec.structs.replace(account, token=told["access_token"], device_id=told["device_id"])
+
+    def forget_keys(self, account: Account) -> None:
+        """Lose the identity of a device, as with a backup from before it was there."""
+        with contextlib.closing(sqlite3.connect(self._log.with_name(DATABASE), PATIENCE_SECONDS)) as held:
+            asked = "DELETE FROM e2e_device_keys_json WHERE user_id = ? AND device_id = ?"
+            held.execute(asked, (account.user_id, account.device_id))
+            held.commit()
 
     def lift_limits(self, account: Account, administrator: Account) -> None:
         """Somebody for whom the server's limits are none."""
@@ -139,7 +155,7 @@ def _configure(folder: Path, port: int, secret: str, limited: bool) -> Path:
     settings = {
         "server_name": NAME,
         "listeners": [listener],
-        "database": {"name": "sqlite3", "args": {"database": str(folder / "homeserver.db")}},
+        "database": {"name": "sqlite3", "args": {"database": str(folder / DATABASE)}},
         "media_store_path": str(folder / "media"),
         "signing_key_path": str(folder / "signing.key"),
         "log_config": str(folder / "log.json"),

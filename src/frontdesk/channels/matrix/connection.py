@@ -167,11 +167,11 @@ class Connection:
         if found is None:
             raise errors.FileUnavailable(why=CANNOT_ENCRYPT)
         try:
-            opens = msgspec.json.decode(attachment.id, type=dict[str, Any])
+            locked = msgspec.json.decode(attachment.id, type=inbound.LockedFile)
         except msgspec.DecodeError:
             raise errors.FileUnavailable(why="there is no such file") from None
-        pieces = [piece async for piece in self.server.download(opens["url"], most_bytes)]
-        yield await asyncio.to_thread(found.open_file, b"".join(pieces), opens)
+        pieces = [piece async for piece in self.server.download(locked.url, most_bytes)]
+        yield await asyncio.to_thread(found.open_file, b"".join(pieces), locked)
 
     async def close(self) -> None:
         if self._encryption:

@@ -1,6 +1,7 @@
 """Encrypted rooms: the keys of our device, what is read with them and written."""
 
 import asyncio
+import copy
 import fcntl
 import hashlib
 import os
@@ -45,7 +46,7 @@ from olm.utility import OlmVerifyError
 from frontdesk import errors
 from frontdesk.channels.matrix import answers
 from frontdesk.channels.matrix.client import Homeserver, NotSigned, Throttled
-from frontdesk.channels.matrix.inbound import Event, Us
+from frontdesk.channels.matrix.inbound import Event, LockedFile, Us
 from frontdesk.channels.matrix.outbound import Content
 from frontdesk.channels.matrix.rooms import Rooms
 from frontdesk.logs import get_logger
@@ -322,15 +323,14 @@ def lock_file(data: bytes) -> tuple[bytes, dict[str, Any]]:
     return sealed, opens.serialize()
 
 
-def open_file(data: bytes, opens: Mapping[str, Any]) -> bytes:
+def open_file(data: bytes, locked: LockedFile) -> bytes:
     """The file that something was made of, with what came in the message."""
     try:
-        key, digest, start = opens["key"]["k"], opens["hashes"]["sha256"], opens["iv"]
-        return bytes(decrypt_attachment(data, key, digest, start))
-    except (KeyError, TypeError, ValueError, MatrixError) as error:
+        return bytes(decrypt_attachment(data, locked.key, locked.digest, locked.start))
+    except (TypeError, ValueError, MatrixError) as error:
         raise errors.FileUnavailable(why=f"it cannot be decrypted: {error}") from None
 
 
 def _json(table: Mapping[str, Any]) -> Any:
-    """A copy that the library may change."""
-    return dict(table)
+    """A copy, which the library changes."""
+    return copy.deepcopy(dict(table))

@@ -17,6 +17,7 @@ MOST_TEXT_CHARACTERS = 100_000
 MOST_NAME_CHARACTERS = 240
 MOST_ID_CHARACTERS = 500
 MOST_EMOJI_CHARACTERS = 64
+MOST_FILE_SIZE = 2**53
 UNREADABLE = "(An encrypted message that could not be read.)"
 FILES = ("m.image", "m.file", "m.audio", "m.video")
 TEXTS = ("m.text", "m.notice", "m.emote")
@@ -41,6 +42,15 @@ class MatrixRoom(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_encrypted(self) -> bool:
         return self.encryption is not None
+
+
+class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An encrypted file: where it is, what opens it, and the digest of what lies there."""
+
+    url: str
+    key: str
+    start: str
+    digest: str
 
 
 class Us(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,18 +204,28 @@ def _file_name(content: Event, body: str) -> tuple[str | None, str]:
 
 def _attachment(content: Event, name: str | None, kind: str) -> Attachment | None:
     """Its id is where it is; of an encrypted one with the key that opens it."""
-    info, locked = _table(content.get("info")), content.get("file")
-    place = locked.get("url") if isinstance(locked, Mapping) else content.get("url")
+    info, locked = _table(content.get("info")), _locked(content.get("file"))
+    place = locked.url if locked else content.get("url")
     if not (_is_text(place) and place.startswith("mxc://")):
         return None
     mime, size = info.get("mimetype"), info.get("size")
+    known = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < MOST_FILE_SIZE
     return Attachment(
-        id=msgspec.json.encode(locked).decode() if isinstance(locked, Mapping) else place,
+        id=msgspec.json.encode(locked).decode() if locked else place,
         name=name,
         kind=mime if _is_text(mime) else "application/octet-stream",
-        size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+        size=size if known else None,
         is_voice=kind == "m.audio" and isinstance(content.get("org.matrix.msc3245.voice"), Mapping),
     )
+
+
+def _locked(file: object) -> LockedFile | None:
+    held = _table(file)
+    url, start = held.get("url"), held.get("iv")
+    key, digest = _table(held.get("key")).get("k"), _table(held.get("hashes")).get("sha256")
+    if _is_text(url) and _is_text(key) and _is_text(start) and _is_text(digest):
+        return LockedFile(url=url, key=key, start=start, digest=digest)
+    return None
 
 
 def _text(content: Event) -> str:
