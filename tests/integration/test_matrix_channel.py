@@ -13,7 +13,7 @@ from frontdesk import errors
 from frontdesk.channels.matrix import Channel
 from frontdesk.contracts.channels import Deleted, Edited, Reacted
 from frontdesk.model.chats import Button, ChatSign, StoredFile
-from frontdesk.model.deliveries import Sent
+from frontdesk.model.deliveries import NotSent, Sent
 from frontdesk.model.sources import ChatType
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, RecordingDesk
 from frontdesk.testing.conversing import ChatContract
@@ -266,3 +266,61 @@ async def test_revoked_token_is_told(world: World, synapse: Homeserver, tmp_path
     async with receiving(channel, desk):
         world.us.call("POST", "/logout", {})
         await until(lambda: "log in anew" in (channel.trouble() or ""))
+
+
+async def test_place_that_the_homeserver_does_not_know_is_left_for_the_one_of_now(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    channel, desk = Channel(world.options(synapse.url, tmp_path)), RecordingDesk()
+    desk.read_until[""] = "of another homeserver"
+    world.ann.say(world.rooms[0], "before")
+    async with receiving(channel, desk):
+        await until(lambda: desk.read_until[""].startswith("s"))
+        world.ann.say(world.rooms[0], "after")
+        await until(lambda: desk.stored)
+    assert [each.text for each in desk.stored] == ["after"]
+
+
+async def test_agent_goes_where_a_room_goes_on_and_a_way_that_is_closed_stops_nothing(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    ann, us = world.ann, world.us.user_id
+    async with at_work(world, synapse.url, tmp_path) as (_, desk):
+        deserted = ann.create_room(us)
+        ann.call("POST", f"/rooms/{deserted}/leave", {})
+        room = str(ann.call("POST", "/createRoom", {"preset": "public_chat", "invite": [us]})["room_id"])
+        await until(lambda: us in ann.members(room))
+        told = ann.call("POST", f"/rooms/{room}/upgrade", {"new_version": "11"})
+        await until(lambda: us in ann.members(told["replacement_room"]))
+        ann.say(told["replacement_room"], "hello again")
+        await until(lambda: desk.stored)
+    assert [each.source.chat_id for each in desk.stored] == [told["replacement_room"]]
+
+
+async def test_chat_is_direct_as_long_as_nobody_else_is_there_and_what_was_left_is_given_up(
+    world: World, synapse: Homeserver, tmp_path: Path
+) -> None:
+    ann, us, bob = world.ann, world.us.user_id, world.bob
+    async with at_work(world, synapse.url, tmp_path) as (channel, desk):
+
+        async def kind_of(text: str) -> ChatType:
+            ann.say(room, text)
+            await until(lambda: desk.stored and desk.stored[-1].text == text)
+            return desk.stored[-1].source.chat_type
+
+        room = ann.create_room(us, direct=True)
+        await until(lambda: us in ann.members(room))
+        assert await kind_of("we two") is ChatType.DM
+        ann.call("POST", f"/rooms/{room}/invite", {"user_id": bob.user_id})
+        bob.join(room)
+        assert await kind_of("we three") is ChatType.GROUP
+        bob.call("POST", f"/rooms/{room}/leave", {})
+        assert await kind_of("alone again") is ChatType.DM
+        world.us.call("PUT", f"/user/{us}/account_data/m.direct", {})
+        ann.say(room, "not marked any more")
+        await until(lambda: desk.stored[-1].text == "not marked any more")
+        ann.call("POST", f"/rooms/{room}/ban", {"user_id": us})
+        (answer,) = await desk.answers("turn-1")
+        outcome = await channel.send(answer)
+    assert isinstance(outcome, NotSent)
+    assert outcome.hopeless

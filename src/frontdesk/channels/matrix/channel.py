@@ -117,6 +117,9 @@ class Channel:
             synced = await connection.sync(since)
             stored = await self._take(desk, connection, synced, since)
         except self._library.FAILURES as error:
+            if since and self._library.is_lost(error):
+                log.warning("matrix_place_lost", account=self.account, why=str(error))
+                return await self._read_on(desk, connection, None)
             self._note(error)
             return None
         self._trouble = None

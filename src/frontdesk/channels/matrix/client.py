@@ -106,6 +106,13 @@ def is_revoked(error: Exception) -> bool:
     return isinstance(error, MatrixRequestError) and error.errcode in REVOKED
 
 
+def is_lost(error: Exception) -> bool:
+    """Whether the homeserver does not know the place that we have read to: it may have lost its data."""
+    if not isinstance(error, MatrixRequestError) or error.http_status != HTTPStatus.BAD_REQUEST:
+        return False
+    return "stream token" in str(error.message).lower()
+
+
 class Homeserver:
     """One account on it, with its access token."""
 

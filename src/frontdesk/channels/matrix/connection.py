@@ -14,6 +14,7 @@ from frontdesk.channels.matrix.client import FAILURES as FAILURES  # noqa: PLC04
 from frontdesk.channels.matrix.client import REFUSALS as REFUSALS  # noqa: PLC0414
 from frontdesk.channels.matrix.client import Homeserver as Homeserver  # noqa: PLC0414
 from frontdesk.channels.matrix.client import NotSigned as NotSigned  # noqa: PLC0414
+from frontdesk.channels.matrix.client import is_lost as is_lost  # noqa: PLC0414
 from frontdesk.channels.matrix.client import is_revoked as is_revoked  # noqa: PLC0414
 from frontdesk.channels.matrix.client import judge as judge  # noqa: PLC0414
 from frontdesk.channels.matrix.inbound import Event
