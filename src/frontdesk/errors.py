@@ -68,7 +68,8 @@ FrontdeskError
 │   ├── NoGateway             nobody answers
 │   └── GatewayGone           it stopped answering
 ├── MissingSecret
-│   └── UnusableSecret        something is there, and cannot be a secret
+│   ├── UnusableSecret        something is there, and cannot be a secret
+│   └── MistypedSecret        what somebody has typed cannot be one
 ├── PlatformUnreachable       a platform that cannot be asked, or does not say
 ├── UnknownPart               no agent or channel of that name
 ├── BrokenPart                a package's agent, channel or store that cannot be loaded
@@ -424,6 +425,10 @@ class MissingSecret(FrontdeskError):
 
 class UnusableSecret(MissingSecret):
     """The secret in {where} cannot be used: {why}. Set another one, or name another place in {setting}."""
+
+
+class MistypedSecret(MissingSecret):
+    """What you typed cannot be used: {why}"""
 
 
 class PlatformUnreachable(FrontdeskError):

@@ -30,6 +30,7 @@ PARROT = Platform.register("parrot")
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     token: Secret
+    ring: Secret | None = None
     cage: str = "kitchen"
 
 
@@ -46,6 +47,7 @@ class Channel:
         await asyncio.Event().wait()
 
     async def send(self, delivery):
+        self.options.token()
         said = pathlib.Path(os.environ["HOME"], "said.txt")
         said.write_text(f"{delivery.to.chat_id}: {delivery.text}")
         return deliveries.Sent()
@@ -58,6 +60,8 @@ class Channel:
         if token != "good-token":
             return [findings.failed("the parrot does not know this token")]
         found = [findings.Finding(text=f"Polly in the {self.options.cage}")]
+        if home == "gone":
+            return [*found, findings.failed("nobody is there")]
         return [*found, findings.warning(f"{home} is empty")] if home == "empty" else found
 
     async def meet(self):
@@ -75,9 +79,12 @@ SETUP = Setup(
     steps="1. Buy a parrot.",
     questions=(
         SetupQuestion(name="token", prompt="Its token", where="On its foot.", secret=True),
+        SetupQuestion(name="ring", prompt="Its ring", secret=True, optional=True),
         SetupQuestion(name="cage", prompt="Its cage", default="kitchen"),
     ),
     people="Ask the parrot who you are.",
+    person_form=r"\\d+",
+    home="Ask the parrot where it lives.",
 )
 """
 POINTS = (
@@ -141,7 +148,8 @@ def test_platforms_that_can_be_connected_are_listed_and_explained(home: Path) ->
     told = connect(home, "parrot", "--help").stdout
     assert "1. Buy a parrot." in told
     assert "--token-env" in told
-    assert "No such command 'pigeon'" in connect(home, "pigeon").stderr
+    unknown = connect(home, "pigeon")
+    assert (unknown.returncode, "There are: discord, email, matrix, parrot" in unknown.stderr) == (2, True)
 
 
 def test_script_connects_a_platform_and_the_rest_of_the_file_stays_as_it_was(home: Path) -> None:
@@ -227,10 +235,14 @@ def test_person_is_walked_through_and_lets_in_only_whom_they_know(home: Path) ->
     with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
         assert "1. Buy a parrot." in seat.read_until("Its token: ")
         seat.type("bad-token\n")
-        seat.read_until("Try again with another one? [y/N]: ")
+        seat.read_until("Its ring: ")
+        seat.type("\n")
+        seat.read_until("Try again? [y/N]: ")
         seat.type("y\n")
         seat.read_until("Its token: ")
         seat.type("good-token\n")
+        seat.read_until("Its ring: ")
+        seat.type("\n")
         assert "good-token" not in seat.read_until("from your own account? [y/N]: ")
         seat.type("y\n")
         seat.read_until('with the id "66". May they talk to it? [y/N]: ')
@@ -259,28 +271,56 @@ def interrupted(seat: Seat) -> int:
     return seat.process.wait()
 
 
-def test_killed_walk_leaves_nothing_that_the_next_one_does_not_take_away(home: Path) -> None:
+def begin(seat: Seat) -> None:
+    seat.read_until("Its token: ")
+    seat.type("good-token\n")
+    seat.read_until("Its ring: ")
+    seat.type("of-gold\n")
+    seat.read_until("from your own account? [y/N]: ")
+
+
+def test_people_and_the_home_channel_are_asked_for_until_the_platform_can_know_them(home: Path) -> None:
     with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
-        seat.read_until("Its token: ")
-        seat.type("good-token\n")
-        seat.read_until("from your own account? [y/N]: ")
-        seat.process.kill()
-    (left,) = (home / ".frontdesk" / "secrets").iterdir()
-    assert stat.S_IMODE(left.stat().st_mode) == 0o600
-    assert (home / ".frontdesk" / "frontdesk.toml").read_text() == FILE
-    left.rename(left.with_suffix(".4194305"))  # of a process that surely is gone
-    with seated(home, "connect", "parrot", "--allow", "7", PYTHONPATH=path_of(home)) as seat:
-        seat.read_until("Its token: ")
-        seat.type("good-token\n")
+        begin(seat)
+        seat.type("n\n")
+        seat.read_until("with commas between them: ")
+        seat.type("7, @ann\n")
+        assert '"@ann" is no such id. Ask the parrot who you are.' in seat.read_until("between them: ")
+        seat.type("7, role:12\n")
+        assert "Ask the parrot where it lives." in seat.read_until("nothing for none: ")
+        seat.type("gone\n")
+        assert "nobody is there" in seat.read_until("nothing for none: ")
+        seat.type("c7\n")
         assert seat.finish()[0] == 0
-    assert [each.name for each in (home / ".frontdesk" / "secrets").iterdir()] == ["parrot-token"]
+    made = written(home)
+    places = {
+        f"{name}_file": str(home / ".frontdesk/secrets" / f"parrot-{name}") for name in ("token", "ring")
+    }
+    assert made["channels"]["parrot"] == {**places, "allow": ["7", "role:12"]}
+    assert made["platforms"]["parrot"]["home_channel"] == {"chat_id": "c7"}
+    assert (home / "said.txt").read_text().startswith("c7: Hello!")
+
+
+def test_whoever_keeps_the_credentials_is_asked_for_none(home: Path) -> None:
+    assert connect(home, "parrot", "--token-env", "TOKEN", "--allow", "7", TOKEN="good-token").returncode == 0
+    with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
+        assert "Its token" not in seat.read_until("Replace its credentials? [y/N]: ")
+        seat.type("n\n")
+        code, told = seat.finish()
+    assert (code, "Nothing was written." in told) == (1, True)
+
+
+def test_killed_walk_leaves_nothing(home: Path) -> None:
+    with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
+        begin(seat)
+        seat.process.kill()
+        seat.process.wait()
+    assert untouched(home)
 
 
 def test_interrupted_walk_leaves_nothing_behind(home: Path) -> None:
     with seated(home, "connect", "parrot", PYTHONPATH=path_of(home)) as seat:
-        seat.read_until("Its token: ")
-        seat.type("good-token\n")
-        seat.read_until("from your own account? [y/N]: ")
+        begin(seat)
         assert interrupted(seat) == 130
     assert untouched(home)
 

@@ -10,6 +10,7 @@ from tests.acceptance.test_run import SECRET, TOKEN, Receiver, gateway, post, re
 __all__ = ["receiver"]
 
 HOME = '\n[platforms.webhook.home_channel]\nchat_id = "ops"\n'
+SHOP = '[channels.webhook.shop]\nsecret_env = "SHOP_SECRET"\ncallback_url = "http://127.0.0.1:9/"\n'
 HOOK = """\
 import json, subprocess, sys
 told = json.load(sys.stdin)
@@ -46,6 +47,14 @@ def test_what_is_sent_without_a_gateway_goes_when_one_runs_and_once(
     with gateway(tmp_path, receiver, HOME):
         receiver.wait_for(2)
     assert {(chat, text) for _, chat, text in arrived(receiver)} == {("ops", "at once"), ("c:1", "a\nb")}
+
+
+def test_what_is_sent_before_the_first_start_is_on_disk(tmp_path: Path) -> None:
+    file = tmp_path / ".frontdesk" / "frontdesk.toml"
+    file.parent.mkdir()
+    file.write_text(SHOP + HOME)
+    assert "goes to webhook@shop, chat ops." in send(tmp_path, "webhook", "at first", "--key", "k")
+    assert "was handed in before; it is pending" in send(tmp_path, "webhook", "at first", "--key", "k")
 
 
 def test_agents_message_goes_once_though_the_process_dies_after_it(

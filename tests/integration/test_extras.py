@@ -12,14 +12,17 @@ from packaging.utils import canonicalize_name
 from tests.architecture.source import PROJECT
 
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+OURS: list[str] = PROJECT["project"]["dependencies"]
 PLATFORMS = sorted(Requirement(EXTRAS["platforms"][0]).extras)
 MODULES = metadata.packages_distributions()
-LOOK = """
+HIDE = """
 import ast, importlib, pkgutil, sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-platform, *hidden = sys.argv[1:]
+from frontdesk import errors, plugins
+
+platforms, hidden = (each.split() for each in sys.argv[1:])
 
 
 class Partial(PathFinder):
@@ -29,13 +32,24 @@ class Partial(PathFinder):
 
 
 sys.meta_path[sys.meta_path.index(PathFinder)] = Partial
-package = importlib.import_module(f"frontdesk.channels.{platform}")
+"""
+LOOK = """
+package = importlib.import_module(f"frontdesk.channels.{platforms[0]}")
 for each in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
     module = importlib.import_module(each.name)
     tree = ast.parse(Path(module.__file__).read_text())
     imports = [name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names]
     for name in imports:  # a library that lacks something may say None in its place
         assert getattr(module, name.asname or name.name) is not None, f"{each.name} has no {name.name}"
+"""
+REFUSE = """
+for platform in platforms:
+    try:
+        plugins.load_part("channel", platform)
+    except errors.MissingPackage as error:
+        assert f"pip install 'frontdesk[{platform}]'" in str(error)
+    else:
+        raise AssertionError(f"{platform} was loaded")
 """
 
 
@@ -56,16 +70,22 @@ def needed(requirements: list[str], seen: set[tuple[str, str]]) -> Iterator[str]
             yield from needed(list(map(str, chosen)), seen)
 
 
+def run_with(packages: set[str], script: str, *platforms: str) -> None:
+    """Run a script as if only these packages were installed."""
+    hidden = [
+        module for module, names in MODULES.items() if not packages & set(map(canonicalize_name, names))
+    ]
+    asked = [sys.executable, "-c", HIDE + script, " ".join(platforms), " ".join(hidden)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_channel_needs_nothing_besides_what_its_extra_installs(platform: str) -> None:
     if platform == "matrix" and sys.version_info >= (3, 13):
         pytest.skip("there is no python-olm for this Python")
-    wanted = [*PROJECT["project"]["dependencies"], *EXTRAS[platform]]
-    there = {*needed(wanted, set()), "frontdesk"}
-    hidden = [
-        module for module, packages in MODULES.items() if not there & set(map(canonicalize_name, packages))
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK, platform, *hidden], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_with({*needed([*OURS, *EXTRAS[platform]], set()), "frontdesk"}, LOOK, platform)
+
+
+def test_channel_without_its_extra_is_refused_before_anybody_is_asked_for_anything() -> None:
+    run_with({*needed(OURS, set()), "frontdesk"}, REFUSE, *PLATFORMS)

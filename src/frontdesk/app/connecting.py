@@ -1,6 +1,7 @@
 """Connecting a platform: the channel is tried with what a person gave, and then written into the file."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from frontdesk import config, errors, plugins
 from frontdesk.app import build, health
 from frontdesk.config import Config, editing, settings
 from frontdesk.config import options as records
+from frontdesk.config.options import TypedSecret
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import SystemClock
 from frontdesk.contracts.setups import Examined, Setup
@@ -32,12 +34,6 @@ HELLO = "Hello! frontdesk is connected here. Write to me once it runs."
 TABLES = ("_env", "_file")
 
 log = get_logger(__name__)
-
-
-class TypedSecret(msgspec.Struct, frozen=True):
-    """A secret that was typed, and belongs into a file of its own."""
-
-    secret: str
 
 
 class SecretPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +77,23 @@ def check_installed(platform: str) -> None:
     plugins.load_part("channel", platform)
 
 
+def find_closed(loaded: Config) -> Path | None:
+    """A folder in which we may not write what has to be written there."""
+    for place in (loaded.file.resolve().parent, loaded.home / SECRETS):
+        folder = next(each for each in (place, *place.parents) if each.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def is_there(loaded: Config, plan: AccountPlan) -> bool:
+    """Whether the account is connected already."""
+    table: Any = loaded.channels.get(str(plan.platform))
+    if table is not None and plan.account:
+        table = table.get(plan.account)
+    return table is not None
+
+
 def find_setup(platform: str) -> Setup | None:
     """How a platform is connected; None when nothing says so."""
     setup: Setup | None = plugins.load_setup(platform)
@@ -111,23 +124,19 @@ class Connecting:
         self._text = editing.read_text(self.file)
         self._moves: list[tuple[Path, Path]] = []
         self._opened = opened
-        final: dict[str, str] = dict(self._named_secrets())
-        trial: dict[str, str] = dict(final)
-        for name, secret in plan.secrets.items():
-            if isinstance(secret, TypedSecret):
-                place = self._secret_file(name)
-                fresh = self._write(place, f"{secret.secret}\n")
-                final[f"{name}_file"], trial[f"{name}_file"] = str(place), str(fresh)
-        self._secrets = final
         made = plugins.load_part("channel", str(plan.platform))
         others = () if plan.account else Access.__struct_fields__
-        options = records.read_options(made.Options, {**plan.plain, **trial}, plan.table, others)
+        table = {**plan.plain, **dict(self._named_secrets()), **self._typed_secrets()}
+        options = records.read_options(made.Options, table, plan.table, others)
         self.channel: Channel = made(options, plan.account)
 
     def _named_secrets(self) -> Iterator[tuple[str, str]]:
         for secret in self.plan.secrets.values():
             if isinstance(secret, SecretPlace):
                 yield secret.option, secret.name
+
+    def _typed_secrets(self) -> dict[str, TypedSecret]:
+        return {name: each for name, each in self.plan.secrets.items() if isinstance(each, TypedSecret)}
 
     def _secret_file(self, name: str) -> Path:
         parts = (self.plan.platform, self.plan.account, name)
@@ -139,14 +148,6 @@ class Connecting:
         self._opened.callback(fresh.unlink, missing_ok=True)
         self._moves.append((fresh, place))
         return fresh
-
-    @property
-    def replaces(self) -> bool:
-        """Whether the account is connected already."""
-        table: Any = self._loaded.channels.get(str(self.plan.platform))
-        if table is not None and self.plan.account:
-            table = table.get(self.plan.account)
-        return table is not None
 
     @property
     def lets_somebody_in(self) -> bool:
@@ -165,6 +166,8 @@ class Connecting:
 
     def commit(self) -> Path:
         """Write it into the file, together with the secrets; which file."""
+        for name, typed in self._typed_secrets().items():
+            self._write(self._secret_file(name), f"{typed.secret}\n")
         made = editing.edited(self.file, self._text, self._changes())
         fresh = self._write(self.file, made)
         config.load(fresh)  # refuses what no gateway would start with
@@ -181,7 +184,9 @@ class Connecting:
         changes: dict[settings.Path, Any] = {}
         for name in made.secrets:
             changes |= {(*table, f"{name}{suffix}"): None for suffix in TABLES}
-        changes |= {(*table, name): value for name, value in {**made.plain, **self._secrets}.items()}
+        places = dict(self._named_secrets())
+        places |= {f"{name}_file": str(self._secret_file(name)) for name in self._typed_secrets()}
+        changes |= {(*table, name): value for name, value in {**made.plain, **places}.items()}
         known = self._loaded.gateway.get_access(str(made.platform))
         for name in ("allow", "administrators"):
             added = map(made.listed, getattr(made, name))

@@ -80,7 +80,7 @@ def check_address(key: str, url: str, scheme: str = "https") -> None:
         host, parts = None, urlsplit("")
     plain = parts.scheme == PLAIN[scheme] and host in LOOPBACK
     if not host or not (parts.scheme == scheme or plain) or parts.username or parts.query or parts.fragment:
-        shown = f"{parts.scheme}://{host or ''}"
+        shown = f"{parts.scheme}://{host}" if host else "no address"
         allowed = f"an {scheme} address without a user name and a query, or {PLAIN[scheme]} to this machine"
         raise errors.InvalidSetting(key=key, value=shown, allowed=allowed)
 

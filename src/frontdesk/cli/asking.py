@@ -25,30 +25,43 @@ from frontdesk.web import owner
 T = TypeVar("T")
 
 
-def ask(loaded: Config, question: Callable[[Office], Awaitable[T]], store_url: str | None = None) -> T:
+def ask(
+    loaded: Config,
+    question: Callable[[Office], Awaitable[T]],
+    store_url: str | None = None,
+    *,
+    creates: bool = False,
+) -> T:
     """The answer to a question; errors are as the office raises them."""
 
     async def answer() -> T:
-        async with reach_office(loaded, store_url) as office:
+        async with reach_office(loaded, store_url, creates=creates) as office:
             return await question(office)
 
     return asyncio.run(answer())
 
 
-def answering(question: Callable[..., Awaitable[Report]]) -> Callable[..., None]:
+def answering(question: Callable[..., Awaitable[Report]], *, creates: bool = False) -> Callable[..., None]:
     """A command that asks the office, and whose report is JSON where that is wanted."""
 
     @output.answering
     @wraps(question)
     def command(config_file: Path | None, /, **given: Any) -> Report:
-        return ask(config.load(config_file), lambda office: question(office, **given))
+        return ask(config.load(config_file), lambda office: question(office, **given), creates=creates)
 
     return command
 
 
+keeping = partial(answering, creates=True)
+"""The same for a command that hands something in, which stays when there was no store before."""
+
+
 @asynccontextmanager
-async def reach_office(loaded: Config, store_url: str | None = None) -> AsyncIterator[Office]:
-    """The running gateway's office; without a gateway, or for another store than its own, one of our own."""
+async def reach_office(
+    loaded: Config, store_url: str | None = None, *, creates: bool = False
+) -> AsyncIterator[Office]:
+    """The running gateway's office; without a gateway, or for another store than its own, one of our own.
+    Where there is no store yet, one is made only for what is to stay (``creates``)."""
     try:
         gateway = None if store_url else await reach_gateway(loaded.home)
     except errors.NoGateway:
@@ -56,7 +69,8 @@ async def reach_office(loaded: Config, store_url: str | None = None) -> AsyncIte
     if gateway:
         yield owner.far(Office, owner.OFFICE, gateway)
         return
-    url = without_creating(store_url or loaded.store_url)
+    url = store_url or loaded.store_url
+    url = url if creates else without_creating(url)
     async with await SessionStore.open(url, loaded.gateway, upgrade=False) as sessions:
         channels, workplace = partial(_channels, loaded), partial(_workplace, loaded)
         yield Office(sessions.store, sessions, channels=channels, workplace=workplace)

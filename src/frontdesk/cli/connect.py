@@ -1,6 +1,7 @@
 """``frontdesk connect``: a platform is set up, step by step, and tried before anything is written."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ from msgspec.structs import replace
 
 from frontdesk import config, errors
 from frontdesk.app import connecting
-from frontdesk.app.connecting import AccountPlan, Connecting, SecretPlace, TypedSecret
+from frontdesk.app.connecting import AccountPlan, Connecting, SecretPlace
 from frontdesk.cli import asking, one_line, output
 from frontdesk.cli.output import Report
+from frontdesk.config.options import TypedSecret
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.setups import Newcomer, Setup, SetupQuestion, Welcoming
 from frontdesk.formats import quoting
 from frontdesk.model.deliveries import NotSent, Sent
-from frontdesk.model.findings import Finding
+from frontdesk.model.findings import Finding, Severity
 from frontdesk.model.platforms import NAME, Platform
 
 MEETING_SECONDS = 180.0
@@ -33,8 +35,14 @@ WRITE_NOW = (
     "Write to it in private, anything; this waits for three minutes. Ctrl-C ends it: nothing is written."
 )
 HOME = "Shall that chat be its home channel, for what nobody asked for?"
-
-
+HOME_ID = "The id of its home channel, for what nobody asked for; nothing for none"
+NOT_ONLY_PEOPLE = ("role:", "chat:")
+"""What a list of people may name besides."""
+CLOSED = (
+    "Nothing can be written in {folder}. Give yourself write access to it, or name another file: --config."
+)
+NOTHING = "Nothing was written."
+UNKNOWN = "There is no platform '{name}' to connect. There are: {known}."
 LATER = "The hello goes out when the gateway starts."
 MAYBE = "The hello may have arrived: the platform did not say."
 
@@ -48,6 +56,11 @@ class PlatformGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         setup = connecting.find_setup(cmd_name) if NAME.fullmatch(cmd_name) else None
         return _command_for(cmd_name, setup) if setup else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in (known := self.list_commands(ctx)) and not args[0].startswith("-"):
+            raise click.UsageError(UNKNOWN.format(name=args[0], known=", ".join(known)), ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=PlatformGroup)
@@ -72,6 +85,8 @@ def _command_for(platform: str, setup: Setup) -> click.Command:
             home=given["home"],
         )
         connecting.check_installed(platform)
+        if folder := connecting.find_closed(loaded):
+            raise click.ClickException(CLOSED.format(folder=folder))
         with asyncio.Runner() as runner:
             return ConnectWalk(setup, given, runner).go(loaded, plan)
 
@@ -120,20 +135,21 @@ class ConnectWalk:
     def go(self, loaded: config.Config, plan: AccountPlan) -> Report:
         if self._asks:
             output.tell(f"{self._setup.title}\n\n{self._setup.steps}\n")
+        if not self._may_replace(loaded, plan):
+            return Report({"connected": False, "findings": []}, NOTHING, good=False)
         found: list[Finding] = []
         for tries in range(TRIES, 0, -1):
             with connecting.begun(loaded, self._filled(plan)) as made:
                 try:
-                    self._agree_to_replace(made)
                     found = self._runner.run(made.examine())
                     _tell(found)
                     if connecting.is_usable(found):
                         return self._finish(made, found)
                 finally:
                     self._runner.run(made.channel.close())
-            if not self._asks or tries == 1 or not output.ask_yes("Try again with another one?"):
+            if not self._asks or tries == 1 or not output.ask_yes("Try again?"):
                 break
-        return Report({"connected": False, "findings": found}, "Nothing was written.", good=False)
+        return Report({"connected": False, "findings": found}, NOTHING, good=False)
 
     def _filled(self, plan: AccountPlan) -> AccountPlan:
         """The plan with what the flags say, and what a person says to the rest."""
@@ -141,7 +157,9 @@ class ConnectWalk:
         secrets: dict[str, TypedSecret | SecretPlace] = {}
         for question in self._setup.questions:
             if question.secret:
-                secrets[question.name] = self._secret(question)
+                secret = self._secret(question)
+                if secret != TypedSecret(""):
+                    secrets[question.name] = secret
             else:
                 answer = self._given[question.name] or question.default or self._ask(question)
                 if answer and answer != question.default:
@@ -169,14 +187,14 @@ class ConnectWalk:
             raise click.UsageError(f"{question.prompt}: nothing was given. Nothing was written.")
         return answer
 
-    def _agree_to_replace(self, made: Connecting) -> None:
-        if not made.replaces or self._given["replace"]:
-            return
-        name = _name(made.plan)
+    def _may_replace(self, loaded: config.Config, plan: AccountPlan) -> bool:
+        """Asked first: who says no need not look for a credential."""
+        if self._given["replace"] or not connecting.is_there(loaded, plan):
+            return True
+        name = _name(plan)
         if not self._asks:
             raise click.ClickException(THERE.format(account=name))
-        if not output.ask_yes(f"{name} is connected already. Replace its credentials?"):
-            raise click.Abort()
+        return output.ask_yes(f"{name} is connected already. Replace its credentials?")
 
     def _finish(self, made: Connecting, found: Sequence[Finding]) -> Report:
         if self._asks and not made.plan.people:
@@ -197,25 +215,56 @@ class ConnectWalk:
         outcome = self._runner.run(made.greet())
         if not isinstance(outcome, NotSent):
             return isinstance(outcome, Sent), None if isinstance(outcome, Sent) else MAYBE
+        failed = f"The hello was not sent: {outcome.why}"
+        if outcome.hopeless:
+            return False, failed
         try:
-            asking.ask(config.load(made.file), lambda office: office.send(_name(made.plan), connecting.HELLO))
+            loaded, to = config.load(made.file), _name(made.plan)
+            asking.ask(loaded, lambda office: office.send(to, connecting.HELLO), creates=True)
         except errors.FrontdeskError:
-            return False, f"The hello was not sent: {outcome.why}"
+            return False, failed
         return False, LATER
 
     def _let_in(self, made: Connecting) -> None:
         """Ask who may talk: whoever writes now, or whose ids are typed."""
         person = self._meet(made.channel)
         if person is None:
-            output.tell(self._setup.people)
-            typed = output.ask_text("Ids of those who may talk, with commas between them")
-            made.change(allow=tuple(each.strip() for each in typed.split(",") if each.strip()))
+            made.change(allow=self._ask_people())
+            if made.plan.home is None and self._setup.home:
+                self._ask_home(made)
             return
         made.change(allow=(person.user_id,))
         if output.ask_yes("May they also let others in, and see every conversation?"):
             made.change(administrators=(person.user_id,))
         if made.plan.home is None and output.ask_yes(HOME):
             made.change(home=person.chat_id)
+
+    def _ask_people(self) -> tuple[str, ...]:
+        """Ids of the form that the platform's have: a name in their place would let nobody in."""
+        output.tell(self._setup.people)
+        while True:
+            typed = output.ask_text("Ids of those who may talk, with commas between them")
+            people = tuple(each.strip() for each in typed.split(",") if each.strip())
+            if not (wrong := [each for each in people if not self._is_id(each)]):
+                return people
+            output.tell(f"{quoting.quote(wrong[0])} is no such id. {self._setup.people}")
+
+    def _is_id(self, text: str) -> bool:
+        form = self._setup.person_form
+        return not form or bool(re.fullmatch(form, text)) or text == "*" or text.startswith(NOT_ONLY_PEOPLE)
+
+    def _ask_home(self, made: Connecting) -> None:
+        """A chat that the platform knows, or none."""
+        output.tell(self._setup.home)
+        for _ in range(TRIES):
+            made.change(home=output.ask_text(HOME_ID).strip() or None)
+            if made.plan.home is None:
+                return
+            found = self._runner.run(made.examine())
+            if connecting.is_usable(found):
+                return
+            _tell([each for each in found if each.verdict is Severity.FAILED])
+        made.change(home=None)
 
     def _meet(self, channel: Channel) -> Newcomer | None:
         """Somebody who writes now, and whom the person at the terminal knows."""

@@ -6,7 +6,7 @@ import click
 
 from frontdesk.app.office import Office
 from frontdesk.cli import output
-from frontdesk.cli.asking import answering
+from frontdesk.cli.asking import keeping
 from frontdesk.cli.output import Report
 from frontdesk.flow.sending import MOST_CHARACTERS
 
@@ -26,7 +26,7 @@ EXAMPLES = output.examples(
     "--key", help="The same key to the same chat is sent once, however often the command is called with it."
 )
 @click.option("--markdown", is_flag=True, help="TEXT is Markdown; otherwise it is shown as it is.")
-@answering
+@keeping
 async def command(
     office: Office, to: str, text: str, session_id: str | None, key: str | None, markdown: bool
 ) -> Report:

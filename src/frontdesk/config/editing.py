@@ -41,10 +41,19 @@ def _set(table: Any, path: settings.Path, value: Any, new: Any) -> None:
                 return
             table[part] = new()
         table = table[part]
-    if value is not None:
+    if value is None:
+        table.pop(name, None)
+    elif not _grown(table.get(name), value):
         table[name] = value
-    elif name in table:
-        del table[name]
+
+
+def _grown(known: Any, value: Any) -> bool:
+    """A list that only gets longer is added to: what somebody has written beside its items stays there."""
+    if not isinstance(known, list) or not isinstance(value, list) or known != value[: len(known)]:
+        return False
+    for each in value[len(known) :]:
+        known.append(each)
+    return True
 
 
 def read_text(file: Path) -> str:

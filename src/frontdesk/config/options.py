@@ -26,6 +26,12 @@ T = TypeVar("T", bound=msgspec.Struct)
 SUFFIXES = ("_env", "_file")
 
 
+class TypedSecret(msgspec.Struct, frozen=True):
+    """A secret that somebody has just typed, and that is in no place yet. No file can say so."""
+
+    secret: str
+
+
 def read_options(
     kind: type[T], table: Mapping[str, Any], above: settings.Path, others: Collection[str] = ()
 ) -> T:
@@ -139,11 +145,14 @@ def _plain(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
 
 def _secrets(kind: type[msgspec.Struct], field: FieldInfo, path: settings.Path, raw: Any) -> Any:
     """Functions that read the secrets, as the field holds them: one, several, or one for each name."""
+    checks: Checks = getattr(kind, "secret_checks", {})
+    check = checks.get(field.name, str)
+    if isinstance(raw, TypedSecret):
+        return partial(_typed, raw.secret, check)
     if path[-1] == field.encode_name:
         allowed = f"nothing: name an environment variable in {_written(field)}"
         raise errors.InvalidSetting(key=settings.dotted(path), value=settings.HIDDEN, allowed=allowed)
-    checks: Checks = getattr(kind, "secret_checks", {})
-    reader = partial(_reader, path, checks.get(field.name, str))
+    reader = partial(_reader, path, check)
     if _holds(field.type, Mapping):
         if not isinstance(raw, Mapping):
             raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed="a table")
@@ -166,13 +175,25 @@ def _read(read: Callable[[str], str | None], place: str, setting: str, check: Ca
     secret = (read(place) or "").strip()
     if not secret:
         raise errors.MissingSecret(where=place, setting=setting)
+    if why := _why_unusable(secret, check):
+        raise errors.UnusableSecret(where=place, setting=setting, why=why)
+    return secret
+
+
+def _typed(secret: str, check: Callable[[str], object]) -> str:
+    if why := _why_unusable(secret, check):
+        raise errors.MistypedSecret(why=why)
+    return secret
+
+
+def _why_unusable(secret: str, check: Callable[[str], object]) -> str | None:
     if not secret.isprintable():
-        raise errors.UnusableSecret(where=place, setting=setting, why="there are control characters in it")
+        return "there are control characters in it"
     try:
         check(secret)
     except errors.InvalidInput as error:
-        raise errors.UnusableSecret(where=place, setting=setting, why=vars(error)["why"]) from None
-    return secret
+        return str(vars(error)["why"])
+    return None
 
 
 def _from_file(place: str) -> str | None:

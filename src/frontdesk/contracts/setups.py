@@ -34,6 +34,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[SetupQuestion, ...]
     people: str
     """How somebody finds the id by which they are let in."""
+    person_form: str = ""
+    """The pattern of such an id: whoever types something else is asked again."""
+    home: str = ""
+    """How the id of a chat is found: the home channel is asked for by it."""
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):

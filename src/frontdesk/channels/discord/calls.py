@@ -72,10 +72,10 @@ class RestCalls:
                 return await self._exchange(method, url, headers, more)
         except TimeoutError as error:
             if isinstance(error, aiohttp.ConnectionTimeoutError):
-                raise RestNeverLeft(type(error).__name__) from error
+                raise RestNeverLeft(str(error) or type(error).__name__) from error
             raise RestUnclear(f"no answer within {seconds:g} seconds") from None
         except NEVER_LEFT as error:
-            raise RestNeverLeft(type(error).__name__) from error
+            raise RestNeverLeft(str(error) or type(error).__name__) from error
         except (aiohttp.ClientError, OSError) as error:
             raise RestUnclear(type(error).__name__) from error
 

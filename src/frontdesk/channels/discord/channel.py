@@ -6,7 +6,7 @@ import warnings
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.channels.discord import checkup, inbound, outbound, presses, reading, verdicts
 from frontdesk.channels.discord import options as settings
 from frontdesk.contracts import channels
@@ -19,6 +19,8 @@ from frontdesk.model.sources import SessionSource
 
 if TYPE_CHECKING:
     from frontdesk.channels.discord.calls import RestCalls
+
+plugins.need("discord", "aiohttp")
 
 LIBRARY = "frontdesk.channels.discord.gateway"
 CALLS = "frontdesk.channels.discord.calls"

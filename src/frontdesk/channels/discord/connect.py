@@ -35,4 +35,6 @@ SETUP = Setup(
         "People are let in by their number, not by their name. In Discord, turn on Developer Mode (User"
         " Settings, Advanced); then Copy User ID is in the menu of a person."
     ),
+    person_form=r"\d{1,20}",
+    home="A channel's number: in Developer Mode, Copy Channel ID is in the menu of a channel.",
 )

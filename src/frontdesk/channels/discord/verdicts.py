@@ -64,4 +64,4 @@ def why_troubled(error: Exception) -> str:
     """For whoever asks what is wrong."""
     if isinstance(error, RestRefused):
         return TOKEN_REFUSED if error.token_refused else f"Discord says: {error}"
-    return f"Discord cannot be reached: {type(error).__name__} {error}".rstrip()
+    return f"Discord cannot be reached: {error}"

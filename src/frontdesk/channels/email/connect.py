@@ -34,4 +34,6 @@ SETUP = Setup(
         SetupQuestion(name="smtp_security", prompt="tls, starttls or none", default="tls"),
     ),
     people="People are let in by their address, as ann@example.org.",
+    person_form=r"[^\s@]+@[^\s@]+",
+    home="An address; mostly your own.",
 )

@@ -25,7 +25,7 @@ from frontdesk.model.sources import ChatType, SessionSource
 if TYPE_CHECKING:
     from frontdesk.channels.matrix.connection import Connection
 
-plugins.need("mautrix")
+plugins.need("mautrix", "aiosqlite", "asyncpg")
 
 CONNECTION = "frontdesk.channels.matrix.connection"
 TEXT_CHARACTERS = 16_000

@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             _ = parts.port
         except ValueError:
             raise _refused("an unreadable address", "an https address") from None
-        shown = f"{parts.scheme}://{parts.hostname or ''}"
+        shown = f"{parts.scheme}://{parts.hostname}" if parts.hostname else "no address"
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
             raise _refused(shown, "an https address")
         if parts.scheme == "http" and not self.allow_insecure and parts.hostname not in LOOPBACK:

@@ -207,7 +207,7 @@ class _Reaching:
         except TimeoutError as late:
             ended = late
         if isinstance(ended, NEVER_LEFT):
-            raise SlackUnreached(type(ended).__name__) from None
+            raise SlackUnreached(str(ended) or type(ended).__name__) from None
         if isinstance(ended, TimeoutError):
             raise SlackUnclear(f"no answer within {self._seconds:g} seconds") from None
         if isinstance(ended, aiohttp.ClientError):

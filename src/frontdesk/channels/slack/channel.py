@@ -31,7 +31,7 @@ from frontdesk.model.sources import SessionSource
 if TYPE_CHECKING:
     from frontdesk.channels.slack.calls import SlackLine
 
-plugins.need("slack_sdk")
+plugins.need("slack_sdk", "aiohttp")
 
 CALLS = "frontdesk.channels.slack.calls"
 LOOK_SECONDS = 300.0

@@ -56,7 +56,8 @@ STEPS = f"""\
 {MANIFEST}
 2. Install App, Install to Workspace. It shows the Bot User OAuth Token (xoxb-…).
 3. Basic Information, App-Level Tokens, Generate: with the scope connections:write. It shows xapp-….
-4. In Slack, invite the app to the channels where it is to answer: /invite @frontdesk"""
+4. In Slack, invite the app to the channels where it is to answer: /invite @frontdesk
+(As of November 2026.)"""
 SETUP = Setup(
     title="Slack",
     steps=STEPS,
@@ -80,4 +81,6 @@ SETUP = Setup(
         ),
     ),
     people="People are let in by their member id, U…: Profile, the three dots, Copy member ID.",
+    person_form=r"[UW][A-Z0-9]+",
+    home="A channel's id, C…: it stands below the channel's details. Invite the app there first.",
 )

@@ -127,7 +127,7 @@ class OneTry(BaseRequest):
         except TimeoutError:
             raise Unclear(f"no answer within {seconds:g} seconds") from None
         except NEVER_LEFT as error:
-            raise NeverLeft(type(error).__name__) from error
+            raise NeverLeft(str(error) or type(error).__name__) from error
         except httpx.HTTPError as error:
             raise Unclear(type(error).__name__) from error
         if status != HTTPStatus.OK:
