@@ -4,11 +4,13 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 
 import apsw
 
@@ -77,6 +79,20 @@ def start(
             yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def drained(process: subprocess.Popen[bytes], into: Path) -> Iterator[None]:
+    """Take what the program writes to a file, to its end: it would stand still once a pipe is full."""
+    assert process.stdout is not None
+    with into.open("ab") as kept:
+        reading = Thread(target=shutil.copyfileobj, args=(process.stdout, kept, 1024))
+        reading.start()
+        try:
+            yield
+        finally:
+            process.kill()
+            reading.join()
 
 
 def read_until(process: subprocess.Popen[bytes], text: str) -> str:

@@ -35,7 +35,7 @@ timeout_seconds = 2
 allow = ["*"]
 """
 PEOPLE = [f"U0ADA{number}" for number in range(8)]
-MOST_WAITING = 40
+MOST_WAITING = 100
 """People who are not answered write no more."""
 WAIT = TeamFault(status=429, retry_after=1)
 CUT_BEFORE = TeamFault(cut=True)
@@ -77,7 +77,10 @@ def running(home: Path, team: Workspace) -> Iterator[Popen[bytes]]:
     config = home / "frontdesk.toml"
     config.write_text(CONFIGURATION.format(url=team.url))
     bot, app = team.bot_token, team.app_token
-    with program.start(home, "--config", str(config), "run", BOT_TOKEN=bot, APP_TOKEN=app) as process:
+    with (
+        program.start(home, "--config", str(config), "run", BOT_TOKEN=bot, APP_TOKEN=app) as process,
+        program.drained(process, home / "log.txt"),
+    ):
         yield process
 
 
@@ -132,6 +135,43 @@ async def test_nothing_is_lost_or_doubled_by_kills_cuts_and_waits(tmp_path: Path
     tell("connects", team.connects)
     for name, count in weather.met.items():
         tell(name, count)
+
+
+async def test_stream_that_a_kill_cuts_off_is_shown_once_and_whole(tmp_path: Path, tell: counts.Tell) -> None:
+    """Killed as soon as a stream is seen, mostly before the gateway knows of it, or in its middle."""
+    kills, cut = counts.count(1, 40), 0
+    async with Workspace.open() as team:
+        chat = team.direct(PEOPLE[0])
+        with running(tmp_path, team):
+            await team.until(lambda: team.connected, 60)
+        for number in range(kills):
+            root = team.written(PEOPLE[0], "root", chat, bot_id="B0OTHER")["ts"]
+            told = f"!say beginning of answer {number}, and; !hang 1; !say end of answer {number}"
+            with running(tmp_path, team) as process:
+                await team.until(lambda: team.connected, 60)
+                await team.say(PEOPLE[0], told, chat, thread_ts=root)
+                await team.until(partial(streams_in, team, root), 60)
+                await asyncio.sleep(random.choice((0, 0, 0.05, 1)))
+                process.kill()
+                process.wait()
+            cut += streams_in(team, root)
+            with running(tmp_path, team):
+                await team.until(partial(ended_in, team, root, f"end of answer {number}"), 60)
+    answers = [post for post in team.posts if "answer" in post.shown]
+    assert [post.streams for post in answers] == [False] * kills
+    assert len({post.thread_ts for post in answers}) == kills
+    tell("streams cut off", cut)
+
+
+def streams_in(team: Workspace, root: str) -> bool:
+    return any(post.streams for post in team.posts if post.thread_ts == root)
+
+
+def ended_in(team: Workspace, root: str, end: str) -> bool:
+    """Whether the answer stands there, and nothing of it grows."""
+    return not streams_in(team, root) and any(
+        post.shown.endswith(end) for post in team.posts if post.thread_ts == root
+    )
 
 
 async def test_app_is_connected_says_hello_and_is_looked_after(tmp_path: Path) -> None:

@@ -88,6 +88,17 @@ async def test_answer_grows_in_one_message(tmp_path: Path) -> None:
     assert post.edits > 0
 
 
+async def test_answer_in_a_thread_of_a_direct_chat_streams(tmp_path: Path) -> None:
+    async with opened(tmp_path) as team:
+        root = team.written(ANN, "root", team.direct(ANN))["ts"]
+        script = "!say This is the beginning of it; !sleep 2.5; !say and this its end."
+        await team.say(ANN, script, team.direct(ANN), thread_ts=root)
+        await team.until(lambda: any("its end" in post.shown and not post.streams for post in team.posts))
+    (post,) = team.posts
+    assert post.thread_ts == root
+    assert "chat.startStream" in [call.method for call in team.calls]
+
+
 async def test_files_come_and_go(tmp_path: Path) -> None:
     async with opened(tmp_path) as team:
         paper = team.keep_file("note.txt", b"the note", "text/plain")

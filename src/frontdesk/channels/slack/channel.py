@@ -19,6 +19,7 @@ from frontdesk.channels.slack import options as settings
 from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
 from frontdesk.channels.slack.reading import ChatReader
 from frontdesk.channels.slack.socket import SocketListener
+from frontdesk.channels.slack.streaming import AnswerStreams
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
 from frontdesk.logs import get_logger
@@ -73,6 +74,7 @@ class Channel(CalledChannel[settings.Options]):
         self._reader: ChatReader | None = None
         self._parser: inbound.Parser | None = None
         self._trouble: str | None = None
+        self._streams = AnswerStreams(self._stop)
         self.capabilities = msgspec.structs.replace(IN_CHATS, reads_alone=options.app_token is not None)
 
     def capabilities_in(self, chat: SessionSource) -> channels.Capabilities:
@@ -101,10 +103,10 @@ class Channel(CalledChannel[settings.Options]):
             self._reader = self._parser = None
 
     async def send(self, delivery: Delivery) -> Outcome:
-        return await self._with_line(outbound.send, delivery)
+        return await self._with_line(self._send, delivery)
 
     async def draft(self, delivery: Delivery) -> Outcome:
-        return await self.send(outbound.without_extras(delivery))
+        return await self._with_line(self._draft, outbound.without_extras(delivery))
 
     async def find(self, delivery: Delivery) -> Outcome:
         return await self._with_line(outbound.find, delivery)
@@ -165,6 +167,25 @@ class Channel(CalledChannel[settings.Options]):
                 self._line = library.SlackLine(self._options)
             line: SlackLine = self._line
             return line
+
+    async def _send(self, line: "SlackLine", delivery: Delivery) -> Outcome:
+        placed = await self._streams.found(line, delivery)
+        await self._streams.end(line, placed)
+        return await outbound.send(line, placed)
+
+    async def _draft(self, line: "SlackLine", delivery: Delivery) -> Outcome:
+        placed = await self._streams.found(line, delivery)
+        return await self._streams.show(line, placed) or await self._send(line, placed)
+
+    async def _stop(self, delivery: Delivery) -> None:
+        """Somebody has used the platform's own button to stop an answer."""
+        source = msgspec.structs.replace(delivery.to, message_id=None)
+        event_id = f"{source.scope_id}:{source.chat_id}:{delivery.draft}:stopped"
+        if self._reader is not None:
+            try:
+                await self._reader.press(channels.Incoming(source=source, text="/stop", event_id=event_id))
+            except streams.LATER as error:
+                log.warning("update_not_stored", account=self.account, why=str(error))
 
     async def _with_line(self, act: Any, *arguments: Any) -> Outcome:
         try:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from frontdesk.channels.slack import inbound, texts
+from frontdesk.channels.slack import inbound, streaming, texts
 from frontdesk.channels.slack.faults import SlackError, SlackRefusal, judge
 from frontdesk.formats.markdown import mrkdwn, plaintext
 from frontdesk.model.chats import Button, ChatSign, StoredFile
@@ -145,7 +145,7 @@ async def _post(line: "SlackLine", delivery: Delivery) -> Outcome:
     told: dict[str, Any] = {
         "channel": to.chat_id,
         "thread_ts": to.thread_id,
-        "metadata": {"event_type": EVENT_TYPE, "event_payload": {"id": delivery.id}},
+        **_noted(delivery),
         "unfurl_links": False,
         "unfurl_media": False,
         **written(delivery),
@@ -185,15 +185,29 @@ async def _answer_at(line: "SlackLine", url: str, delivery: Delivery) -> Outcome
 
 async def _change(line: "SlackLine", delivery: Delivery) -> Outcome:
     """Without blocks a message would keep those that it has."""
+    place = {"channel": delivery.to.chat_id, "ts": delivery.draft}
     try:
-        await line.write("chat.update", channel=delivery.to.chat_id, ts=delivery.draft, **written(delivery))
+        try:
+            await line.write("chat.update", **place, **_noted(delivery), **written(delivery))
+        except SlackRefusal as error:
+            if error.code != streaming.OPEN:
+                raise
+            await streaming.stop_stream(line, delivery)
+            await line.write("chat.update", **place, **_noted(delivery), **written(delivery))
     except SlackRefusal as error:
         if error.code in GONE:
             return NotSent(why="the message to change is gone", gone=True)
+        if error.code == streaming.OPEN:
+            return NotSent(why=error.why)
         return judge(error)
     except SlackError as error:
         return judge(error)
     return Sent(message_id=delivery.draft)
+
+
+def _noted(delivery: Delivery) -> dict[str, Any]:
+    """What we note with a message, for us alone."""
+    return {"metadata": {"event_type": EVENT_TYPE, "event_payload": {"id": delivery.id}}}
 
 
 async def _bring(line: "SlackLine", file: StoredFile) -> dict[str, str]:

@@ -43,6 +43,10 @@ class TeamPost(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] | None = None
     files: tuple[TeamFile, ...] = ()
     edits: int = 0
+    streams: bool = False
+    """It is a stream that nobody has ended."""
+    is_stopped: bool = False
+    """Whoever reads it has stopped it."""
 
     @property
     def shown(self) -> str:

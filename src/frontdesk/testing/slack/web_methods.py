@@ -15,6 +15,7 @@ METHODS: dict[str, Method] = {}
 POST_CHARACTERS = 40_000
 UPDATE_CHARACTERS = 4000
 SECTION_CHARACTERS = 3000
+STREAM_CHARACTERS = 12_000
 BLOCKS_CHARACTERS = 13_000
 MOST_BLOCKS = 50
 MOST_ELEMENTS = 25
@@ -142,15 +143,75 @@ def post_message(team: "Workspace", call: TeamCall) -> dict[str, Any]:
 @method("chat.update")
 def update_message(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     chat = find_chat(team, call)
-    needed(call, "ts")
     text, blocks = read_text(call, UPDATE_CHARACTERS)
+    post = own_post(team, chat, call)
+    if post.streams:
+        raise TeamRefusal("streaming_state_conflict")
+    post.text, post.edits = text, post.edits + 1
+    post.blocks = post.blocks if blocks is None else blocks
+    post.metadata = call.fields.get("metadata") or post.metadata
+    team.messages[chat.id][post.ts] |= {"text": text, "metadata": post.metadata}
+    return {"channel": chat.id, "ts": post.ts}
+
+
+def own_post(team: "Workspace", chat: TeamChat, call: TeamCall) -> TeamPost:
+    needed(call, "ts")
     for post in team.posts:
         if (post.channel, post.ts) == (chat.id, call.fields["ts"]):
-            post.text, post.edits = text, post.edits + 1
-            post.blocks = post.blocks if blocks is None else blocks
-            return {"channel": chat.id, "ts": post.ts}
+            return post
     known = call.fields["ts"] in team.messages[chat.id]
     raise TeamRefusal("cant_update_message" if known else "message_not_found")
+
+
+def read_stream(call: TeamCall) -> str:
+    """What is to be added to a stream, in Markdown."""
+    text = str(call.fields.get("markdown_text") or "")
+    if len(text) > STREAM_CHARACTERS:
+        raise TeamRefusal("msg_too_long")
+    if "<" in text:
+        raise AssertionError(f"somebody may be called by a stream: {text!r}")
+    return text
+
+
+@method("chat.startStream")
+def start_stream(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    chat, thread = find_chat(team, call), call.fields.get("thread_ts")
+    if "chat:write" not in team.scopes:
+        raise TeamRefusal("missing_scope")
+    if chat.kind == "im" and not thread:
+        raise TeamRefusal("invalid_thread_ts")
+    if chat.kind != "im":
+        for name in ("recipient_user_id", "recipient_team_id"):
+            if not call.fields.get(name):
+                raise TeamRefusal(f"missing_{name}")
+    if thread and thread not in team.messages[chat.id]:
+        raise TeamRefusal("thread_not_found")
+    text = read_stream(call)
+    post = TeamPost(channel=chat.id, ts=team.stamp(), text=text, thread_ts=thread, streams=True)
+    team.add(post)
+    return {"channel": chat.id, "ts": post.ts}
+
+
+def open_stream(team: "Workspace", call: TeamCall) -> TeamPost:
+    post = own_post(team, find_chat(team, call), call)
+    if not post.streams:
+        raise TeamRefusal("stopped_by_user" if post.is_stopped else "message_not_in_streaming_state")
+    return post
+
+
+@method("chat.appendStream")
+def append_stream(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    post = open_stream(team, call)
+    needed(call, "markdown_text")
+    post.text += read_stream(call)
+    return {"channel": post.channel, "ts": post.ts}
+
+
+@method("chat.stopStream")
+def stop_stream(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    post = open_stream(team, call)
+    post.text, post.streams = post.text + read_stream(call), False
+    return {"channel": post.channel, "ts": post.ts}
 
 
 @method("reactions.add")

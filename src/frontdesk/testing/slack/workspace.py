@@ -187,7 +187,10 @@ class Workspace(TeamPeople):
         """What was said after a time, oldest first; metadata only for whoever asks."""
         oldest = float(fields.get("oldest") or 0)
         found = [dict(each) for ts, each in sorted(self.messages[chat].items()) if float(ts) > oldest]
+        streams = {post.ts: post for post in self.posts if post.streams and post.channel == chat}
         for each in found:
+            if each["ts"] in streams:
+                each |= {"streaming_state": "in_progress", "text": streams[each["ts"]].text}
             answers = [
                 ts for ts, one in self.messages[chat].items() if one.get("thread_ts") == each["ts"] != ts
             ]
