@@ -10,6 +10,7 @@ import pytest
 from frontdesk import Platform, SessionSource, errors, plugins
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.model.deliveries import Delivery, Settlement
+from frontdesk.model.feed import News
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.resolution import Opening, Resolver
 from frontdesk.stores.store import Store
@@ -378,13 +379,13 @@ async def test_feed_tells_in_order_what_happened(store: Store, node: int) -> Non
     claim = await claim_one(store, node)
     assert claim
     await store.turns.finish(claim, turns.Ending(state=turns.TurnState.DONE), NOW)
-    changes = await store.feed.since(start, 100)
-    assert [(change.turn_id, change.state) for change in changes] == [
+    news = await store.feed.since(start, 100)
+    assert [(change.turn_id, change.state) for change in news.entries] == [
         ("t1", "queued"),
         ("t1", "running"),
         ("t1", "done"),
     ]
-    assert await store.feed.since(changes[-1].place, 100) == []
+    assert await store.feed.since(news.place, 100) == News([], news.place)
 
 
 async def begun_turn(store: Store, node: int) -> turns.TurnClaim:

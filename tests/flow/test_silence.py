@@ -14,7 +14,7 @@ async def test_silent_turn_sends_nothing_and_keeps_what_was_said(store_url: str)
         assert await house.store.deliveries.of_turn(receipt.turn_id) == []
         assert [row["content"] for row in await house.rows(2)][1] == "Not for me."
         told = await house.store.feed.since(FeedPosition(), 100)
-        states = [each.state for each in told if each.kind is FeedKind.TURN]
+        states = [each.state for each in (*told.entries, *told.unsettled) if each.kind is FeedKind.TURN]
         assert states[-1] == "silent"
         assert "To the last message there was nothing to say." in await house.ask("/status")
         assert await house.ask("hello") == "echo: hello"

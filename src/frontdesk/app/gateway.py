@@ -22,6 +22,7 @@ from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import Notifier
 from frontdesk.flow.files import Filing
+from frontdesk.flow.following import follow_feed
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
@@ -91,6 +92,7 @@ class Gateway:
             clock=clock,
             elapsed=elapsed,
             live=Live(),
+            following=follow_feed(sessions.store),
             confirmations=service,
             notifier=notifier,
             gate=Gate(service, notifier, sessions.store, clock),

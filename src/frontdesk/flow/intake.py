@@ -6,7 +6,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.channels import (
     Channel,
     CommandHint,
@@ -21,6 +20,7 @@ from frontdesk.contracts.channels import (
 from frontdesk.flow import checks, happenings, offering
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.commands import Command, registry
+from frontdesk.flow.following import has_ended
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, turns
@@ -29,7 +29,6 @@ from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
 MOST_COLLECTED = 1_000
-FOLLOW_SECONDS = 2.0
 ALBUM_SECONDS = 1.0
 """How long the next picture of an album is waited for."""
 
@@ -313,18 +312,19 @@ class Intake:
 
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
         """What happens in a turn as far as it happens on this node, and at the end the finished turn."""
-        bell = self._parts.store.bells.listen(Topic.FEED)  # before the first look: what happens since rings
-        try:
-            with self._parts.live.listening(turn_id, bell) as heard:
-                while not (ended := await self._ended(turn_id)):
-                    await bell.wait(FOLLOW_SECONDS)
+        live, following = self._parts.live, self._parts.following
+        async with following.about(turn_id) as follower:  # before the first look: what happens since comes
+            with live.listening(turn_id, follower.ring) as heard:
+                ended = await self._ended(turn_id)
+                while not ended:
+                    await follower.wait()
                     for event in heard.drain():
                         yield event
+                    if heard.is_over() or has_ended(follower.take()):
+                        ended = await self._ended(turn_id)
                 for event in heard.drain():
                     yield event
                 yield ended
-        finally:
-            bell.silence()
 
     async def _ended(self, turn_id: str) -> Turn | None:
         turn = await self._parts.store.turns.find(turn_id)

@@ -22,6 +22,7 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.flow.confirmations.notifying import DIGEST, Notifier
 from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.files import Filing, described
+from frontdesk.flow.following import Following
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
@@ -30,6 +31,7 @@ from frontdesk.model import deliveries, lanes, routing
 from frontdesk.model.chats import StoredFile
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.feed import FeedEvent
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import SessionEntry
@@ -65,6 +67,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     elapsed: Elapsed
     live: Live
+    following: Following[FeedEvent]
     confirmations: ConfirmationService
     notifier: Notifier
     gate: Gate

@@ -1,14 +1,13 @@
 """What a running turn says: rows to be written and the answer that comes of them; and a preview for whoever
 follows the turn where it runs, which is said a second time in the store."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
 from msgspec.structs import asdict
 
-from frontdesk.contracts.bells import Bell
 from frontdesk.formats import tokens
 from frontdesk.model import events, messages
 from frontdesk.model.chats import StoredFile
@@ -204,14 +203,22 @@ class Pile:
 class Heard:
     """What somebody who follows has not read yet. Whoever does not keep up is told so by Missed."""
 
-    def __init__(self, bell: Bell) -> None:
-        self._bell = bell
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
         self._unread = Pile()
+        self._over = False
 
     def put(self, event: events.Event | None) -> None:
-        if event is not None:
+        if event is None:
+            self._over = True
+        else:
             self._unread.put(event)
-        self._bell.ring()
+        self._ring()
+
+    def is_over(self) -> bool:
+        """Whether the turn was over here since this was asked the last time. It may begin again, here too."""
+        over, self._over = self._over, False
+        return over
 
     def drain(self) -> Iterator[events.Event]:
         while unread := self._unread.take():
@@ -231,9 +238,9 @@ class Live:
             heard.put(events.Restarted())
 
     @contextmanager
-    def listening(self, turn_id: str, bell: Bell) -> Iterator[Heard]:
-        """What happens in a turn, from its beginning; the bell rings when there is something."""
-        heard = Heard(bell)
+    def listening(self, turn_id: str, ring: Callable[[], None]) -> Iterator[Heard]:
+        """What happens in a turn, from its beginning; ``ring`` is called when there is something."""
+        heard = Heard(ring)
         for event in self._told[turn_id].look() if turn_id in self._told else ():
             heard.put(event)
         self._followers.setdefault(turn_id, set()).add(heard)

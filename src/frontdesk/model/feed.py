@@ -2,8 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any, Generic, TypeVar
 
 import msgspec
+
+Entry = TypeVar("Entry")
 
 
 class FeedKind(StrEnum):
@@ -36,3 +39,13 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str | None = None
     delivery_id: str | None = None
     state: str | None = None
+
+
+class News(msgspec.Struct, Generic[Entry], frozen=True):
+    """What came after a place of a log."""
+
+    entries: list[Entry]
+    place: Any
+    """Behind the last of them: from here the log is read on."""
+    unsettled: list[Entry] = []
+    """What others may still come before. It comes again, until nothing can."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from frontdesk.contracts.store import Work
-from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
+from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition, News
 from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import FEED
@@ -17,8 +17,16 @@ class Feed(Noun):
         return FeedPosition(*found)
 
     @reads
-    def since(self, place: FeedPosition, limit: int) -> Work[list[FeedEvent]]:
-        return FEED.many("feed_since", xid=place.xid, number=place.number, limit=limit)
+    def since(self, place: FeedPosition, limit: int) -> Work[News[FeedEvent]]:
+        found = yield "feed_since", {"xid": place.xid, "number": place.number, "limit": limit}
+        settled = [row for row in found if row[-1]]
+        behind = FeedPosition(*settled[-1][-3:-1]) if settled else place
+        told = [event for event in map(FEED.read, found) if event]
+        return News(
+            [event for event in told if event.place <= behind],
+            behind,
+            [event for event in told if event.place > behind],
+        )
 
     @writes_lazily
     def prune(self, before: datetime) -> Work[None]:

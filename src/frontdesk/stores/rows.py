@@ -321,7 +321,7 @@ FEED_EVENT = Columns(
     }
 )
 FEED = Records(
-    "feed_event", FeedEvent, lambda row: {"place": FeedPosition(*row[-2:]), **FEED_EVENT.facts(row)}
+    "feed_event", FeedEvent, lambda row: {"place": FeedPosition(*row[-3:-1]), **FEED_EVENT.facts(row)}
 )
 
 BACKGROUND_TASK = Columns(

@@ -4,7 +4,6 @@ import asyncio
 from datetime import datetime
 from functools import partial
 
-from frontdesk.contracts.bells import Topic
 from frontdesk.flow import notices
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.hearing import CLEANUP_SECONDS
@@ -18,7 +17,6 @@ from frontdesk.model.sources import ChatType
 from frontdesk.model.turns import HELD_BACK, PROMPT, Busy, Ending, Turn, TurnKind, TurnState
 
 GRACE_SECONDS = 1.0
-POLL_SECONDS = 1.0
 MOST_TURNS_COUNTED = 1_000
 UNDER_WAY = (TurnState.RUNNING, TurnState.WAITING)
 
@@ -69,17 +67,14 @@ def _tell(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
 
 async def _ends(parts: Parts, turn: Turn, seconds: float) -> bool:
     """Whether the turn ends within the time."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    bell = parts.store.bells.listen(Topic.FEED)  # before the first look, so that its end is not missed
-    try:
-        while (found := await parts.store.turns.find(turn.id)) and found.state in UNDER_WAY:
-            left = deadline - loop.time()
-            if left <= 0:
-                return False
-            await bell.wait(min(left, POLL_SECONDS))
-    finally:
-        bell.silence()
+    # Followed before the first look, so that its end is not missed.
+    async with parts.following.about(turn.id) as follower:
+        try:
+            async with asyncio.timeout(seconds):
+                while (found := await parts.store.turns.find(turn.id)) and found.state in UNDER_WAY:
+                    await follower.wait()
+        except TimeoutError:
+            return False
     return True
 
 

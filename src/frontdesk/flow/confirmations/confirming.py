@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.confirmations import Check, Counting, Renewing, Tell
 from frontdesk.flow import rounds
@@ -19,6 +19,7 @@ from frontdesk.flow.confirmations import submissions
 from frontdesk.flow.confirmations.lapsing import Lapses
 from frontdesk.flow.confirmations.precautions import check_approver
 from frontdesk.flow.confirmations.showing import Showing
+from frontdesk.flow.following import follow_audit
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, rules
@@ -79,6 +80,7 @@ class ConfirmationService(Showing):
     ) -> None:
         super().__init__(store.confirmations, settings, clock or SystemClock())
         self._store = store
+        self._following = follow_audit(store)
         self._tell = tell
         self._lapses = Lapses(self._kept, elapsed, self._clock.now())
         self._tidying = rounds.Tidying(self._kept, ClockTrust(elapsed))
@@ -165,18 +167,13 @@ class ConfirmationService(Showing):
 
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation as soon as it is decided, else as it is when the time is over."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + min(seconds, LONGEST_WAIT_SECONDS)
-        bell = self._store.bells.listen(Topic.CONFIRMATIONS)  # before the first look, so that none is missed
-        try:
-            while await self._kept.status(confirmation_id) is Status.PENDING:
-                left = end - loop.time()
-                if left <= 0:
-                    break
-                await bell.wait(min(left, rounds.LOOK_SECONDS))
+        # Followed before the first look, so that no decision is missed.
+        async with self._following.about(confirmation_id) as follower:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(seconds, LONGEST_WAIT_SECONDS)):
+                    while await self._kept.status(confirmation_id) is Status.PENDING:
+                        await follower.wait()
             return await self.find(confirmation_id)
-        finally:
-            bell.silence()
 
     async def approve(self, confirmation_id: str, caller: Caller, **said: Any) -> Confirmation:
         return await self._decide(confirmation_id, caller, True, **said)
@@ -304,17 +301,20 @@ class ConfirmationService(Showing):
 
     async def follow(self, after: int) -> AsyncGenerator[audit.Row, None]:
         """What happens from there on, as it happens."""
-        bell = self._store.bells.listen(Topic.CONFIRMATIONS)
-        try:
+        async with self._following.about() as follower:
             while True:
-                found = await self._kept.audit_rows(after, FOLLOWED_AT_ONCE)
-                for row in found:
-                    yield row
-                    after = row.number
-                if not found:
-                    await bell.wait(rounds.LOOK_SECONDS)
-        finally:
-            bell.silence()
+                while found := await self._kept.audit_rows(after, FOLLOWED_AT_ONCE):
+                    for row in found:
+                        yield row
+                        after = row.number
+                came: Sequence[audit.Row] | None = ()
+                while came is not None:
+                    for row in came:
+                        if row.number > after:
+                            yield row
+                            after = row.number
+                    await follower.wait()
+                    came = follower.take()
 
     async def erase(self, confirmation_id: str, caller: Caller) -> bool:
         """Forget what a decided request was about, also where people were told of it; False when that was

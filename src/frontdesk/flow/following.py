@@ -1,0 +1,182 @@
+"""Following: a log of the store is read once for all who follow it here, and each is woken by what concerns
+it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from frontdesk.contracts.bells import Bell, Bells, Topic
+from frontdesk.flow import rounds
+from frontdesk.model import audit, turns
+from frontdesk.model.feed import FeedEvent, News
+from frontdesk.stores.store import Store
+
+LOOK_SECONDS = 1.0
+"""Until another look without a bell: one may have been lost on its way from another node."""
+UNSETTLED_SECONDS = 0.02
+"""The same while there is something that others may still come before."""
+READ_AT_ONCE = 500
+MOST_UNREAD = 1_000
+"""Who leaves more than that unread is told that something was missed."""
+
+FINISHED = frozenset(map(str, turns.FINISHED))
+
+Entry = TypeVar("Entry")
+
+
+class Followed(msgspec.Struct, Generic[Entry], frozen=True, kw_only=True):
+    """A log of the store, as it is followed."""
+
+    end: Callable[[], Awaitable[Any]]
+    """A place that nothing new comes before."""
+    since: Callable[[Any, int], Awaitable[News[Entry]]]
+    """What came after a place, at most so many."""
+    subject_of: Callable[[Entry], str | None]
+    """What an entry concerns."""
+    topic: Topic
+    """Rings when there is something new."""
+
+
+class Follower(Generic[Entry]):
+    """What somebody who follows has not read yet."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+        self._unread: list[Entry] = []
+        self._missed = False
+
+    def put(self, entry: Entry) -> None:
+        if len(self._unread) < MOST_UNREAD:
+            self._unread.append(entry)
+        else:
+            self._missed = True
+        self.ring()
+
+    def miss(self) -> None:
+        """Something may have come, and only the store knows what."""
+        self._missed = True
+        self.ring()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def wait(self) -> None:
+        """Until there may be something."""
+        await self._rung.wait()
+        self._rung.clear()
+
+    def take(self) -> Sequence[Entry] | None:
+        """What came since the last time; None when that is to be looked up in the store."""
+        taken, missed = self._unread, self._missed
+        self._unread, self._missed = [], False
+        return None if missed else taken
+
+
+class Following(Generic[Entry]):
+    """Reads a log while anybody follows it, one task for all of them."""
+
+    def __init__(self, followed: Followed[Entry], bells: Bells) -> None:
+        self._followed = followed
+        self._bells = bells
+        self._followers: dict[str | None, set[Follower[Entry]]] = {}
+        self._begun = asyncio.Event()
+        self._reader: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def about(self, subject: str | None = None) -> AsyncIterator[Follower[Entry]]:
+        """Follow what concerns a subject, or everything. Whatever is written after this was entered comes."""
+        follower = Follower[Entry]()
+        self._followers.setdefault(subject, set()).add(follower)
+        if self._reader is None:
+            self._begun = asyncio.Event()
+            self._reader = asyncio.create_task(self._read(self._begun))
+        try:
+            await self._begun.wait()
+            yield follower
+        finally:
+            await self._leave(subject, follower)
+
+    async def _leave(self, subject: str | None, follower: Follower[Entry]) -> None:
+        self._followers[subject].discard(follower)
+        if not self._followers[subject]:
+            del self._followers[subject]
+        if self._reader and not self._followers:
+            # Whoever comes while this one ends begins another.
+            ending, self._reader = self._reader, None
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+
+    async def _read(self, begun: asyncio.Event) -> None:
+        bell = self._bells.listen(self._followed.topic)
+        try:
+            while True:
+                with rounds.going_on():
+                    await self._read_on(begun, bell)
+                begun.set()
+                self._miss()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            bell.silence()
+
+    async def _read_on(self, begun: asyncio.Event, bell: Bell) -> None:
+        """Until the store fails; what was written since then is to be looked up there."""
+        place, told = await self._followed.end(), frozenset[Entry]()
+        if begun.is_set():
+            self._miss()
+        begun.set()
+        while True:
+            news = await self._followed.since(place, READ_AT_ONCE)
+            self._tell(each for each in (*news.entries, *news.unsettled) if each not in told)
+            place, told = news.place, frozenset(news.unsettled)
+            if len(news.entries) < READ_AT_ONCE:
+                await bell.wait(UNSETTLED_SECONDS if told else LOOK_SECONDS)
+
+    def _tell(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            subject = self._followed.subject_of(entry)
+            for concerned in {None, subject}:
+                for follower in self._followers.get(concerned, ()):
+                    follower.put(entry)
+
+    def _miss(self) -> None:
+        for followers in self._followers.values():
+            for follower in followers:
+                follower.miss()
+
+
+def follow_feed(store: Store) -> Following[FeedEvent]:
+    """The feed, whose events concern turns."""
+    followed = Followed[FeedEvent](
+        end=store.feed.end,
+        since=store.feed.since,
+        subject_of=lambda event: event.turn_id,
+        topic=Topic.FEED,
+    )
+    return Following(followed, store.bells)
+
+
+def follow_audit(store: Store) -> Following[audit.Row]:
+    """The audit log, whose rows concern confirmations; their numbers have no gaps."""
+
+    async def end() -> int:
+        newest = await store.confirmations.audit_newest(1)
+        return newest[0].number if newest else 0
+
+    async def since(place: int, limit: int) -> News[audit.Row]:
+        found = list(await store.confirmations.audit_rows(place, limit))
+        return News(found, found[-1].number if found else place)
+
+    followed = Followed[audit.Row](end=end, since=since, subject_of=_confirmation, topic=Topic.CONFIRMATIONS)
+    return Following(followed, store.bells)
+
+
+def _confirmation(row: audit.Row) -> str | None:
+    return row.readable.confirmation_id if row.readable else None
+
+
+def has_ended(came: Sequence[FeedEvent] | None) -> bool:
+    """Whether what came about a turn may be its end."""
+    return came is None or any(event.state in FINISHED for event in came)
