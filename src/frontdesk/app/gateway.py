@@ -67,8 +67,7 @@ class Gateway:
         elapsed: Elapsed = since_boot,
     ) -> None:
         """``profiles`` has the agents of those that have one of their own; the others have ``agent``."""
-        clock = clock or SystemClock()
-        running = running or Running()
+        clock, running = clock or SystemClock(), running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
         settings = confirming or confirmations.Settings()
         pacing = Pacing(elapsed)
