@@ -1,9 +1,11 @@
 """Parts found by name: built-ins and plug-ins take the same road, the packages' entry points."""
 
 import difflib
+import sys
 from collections.abc import Callable, Collection
+from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,16 +14,28 @@ from frontdesk import errors
 OURS = "frontdesk"
 
 
+def points(kind: str, name: str | None = None) -> EntryPoints:
+    """The entry points of a kind: all, or those of a name."""
+    found = _points_on(tuple(sys.path), kind)
+    return found if name is None else found.select(name=name)
+
+
+@cache
+def _points_on(_path: tuple[str, ...], kind: str) -> EntryPoints:
+    """Read once: to look through a hundred packages takes as long as to answer a message."""
+    return entry_points(group=f"{OURS}.{kind}s")
+
+
 def installed(kind: str) -> list[str]:
     """The names of the parts of a kind, without loading any."""
-    return sorted({each.name for each in entry_points(group=f"frontdesk.{kind}s")})
+    return sorted({each.name for each in points(kind)})
 
 
 def load_store(url: str) -> Any:
     """The function that opens a store for this kind of URL."""
     scheme = url.partition("://")[0] if isinstance(url, str) else ""
     name = "postgresql" if scheme == "postgres" else scheme
-    found = list(entry_points(group="frontdesk.stores", name=name)) if name else []
+    found = list(points("store", name)) if name else []
     if not found:
         raise errors.UnknownStore(url=_without_password(url), hint="")
     try:
@@ -35,7 +49,7 @@ def load_store(url: str) -> Any:
 
 def load_part(kind: str, name: str) -> Any:
     """The class of an agent or a channel."""
-    found = list(entry_points(group=f"frontdesk.{kind}s", name=name))
+    found = list(points(kind, name))
     if not found:
         known = installed(kind)
         raise errors.UnknownPart(kind=kind, name=name, known=", ".join(known), hint=_hint(kind, name, known))
@@ -81,7 +95,7 @@ def _beside(platform: str, module: str, name: str) -> Any:
     """What stands under a name in a module beside a platform's channel."""
     if found := _found_in(f"frontdesk.channels.{platform}", module, name):
         return found
-    for point in entry_points(group="frontdesk.channels", name=platform):
+    for point in points("channel", platform):
         try:
             spec = find_spec(point.module)
             return _found_in(spec.parent, module, name) if spec and spec.parent else None

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
-from frontdesk import errors
+from frontdesk import errors, plugins
 from frontdesk.contracts.hooks import Commands, HookEvent, Hooks, LoadTranscript
 from frontdesk.hooks.commands import CommandHooks
 from frontdesk.logs import get_logger
@@ -13,8 +13,6 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import SessionEntry
 
 log = get_logger(__name__)
-
-GROUP = "frontdesk.hooks"
 
 
 class Guarded(NamedTuple):
@@ -99,7 +97,7 @@ def open_hooks(
 
 def load_packages() -> Iterator[tuple[str, Hooks]]:
     """Name and hooks of each, in the order of the names; one that cannot be loaded is an error."""
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in sorted(plugins.points("hook"), key=lambda point: point.name):
         yield point.name, _load(point)
 
 
