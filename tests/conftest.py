@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import httpx
 import hypothesis
 import pytest
 import uvloop
 
 from frontdesk import SessionStore
 from tests import counts, servers
+from tests.patience import PATIENCE_SECONDS
 from tests.peers import mail
 from tests.peers import synapse as homeservers
 from tests.schemas import Schemas
@@ -52,6 +54,10 @@ def has_room(folder: Path) -> bool:
 if not counts.proving() and "TMPDIR" not in os.environ and has_room(MEMORY):
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
+
+# Nor does a busy machine answer within the five seconds that this client waits by itself.
+for kind in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, kind, PATIENCE_SECONDS)
 
 # Until all tests are collected there is nothing but what stays.
 gc.disable()

@@ -14,7 +14,7 @@ from frontdesk.testing import channels
 from tests import loopback
 
 SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
-TIMEOUT_SECONDS = 2.0
+TIMEOUT_SECONDS = 5.0
 
 
 class WebhookBench:

@@ -13,7 +13,7 @@ from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.discord import DiscordApi, DiscordFault, visible
 from tests import loopback
 
-TIMEOUT_SECONDS = 1.0
+TIMEOUT_SECONDS = 5.0
 TROUBLES = {
     Trouble.FAILS: DiscordFault(method="POST", status=429, retry_after=0.5, times=None),
     Trouble.HANGS: DiscordFault(method="POST", taken=True, hangs=True, times=None),

@@ -13,7 +13,7 @@ from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.slack import Envelope, TeamFault, Workspace
 from tests import loopback
 
-TIMEOUT_SECONDS = 0.5
+TIMEOUT_SECONDS = 5.0
 NAMES = {"👍": "+1"}
 TROUBLES = {
     Trouble.FAILS: TeamFault(method="chat.postMessage", error="internal_error", times=None),
@@ -34,7 +34,7 @@ class SlackBench:
         if self.team.request_url is None:
             if envelope.kind == "interactive":  # waits behind nothing
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(envelope.acknowledged.wait(), 1)
+                    await asyncio.wait_for(envelope.acknowledged.wait(), TIMEOUT_SECONDS)
             behind = await self.team.event({"type": "emoji_changed"})
             assert behind is not None
             await behind.acknowledged.wait()

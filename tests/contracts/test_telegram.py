@@ -17,7 +17,7 @@ from frontdesk.testing.conversing import BUTTONS, ChatContract
 from frontdesk.testing.telegram import ApiFault, BotApi, Member
 from tests import loopback
 
-TIMEOUT_SECONDS = 0.5
+TIMEOUT_SECONDS = 5.0
 SECRET = "a-secret-of-the-webhook"
 TROUBLES = {
     Trouble.FAILS: ApiFault(method="sendMessage", status=429, description="Too Many Requests", times=None),

@@ -12,8 +12,9 @@ from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Capabilities, Desk, Incoming, Receipt, Route
 from frontdesk.model import deliveries, turns
 from frontdesk.model.running import Running
+from tests import patience
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = patience.PATIENCE_SECONDS
 POLL_SECONDS = 0.01
 
 T = TypeVar("T")

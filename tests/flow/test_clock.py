@@ -71,7 +71,7 @@ async def test_what_waits_is_done_after_a_restart_with_an_earlier_clock(
         await first.finished(receipt.turn_id)
         await first.until((await first.say("!sleep 30", user="bob")).turn_id, turns.TurnState.RUNNING)
         await first.say("waits", user="cyd")
-        await asyncio.wait_for(opened.aclose(), 20)
+        await asyncio.wait_for(opened.aclose(), 60)
     clock.advance(-HOUR)
     agent = scripted.Driver(scripted.Options())
     async with open_house(store_url, clock=clock, notebook=notebook, agent=agent):

@@ -13,11 +13,12 @@ from frontdesk.model import deliveries, events, turns
 from frontdesk.model.chats import ChatSign
 from frontdesk.model.deliveries import NotSent, Outcome, Sent
 from frontdesk.model.running import Running
-from tests.flow.harness import House, Notebook, open_house, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 from tests.flow.test_drafting import LONG, Editor, stage
 
 TYPING, SEEN, WORKING, DONE, FAILED = ChatSign
 IN_TIME = {"typing_seconds": 0.02, "reactions": True}
+QUIET_SECONDS = 0.2
 
 
 class Signer(Notebook):
@@ -52,6 +53,7 @@ class Signer(Notebook):
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signs, "CALL_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(signs, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(signs, "LOOK_SECONDS", 0.01)
 
@@ -70,6 +72,17 @@ async def typed(signer: Signer, count: int) -> None:
     await poll(look)
 
 
+async def no_more(signer: Signer) -> int:
+    """Wait until for a while no sign has come; how many there are."""
+
+    async def look() -> int | None:
+        before = len(signer.signs)
+        await asyncio.sleep(QUIET_SECONDS)
+        return before if len(signer.signs) == before else None
+
+    return await poll(look)
+
+
 async def test_typing_is_renewed_while_the_turn_runs_and_ends_with_it(store_url: str) -> None:
     signer = Signer()
     async with opened(store_url, signer) as house:
@@ -77,9 +90,7 @@ async def test_typing_is_renewed_while_the_turn_runs_and_ends_with_it(store_url:
         await typed(signer, 3)
         await house.ask("/stop")
         await house.finished(receipt.turn_id)
-        shown = len(signer.signs)
-        await asyncio.sleep(0.1)
-        assert len(signer.signs) == shown
+        await no_more(signer)
 
 
 async def test_nobody_is_shown_typing_while_a_person_is_asked(store_url: str) -> None:
@@ -87,10 +98,7 @@ async def test_nobody_is_shown_typing_while_a_person_is_asked(store_url: str) ->
     async with opened(store_url, signer) as house:
         receipt = await house.say("!sleep 0.05; !approve deploy")
         await house.until(receipt.turn_id, turns.TurnState.WAITING)
-        await asyncio.sleep(0.05)
-        shown = len(signer.signs)
-        await asyncio.sleep(0.2)
-        assert len(signer.signs) == shown > 0
+        assert await no_more(signer) > 0
 
 
 @pytest.mark.parametrize(
@@ -118,13 +126,21 @@ async def test_platform_that_hangs_with_a_sign_holds_up_no_answer_and_no_end(sto
 
 async def test_no_sign_goes_where_the_platform_said_wait(store_url: str) -> None:
     signer = Signer()
+    signer.sign_outcomes = [NotSent(why="slow down", retry_after_seconds=3600.0)]
+    async with opened(store_url, signer) as house:
+        receipt = await house.say("!sleep 0.2; !say well")
+        await house.finished(receipt.turn_id)
+        assert house.gateway.parts.pacing.seconds_left(house.source()) > 0
+        assert len(signer.signs) == 1
+    assert signer.sent == []
+
+
+async def test_answer_goes_when_the_platform_has_been_waited_for(store_url: str) -> None:
+    signer = Signer()
     signer.sign_outcomes = [NotSent(why="slow down", retry_after_seconds=1.0)]
     async with opened(store_url, signer) as house:
         await house.say("!sleep 0.2; !say well")
-        await typed(signer, 1)
-        assert house.gateway.parts.pacing.seconds_left(house.source()) > 0
         assert await signer.wait_for(1) == ["well"]
-        assert len(signer.signs) == 1
         assert house.gateway.parts.pacing.seconds_left(house.source()) == 0
 
 

@@ -218,7 +218,8 @@ async def test_answer_that_is_cut_off_before_it_is_sent_waits_for_the_next_start
             await still.reached.wait()
         house.gateway.hurry()
         closing = asyncio.create_task(house.gateway.close())
-        await asyncio.sleep(0.1)
+        for _ in range(50):  # until it waits for nothing but what stands still
+            await asyncio.sleep(0.02)
         still.wake(after_seconds=0)
         await closing
         (waiting,) = await house.store.deliveries.of_turn(turn_id)

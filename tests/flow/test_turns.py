@@ -19,7 +19,7 @@ from frontdesk.flow.crew import Place
 from frontdesk.flow.runner import RunningTurn
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
-from tests.flow.harness import House, Notebook, open_house, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 
 
 async def test_message_is_answered(house: House) -> None:
@@ -418,17 +418,29 @@ async def test_what_turns_say_while_the_gateway_stops_is_sent_before_it_ends(sto
     assert notebook.replies == ["echo: done"] * len(people)
 
 
-async def test_order_to_stop_is_noted_before_turns_are_drained(store_url: str) -> None:
+async def test_order_to_stop_is_noted_before_turns_are_drained(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The node is gone before its turn has ended: the attempt does not count."""
-    async with open_house(store_url, running=Running(drain_seconds=10.0)) as house:
-        receipt = await house.say("!sleep 1; done")
+    async with open_house(store_url, running=Running(drain_seconds=PATIENCE_SECONDS)) as house:
+        noted, nodes = asyncio.Event(), house.store.nodes
+        announce_stop = nodes.announce_stop
+
+        async def announced(*told: Any) -> None:
+            await announce_stop(*told)
+            noted.set()
+
+        monkeypatch.setattr(nodes, "announce_stop", announced)
+        receipt = await house.say("!hang")
         await house.until(receipt.turn_id, turns.TurnState.RUNNING)
         closing = asyncio.create_task(house.gateway.close())
-        await asyncio.sleep(0.3)  # it is killed so long after it was told to stop
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await noted.wait()
         assert house.gateway.node is not None
         (turn,) = await house.store.turns.recover(house.gateway.node, lambda _, now: now, datetime.now(UTC))
         assert (turn.id, turn.attempts) == (receipt.turn_id, 1)
         found = await house.store.turns.find(receipt.turn_id)
         assert found is not None
         assert found.tries == 0
+        house.gateway.hurry()
         await closing

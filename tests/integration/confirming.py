@@ -1,5 +1,6 @@
 """The confirmation service over real HTTP on loopback, with everybody who might call."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,6 +22,7 @@ from frontdesk.web import bounds, ports, server
 from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.confirmations.guesses import WINDOW_SECONDS, Guesses
+from tests.patience import PATIENCE_SECONDS
 
 MEMORY = "sqlite:///:memory:"
 TOKENS = {name: f"{name}-token-0123456789abcdef" for name in ("ann", "eve", "bot", "rob")}
@@ -62,6 +64,15 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
 
     async def status(self, confirmation_id: str) -> str:
         return str((await self.service.find(confirmation_id)).status)
+
+
+async def until_waiting(desk: Desk, count: int) -> None:
+    """Until so many wait for a decision."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if desk.app.streams.waiting == count:
+                return
+            await asyncio.sleep(0.01)
 
 
 def credentials(guesses: Guesses | None = None) -> Credentials:

@@ -489,7 +489,7 @@ async def test_longest_resting_process_makes_room(start: Start) -> None:
 
 
 async def test_turn_waits_for_a_process_in_bounds(start: Start) -> None:
-    driver = start(max_processes=1, slot_seconds=0.1)
+    driver = start(max_processes=1, slot_seconds=2.0)
     one, two = Conversation(driver, "s1"), Conversation(driver, "s2")
     async with aclosing(driver.run(one.assignment("wait"), Line())) as happening:
         await anext(happening)

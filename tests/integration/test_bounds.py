@@ -16,7 +16,7 @@ from frontdesk.web import bounds, ports, protocol, server
 from frontdesk.web.bounds import Listeners, PortConnections, PortLimits
 from tests.integration.confirming import ANN, TOKENS, opened
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 HASTY = PortLimits(header_seconds=0.5)
 GET = b"GET /seen HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST /seen HTTP/1.1\r\nHost: localhost\r\n"

@@ -4,19 +4,11 @@ import asyncio
 
 import httpx
 
-from tests.integration.confirming import ANN, Desk, opened
+from tests.integration.confirming import ANN, opened, until_waiting
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60.0
 LEAVING, STAYING = 20, 3
 WAIT = {"prefer": "wait=50"}
-
-
-async def until_waiting(desk: Desk, count: int) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if desk.app.streams.waiting == count:
-                return
-            await asyncio.sleep(0.01)
 
 
 async def test_nothing_waits_for_those_who_left_and_others_are_answered() -> None:

@@ -398,7 +398,7 @@ async def test_session_that_cannot_be_ended_is_told(desk: Desk) -> None:
 
 
 async def next_piece(pieces: AsyncIterator[str], text: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for piece in pieces:
             if text in piece:
                 return
@@ -438,7 +438,7 @@ async def test_stream_of_a_session_ends_with_it(desk: Desk) -> None:
         await next_piece(pieces, "retry:")
         await sign_out(desk)
         await submitted(desk)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert [piece async for piece in pieces] == []
 
 
@@ -448,7 +448,7 @@ async def test_streams_of_pages_end_when_the_server_does(desk: Desk) -> None:
         pieces = events.aiter_text()
         await next_piece(pieces, "retry:")
         desk.app.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert "data:" not in "".join([piece async for piece in pieces])
 
 

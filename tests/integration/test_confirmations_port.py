@@ -22,7 +22,7 @@ from tests.acceptance import program
 
 HOST = "127.86.0.1"
 """Of loopback, where nobody else takes a port that is free for a moment."""
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 def configured(home: Path, more: str = "") -> Config:

@@ -22,7 +22,7 @@ from tests.flow.harness import poll
 from tests.patience import PATIENCE_SECONDS
 from tests.peers.mail import LOGIN, PASSWORD, PostOffice
 
-TIMEOUT_SECONDS = 1.5
+TIMEOUT_SECONDS = 5.0
 IDLE_SECONDS = 0.1
 """For most tests: the server takes half a second to tell."""
 LATER = (errors.StoreError, errors.TooManyWaiting)

@@ -68,7 +68,7 @@ def settings(tmp_path: Path) -> config.Config:
 
 
 async def everything(happening: Any) -> list[dict[str, Any]]:
-    async with asyncio.timeout(20), aclosing(happening):
+    async with asyncio.timeout(60), aclosing(happening):
         return [happened async for happened in happening]
 
 
@@ -226,7 +226,7 @@ async def test_what_happens_is_streamed_from_the_first_moment_on(settings: confi
 
 
 async def test_piece_is_seen_before_the_turn_has_ended(settings: config.Config) -> None:
-    async with running(settings), asyncio.timeout(20):
+    async with running(settings), asyncio.timeout(60):
         terminal = await reach_terminal(settings.home)
         async with aclosing(terminal.say("!say first; !hang", follow=True)) as happening:
             seen = [await anext(happening), await anext(happening)]
@@ -234,7 +234,7 @@ async def test_piece_is_seen_before_the_turn_has_ended(settings: config.Config) 
 
 
 async def test_message_that_waits_is_told_so_at_once(settings: config.Config) -> None:
-    async with running(settings), asyncio.timeout(20):
+    async with running(settings), asyncio.timeout(60):
         terminal = await reach_terminal(settings.home)
         await terminal.accept("!hang")
         async with aclosing(terminal.say("next", follow=True)) as happening:
@@ -317,7 +317,7 @@ async def test_errors_are_raised_on_the_other_side_as_they_are(settings: config.
 
 
 async def test_gateway_that_stops_in_the_middle_is_named(settings: config.Config) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async with running(settings):
             terminal = await reach_terminal(settings.home)
             happening = terminal.say("!hang", follow=True)

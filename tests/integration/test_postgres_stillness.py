@@ -19,7 +19,7 @@ from frontdesk.stores.work import value as value_of
 from tests.integration.engines import opened
 from tests.integration.proxy import Proxy, proxied
 
-PATIENCE_SECONDS = 8.0
+PATIENCE_SECONDS = 20.0
 """Far less than nodes had to wait for one that stood still, and far more than they have to now."""
 STALL_SECONDS = 1.5 * connections.IDLE_TRANSACTION_MILLISECONDS / 1000
 MANY_BYTES = 40_000_000

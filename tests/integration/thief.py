@@ -20,7 +20,7 @@ from frontdesk.web.operations import PROOF_HEADER
 
 Headers = tuple[tuple[str, str], ...]
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 JSON = "application/json"
 METHODS = (
     "GET",

@@ -12,7 +12,7 @@ from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.contracts.clock import SystemClock
 from frontdesk.flow.crew import Crew, Place
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Work:
