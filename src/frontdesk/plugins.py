@@ -16,14 +16,15 @@ OURS = "frontdesk"
 
 def points(kind: str, name: str | None = None) -> EntryPoints:
     """The entry points of a kind: all, or those of a name."""
-    found = _points_on(tuple(sys.path), kind)
-    return found if name is None else found.select(name=name)
+    wanted = {"group": f"{OURS}.{kind}s"} if name is None else {"group": f"{OURS}.{kind}s", "name": name}
+    found: EntryPoints = _points_on(tuple(sys.path)).select(**wanted)
+    return found
 
 
 @cache
-def _points_on(_path: tuple[str, ...], kind: str) -> EntryPoints:
+def _points_on(_path: tuple[str, ...]) -> Any:
     """Read once: to look through a hundred packages takes as long as to answer a message."""
-    return entry_points(group=f"{OURS}.{kind}s")
+    return entry_points()
 
 
 def installed(kind: str) -> list[str]:

@@ -11,6 +11,9 @@ import click
 
 from frontdesk import errors
 
+# Else the HTTP client loads a command line of its own into every process, and a library for colours with it.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
 COMMANDS = {
     "run": "Run the gateway.",
     "init": "Write a configuration file to begin with.",

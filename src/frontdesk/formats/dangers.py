@@ -6,6 +6,7 @@ It changes what people are shown, not what is asked. What is not found here is n
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -21,11 +22,12 @@ MOST_READ = 64 * 1024
 WORST = 5
 """From so bad on it is a danger; below, it is worth a look."""
 
-_DOES: dict[str, list[tuple[Sequence[re.Pattern[str]], Verb]]] = defaultdict(list)
+_DOES: dict[str, list[tuple[Sequence[str], Verb]]] = defaultdict(list)
 for _programs, _patterns, _verb in verbs.DOES:
     for _program in _programs.split("|"):
         _needed = (_patterns,) if isinstance(_patterns, str) else _patterns
-        _DOES[_program].append(([*map(re.compile, _needed)], _verb))
+        _DOES[_program].append((_needed, _verb))
+_read = cache(re.compile)  # when a program is first met: there are hundreds
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"[A-Za-z][\w-]*")
 _PROGRAMS = frozenset(_DOES) | commands.SHELLS
@@ -231,7 +233,7 @@ def _of_command(simple: Simple) -> Iterator[Verb]:
     yield from (verb for pattern, verb in _NAMES if pattern.match(simple.program))
     # Of several that fit a program the worst is told.
     does = _DOES.get(simple.program.partition(".")[0], ())
-    fitting = [verb for needed, verb in does if all(pattern.search(arguments) for pattern in needed)]
+    fitting = [verb for needed, verb in does if all(_read(each).search(arguments) for each in needed)]
     if fitting:
         yield max(fitting)
     if (simple.program in _INTERPRETERS or simple.program in _TAKE_CODE) and _DOWNLOADS.search(arguments):

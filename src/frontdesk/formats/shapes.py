@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from frontdesk.formats.words import Interval
@@ -10,9 +11,9 @@ from frontdesk.formats.words import Interval
 _RUNNABLE = re.compile(r"\A(?:[/~-]|\.\.?/)|[\s`$;|&<>(){}\\\"']")
 
 
-def _shape(opening: str, form: str, *, after: str = "[A-Za-z0-9]") -> tuple[str, re.Pattern[str]]:
+def _shape(opening: str, form: str, *, after: str = "[A-Za-z0-9]") -> tuple[str, str]:
     """Something that begins with exactly these characters, and does not go on from what is before them."""
-    return opening, re.compile(f"{re.escape(opening)}(?<!{after}{re.escape(opening)}){form}", re.ASCII)
+    return opening, f"{re.escape(opening)}(?<!{after}{re.escape(opening)}){form}"
 
 
 _KEY_OPENING = "-----BEGIN "
@@ -65,12 +66,18 @@ def may_hide(text: str, span: Interval) -> bool:
     return start < end and not _RUNNABLE.search(text[start:end])
 
 
+@cache
+def _read(form: str) -> re.Pattern[str]:
+    """When it is first looked for: few programs look for any of them."""
+    return re.compile(form, re.ASCII)
+
+
 def shaped(text: str) -> Iterator[Interval]:
     # Most texts have none of them: one look is enough for those.
-    for opening, shape in _SHAPES if _OPENING.search(text) else ():
+    for opening, form in _SHAPES if _OPENING.search(text) else ():
         start = text.find(opening)
         while start >= 0:
-            found = shape.match(text, start)
+            found = _read(form).match(text, start)
             if found and (opening == _KEY_OPENING or may_hide(text, found.span(found.lastgroup or 0))):
                 yield found.span(found.lastgroup or 0)
             start = text.find(opening, found.end() if found else start + 1)

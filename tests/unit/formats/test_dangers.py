@@ -1,15 +1,16 @@
 """What an action destroys, spends, publishes, grants or runs, whatever it is called."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from frontdesk.formats import canonical, cards, dangers
+from frontdesk.formats import canonical, cards, dangers, verbs
 from tests import counts
 
-LONG, MOST_SECONDS = 30_000, 1.5
+LONG, MOST_SECONDS = 30_000, 10
 DANGEROUS = {
     "deletes everything": ["rm -rf /", "sh -c 'rm -rf ~'", "rm${IFS}-rf${IFS}/", "sudo rm -r *"],
     "deletes folders": [
@@ -392,3 +393,8 @@ def test_program_that_a_variable_names_is_worth_a_look() -> None:
 @pytest.mark.parametrize("start", ["flock /tmp/x", "strace -f", "systemd-run", "nsenter -t 1 -a", "coproc"])
 def test_danger_is_found_behind_what_starts_a_command(start: str) -> None:
     assert "deletes folders" in labels({"command": f"{start} rm -rf x"})
+
+
+def test_every_pattern_of_a_program_can_be_read() -> None:
+    for _, needed, _ in verbs.DOES:
+        assert [re.compile(each) for each in ([needed] if isinstance(needed, str) else needed)]
