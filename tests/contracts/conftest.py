@@ -22,6 +22,7 @@ DECIDED_ALIKE = {
     "test_one_reset_per_local_day",
     "test_person_is_one_in_whatever_order_their_names_are_learned",
     "test_running_service_names_a_row_that_cannot_be_read",
+    "test_store_that_contradicts_the_log_is_told",
 }
 """Their many examples differ in what is decided about rows, not in what a store does with them."""
 

@@ -334,7 +334,7 @@ async def test_tampering_is_found_named_and_located(store_url: str, clock: Setta
     async with behind(store_url) as database:
         await drop_triggers(database)
     chance = random.Random(4)
-    cases, undetected = counts.count(60, 300), []
+    cases, undetected = counts.count(3 * len(TAMPERINGS), 300), []
     for number in range(cases):
         case = TAMPERINGS[number % len(TAMPERINGS)](list(rows), chance)
         async with behind(store_url) as database:

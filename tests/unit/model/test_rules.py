@@ -433,7 +433,7 @@ RULES = st.builds(
 def test_the_ten_are_never_allowed_by_any_rules(tell: counts.Tell) -> None:
     tried = 0
 
-    @settings(max_examples=counts.count(500, 10_000))
+    @settings(max_examples=counts.count(200, 10_000))
     @given(
         known=st.lists(RULES, max_size=6),
         action=st.sampled_from(sorted(HIGH_RISK_ACTIONS)).flatmap(
