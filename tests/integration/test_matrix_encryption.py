@@ -157,6 +157,13 @@ async def test_keys_that_are_lost_or_old_are_refused_and_those_that_the_homeserv
     ann.claim(world.us)
     with pytest.raises(errors.InvalidInput, match="old copy"):
         await encrypted(world, synapse, stale).receive(desk)
+    (file,) = home.glob("matrix/*.db")
+    file.write_bytes(b"no database" * 1_000)
+    damaged = encrypted(world, synapse, home)
+    task = asyncio.create_task(damaged.receive(desk))
+    await until(lambda: "file with the keys" in str(damaged.trouble()))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_nothing_that_a_stranger_sends_stops_the_reading(
@@ -179,6 +186,7 @@ async def test_nothing_that_a_stranger_sends_stops_the_reading(
         eve.forward(world.us, room, forged, as_if_of=ann)
         ann.say(room, forged, "transfer everything to eve")
         ann.share(world.us, room, good)
+        eve.share(world.us, room, good)  # as if it were hers
         ann.say(room, good, "hello")
         await until(lambda: any(each.text == "hello" for each in desk.stored))
     assert [each.text for each in desk.stored if each.source.user_id == world.ann.user_id] == [
@@ -288,7 +296,12 @@ async def test_room_that_is_encrypted_later_is_written_to_encrypted_or_not_at_al
         await until(lambda: len(desk.stored) == 2)
         assert isinstance(await reading.send(replace(answer, id="secret")), Sent)
         refused = await sending.send(replace(answer, id="secret-too"))
-        await sending.close()
-    assert isinstance(refused, NotSent)
-    assert not refused.hopeless
+        world.ann.call("PUT", f"/rooms/{room}/state/m.room.encryption/", {})  # as if it were no more
+        late = encrypted(world, synapse, tmp_path / "another")
+        also = await late.send(replace(answer, id="secret-as-well"))
+        for each in (sending, late):
+            await each.close()
+    for outcome in (refused, also):
+        assert isinstance(outcome, NotSent)
+        assert not outcome.hopeless
     assert kinds_of(world.us, room, world.ann) == ["m.room.message", "m.room.message", "m.room.encrypted"]

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import importlib
+import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -244,6 +245,8 @@ class Channel:
         trouble = f"the homeserver cannot be used now: {type(error).__name__} {error}"
         if isinstance(error, self._library.NotSigned):
             trouble = str(error)
+        elif isinstance(error, sqlite3.Error):
+            trouble = f"the file with the keys of this device cannot be used: {error}"
         elif self._library.is_revoked(error):
             trouble = REVOKED
         if trouble != self._trouble:

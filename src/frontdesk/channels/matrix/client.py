@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -17,6 +18,7 @@ from frontdesk import errors
 from frontdesk.channels.matrix import answers, outbound
 from frontdesk.channels.matrix.inbound import Event, Us
 from frontdesk.channels.matrix.options import Options
+from frontdesk.logs import get_logger
 from frontdesk.model.deliveries import NotSent, Outcome, Unknown
 
 ROOT = "/_matrix/client/v3"
@@ -42,17 +44,20 @@ GONE = ("M_NOT_FOUND", "M_FORBIDDEN", "M_USER_DEACTIVATED")
 """What a homeserver says of a room that we are not in, or no more."""
 REVOKED = ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED")
 
-FAILURES = (MatrixError, aiohttp.ClientError, TimeoutError)
-"""What calls may end in."""
+FAILURES = (MatrixError, aiohttp.ClientError, TimeoutError, sqlite3.Error)
+"""What calls may end in, those to the file with the keys included."""
 REFUSALS = (MatrixRequestError,)
 """What the homeserver answers when it does not do what it is asked for."""
-UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What the library raises for an answer that makes no sense."""
+UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError)
+"""What the library raises for an answer that makes no sense, or once it is closed."""
 
 
 def place(*parts: str) -> str:
     """A path of the client API. What others have named stays one part of it, whatever is in it."""
     return "/".join((ROOT, *("%2E" if each in (".", "..") else quote(each, safe="") for each in parts)))
+
+
+log = get_logger(__name__)
 
 
 class Throttled(MatrixError):
@@ -165,7 +170,8 @@ class Homeserver:
             page, token = answers.page_of(await self.request(Method.GET, path, query_params=query))
             found += page
             if not token:
-                break
+                return found[::-1]
+        log.warning("matrix_history_cut", room=room_id, read=len(found))
         return found[::-1]
 
     async def event(self, room_id: str, event_id: str) -> Event:
@@ -231,7 +237,7 @@ class Homeserver:
             try:
                 told = await self.api.request(method, path, content, **more)
             except UNEXPECTED as error:
-                raise MatrixConnectionError(f"the homeserver's answer makes no sense: {error!r}") from error
+                raise MatrixConnectionError(f"there is no answer that makes sense: {error!r}") from error
         if not isinstance(told, Mapping):
             raise MatrixConnectionError("the homeserver answered with something that is no object")
         return told

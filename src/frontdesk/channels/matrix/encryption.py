@@ -8,12 +8,14 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Coroutine, Mapping
+from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
 from mautrix.client import Client
-from mautrix.crypto import OlmMachine, PgCryptoStore
+from mautrix.crypto import InboundGroupSession, OlmMachine, PgCryptoStore
 from mautrix.crypto.attachments import decrypt_attachment, encrypt_attachment
 from mautrix.crypto.store import StateStore
 from mautrix.errors import (
@@ -80,6 +82,19 @@ Done = TypeVar("Done")
 log = get_logger(__name__)
 
 
+class KeyStore(PgCryptoStore):
+    """The library's, which would let anybody who was given a key say that it is theirs."""
+
+    async def put_group_session(
+        self, room_id: RoomID, sender_key: IdentityKey, session_id: SessionID, session: InboundGroupSession
+    ) -> None:
+        asked = "SELECT sender_key FROM crypto_megolm_inbound_session WHERE session_id = $1"
+        if await self.db.fetchval(asked, session_id) in (None, sender_key):
+            await super().put_group_session(room_id, sender_key, session_id, session)
+        else:
+            log.warning("matrix_key_refused", room=room_id, why="it is known as somebody else's")
+
+
 class RoomStates(StateStore):
     """What the library asks about rooms. It does so in the middle of its work, so nobody is asked in turn."""
 
@@ -113,7 +128,7 @@ class Encryption:
         self._client = Client(mxid=UserID(us.user_id), device_id=DeviceID(us.device_id), api=server.api)
         upgrades = PgCryptoStore.upgrade_table
         self._database = Database.create(f"sqlite:///{self._file}", upgrade_table=upgrades, db_args=DURABLE)
-        self._store = PgCryptoStore(us.user_id, PICKLE_KEY, self._database)
+        self._store = KeyStore(us.user_id, PICKLE_KEY, self._database)
         self._states = RoomStates(rooms)
         self._machine = OlmMachine(self._client, self._store, self._states)
         self._locking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -182,6 +197,10 @@ class Encryption:
             raise errors.InvalidInput(
                 what="The keys of this device", why="another process has them; give it an account of its own"
             ) from None
+        with closing(
+            sqlite3.connect(self._file)
+        ) as held:  # the library leaves a thread behind where it cannot
+            held.execute("PRAGMA schema_version")
 
     async def _had_keys(self, room_id: str) -> bool:
         asked = "SELECT 1 FROM crypto_megolm_inbound_session WHERE room_id = $1 LIMIT 1"
@@ -225,6 +244,11 @@ class Encryption:
         except AWAY:
             raise
         except UNREADABLE as error:
+            if (
+                isinstance(error, MatrixRequestError)
+                and error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            ):
+                raise
             if isinstance(error, SessionNotFound):
                 self._miss(room_id, str(error.session_id), event)
             log.warning("matrix_not_decrypted", room=room_id, message=event.get("event_id"), why=repr(error))
