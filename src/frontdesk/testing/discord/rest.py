@@ -16,7 +16,7 @@ MOST_CUSTOM_ID_CHARACTERS = 100
 MOST_LABEL_CHARACTERS = 80
 MOST_FILES = 10
 BUTTON, ROW = 2, 1
-ESCAPED = re.compile(r"\\([^\w\s])")
+ESCAPED = re.compile(r"\\([^a-zA-Z0-9\s])", re.ASCII)
 
 
 def visible(markup: str) -> str:
