@@ -17,6 +17,7 @@ import psutil
 
 from benchmarks.gateway import CHATS, TOKEN, rank_of, steadily, turn
 from benchmarks.table import Result, millis
+from frontdesk.testing.discord import DiscordApi
 from frontdesk.testing.slack import TeamCall, Workspace
 from frontdesk.testing.telegram import ApiCall, BotApi, Member
 from frontdesk.testing.wire import HttpReply, HttpRequest, HttpServer
@@ -146,6 +147,32 @@ class SlackPeer:
         await self.team.refuse()
 
 
+class DiscordPeer:
+    """A server where nobody writes."""
+
+    def __init__(self) -> None:
+        self.api = DiscordApi()
+        self.connected = asyncio.Event()
+        self.api.weather = self._note
+        self.environ = {"DISCORD_TOKEN": self.api.token}
+
+    @property
+    def settings(self) -> str:
+        where = f'api_url = "{self.api.url}"\ngateway_url = "{self.api.gateway_url}"\n'
+        return f'[channels.discord]\ntoken_env = "DISCORD_TOKEN"\n{where}'
+
+    async def open(self) -> None:
+        self.api.channel("1001")
+        await self.api.start()
+
+    def _note(self, _: str, path: str) -> None:
+        if path.startswith("/applications/"):  # commands are offered on a line that stands
+            self.connected.set()
+
+    async def close(self) -> None:
+        await self.api.close()
+
+
 class EmailPeer:
     """An empty mailbox."""
 
@@ -190,7 +217,7 @@ class EmailPeer:
 async def platforms(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """The gateway as a process of its own, with everything that it can be connected to here."""
     telegram = TelegramPeer()
-    peers = (telegram, MatrixPeer(), SlackPeer(), EmailPeer())
+    peers = (telegram, MatrixPeer(), SlackPeer(), DiscordPeer(), EmailPeer())
     for peer in peers:
         await peer.open()
     starts = []

@@ -32,7 +32,6 @@ SETTINGS = """
 token_env = "DISCORD_TOKEN"
 api_url = "{api}"
 gateway_url = "{gateway}"
-timeout_seconds = 2
 """
 TROUBLES = killing.Troubles(
     waits=DiscordFault(status=429, retry_after=1.0),
@@ -176,8 +175,8 @@ class DiscordCrowd:
         await self._say(person, text, chat)
         if random.random() < 0.1:
             await self._api.gateway.cut()
-        if random.random() < 0.03:
-            self._api.gateway.forget()
+            if random.random() < 0.3:
+                self._api.gateway.forget()
 
     async def _say(self, person: str, text: str, chat: str) -> None:
         await self._api.say(person, f"<@{self._api.me['id']}> {text}", chat, mentions=[self._api.me])

@@ -12,7 +12,7 @@ import pytest
 from frontdesk import Platform, errors
 from frontdesk.channels import discord
 from frontdesk.contracts import channels
-from frontdesk.model.chats import ChatSign, StoredFile
+from frontdesk.model.chats import Button, ChatSign, StoredFile
 from frontdesk.model.deliveries import Delivery, NotSent, Sent, Unknown
 from frontdesk.model.findings import Finding
 from frontdesk.model.sources import ChatType, SessionSource
@@ -27,8 +27,10 @@ class Ringing(RecordingDesk):
     """A desk that the stand-in hears."""
 
     api: DiscordApi
+    tries = 0
 
     async def accept(self, happening: channels.Happening, **more: Any) -> channels.Receipt:
+        self.tries += 1
         try:
             return await super().accept(happening, **more)
         finally:
@@ -147,6 +149,22 @@ async def test_message_that_cannot_be_stored_is_read_again_with_those_after_it(
     assert texts(desk) == ["one", "two", "three"]
 
 
+async def test_what_people_do_to_messages_waits_for_a_store_that_fails(
+    api: DiscordApi, desk: Ringing
+) -> None:
+    async with receiving(api, desk):
+        said = await api.say("7", "one", TEAM)
+        await api.until(lambda: desk.stored)
+        desk.refusal = errors.StoreFull(path="x")
+        await api.edit(said, "two")
+        await api.react("7", "👍", said)
+        await api.delete(said)
+        await api.until(lambda: desk.tries > 2)
+        desk.refusal = None
+        await api.until(lambda: len(desk.happened) == 4)
+    assert [type(each).__name__ for each in desk.happened] == ["Incoming", "Edited", "Reacted", "Deleted"]
+
+
 async def test_each_message_is_known_by_its_place_and_its_sender(api: DiscordApi, desk: Ringing) -> None:
     api.members["100", "7"] = {"roles": ["55", "56"], "nick": "Ada"}
     me = api.me["id"]
@@ -201,6 +219,42 @@ async def test_answer_whose_connection_was_cut_is_there_once(api: DiscordApi) ->
     assert isinstance(await channel.send(answer(at(TEAM))), Sent)
     await channel.close()
     assert [each["content"] for each in api.ours()] == ["Hello"]
+
+
+async def sent_unseen(api: DiscordApi, channel: discord.Channel, delivery: Delivery, *, taken: bool) -> None:
+    api.faults = [DiscordFault(method="POST", taken=taken)]
+    assert isinstance(await channel.send(delivery), Unknown)
+
+
+async def test_answer_of_which_nobody_knows_is_found_where_that_is_certain(api: DiscordApi) -> None:
+    channel = channel_of(api)
+    for place, chat_type in ((TEAM, ChatType.GROUP), (PRIVATE, ChatType.DM)):
+        asked = await api.say("7", "please", place)
+        to = SessionSource(
+            platform=Platform.DISCORD, chat_id=place, chat_type=chat_type, message_id=asked["id"]
+        )
+        lost, kept = answer(to, "*One*, two."), answer(to, "Three")
+        card = answer(to, "Four", buttons=(Button(label="Yes", token=f"token-{place}"),))
+        await sent_unseen(api, channel, lost, taken=False)
+        await sent_unseen(api, channel, kept, taken=True)
+        api.forget_numbers()
+        await sent_unseen(api, channel, card, taken=True)
+        assert isinstance(await channel.find(lost), NotSent)
+        assert await channel.find(card) == Sent(message_id=api.ours(place)[-1]["id"])
+        found = await channel.find(kept)
+        if chat_type is ChatType.GROUP:
+            assert found == Sent(message_id=api.ours(place)[0]["id"])
+        else:  # the same text may be another answer
+            assert isinstance(found, Unknown)
+            assert found.hopeless
+    api.faults = [DiscordFault(status=500)]
+    assert isinstance(await channel.find(answer(at(TEAM))), Unknown)
+    for _ in range(1_000):
+        api.keep(api.person("7"), "chat", TEAM)
+    too_much = await channel.find(answer(at(TEAM)))
+    assert isinstance(too_much, Unknown)
+    assert too_much.hopeless
+    await channel.close()
 
 
 async def test_outcomes_say_what_the_platform_said(api: DiscordApi) -> None:

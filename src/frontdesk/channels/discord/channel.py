@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk import errors, plugins
-from frontdesk.channels.discord import checkup, inbound, outbound, presses, reading, verdicts
+from frontdesk.channels.discord import checkup, finding, inbound, outbound, presses, reading, verdicts
 from frontdesk.channels.discord import options as settings
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
@@ -120,6 +120,12 @@ class Channel:
 
     async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         return await self.send(delivery)
+
+    async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        try:
+            return await finding.find(await self._now(), delivery)
+        except errors.MissingSecret as error:
+            return deliveries.Unknown(why=str(error))
 
     async def sign(self, to: SessionSource, sign: ChatSign) -> deliveries.Outcome:
         try:

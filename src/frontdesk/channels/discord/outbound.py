@@ -41,8 +41,8 @@ def channel_of(to: SessionSource) -> str:
     return to.thread_id or to.chat_id
 
 
-def is_id(text: str | None) -> bool:
-    return bool(text) and str(text).isascii() and str(text).isdigit()
+def is_id(text: object) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isdigit()
 
 
 def shown(text: str, is_markdown: bool) -> str:
@@ -105,10 +105,8 @@ async def send(calls: "RestCalls", delivery: Delivery) -> Outcome:
         if delivery.draft:
             sent = await _change(calls, channel, delivery.draft, told)
         else:
-            reply = _reply(delivery.to)
-            sent = await _post(
-                calls, channel, told | reply, nonce(delivery.id, 0), parts.pop(0) if parts else ()
-            )
+            first = parts.pop(0) if parts else ()
+            sent = await _post(calls, channel, told | reply(delivery.to), nonce(delivery.id, 0), first)
         if isinstance(sent, Sent):
             for number, part in enumerate(parts, 1):
                 alone = {"content": "", "allowed_mentions": NOBODY}
@@ -152,7 +150,7 @@ def _open(file: StoredFile) -> FileIO:
     return FileIO(file.path)
 
 
-def _reply(to: SessionSource) -> dict[str, Any]:
+def reply(to: SessionSource) -> dict[str, Any]:
     """Among many, it is shown which message is answered."""
     if to.chat_type is ChatType.DM or not is_id(to.message_id):
         return {}

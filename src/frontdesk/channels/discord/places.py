@@ -9,6 +9,7 @@ Snowflake = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]
 THREADS = (10, 11, 12)
 PRIVATE = "@me"
 MOST_PLACES = 100_000
+EPOCH_MILLISECONDS = 1_420_070_400_000
 
 
 class DiscordPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +75,11 @@ class Places:
 
     def roles(self, guild_id: str | None) -> frozenset[str]:
         return self._roles.get(guild_id or "", frozenset())
+
+
+def snowflake_at(seconds: float) -> int:
+    """The first id of a time, in seconds since 1970."""
+    return max(int(seconds * 1000) - EPOCH_MILLISECONDS, 0) << 22
 
 
 def later(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels import streams
 from frontdesk.channels.discord import inbound, verdicts
-from frontdesk.channels.discord.places import PRIVATE, DiscordPlace, Guild, Places, later
+from frontdesk.channels.discord.places import PRIVATE, DiscordPlace, Guild, Places, later, snowflake_at
 from frontdesk.contracts.channels import Desk, Happening
 from frontdesk.logs import get_logger
 from frontdesk.model.chats import Cursor
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 10_000
 PAGE = 100
-EPOCH_MILLISECONDS = 1_420_070_400_000
 THREAD_SECONDS = 7 * 24 * 3600
 """A thread without a message for so long is closed. Who writes there opens it, and then it is told of."""
+
+HOLD_SECONDS = 120.0
+"""So long edits, deletions and reactions wait for a store that fails."""
 
 log = get_logger(__name__)
 
@@ -100,10 +102,24 @@ class Reader:
             await self._take_message(inbound.read_as(inbound.DiscordMessage, data))
         elif name.startswith("MESSAGE_"):
             for happening in await self._changes(event):
-                try:
-                    await streams.hand_over(self._desk, happening)
-                except streams.LATER as error:
-                    self._note_held(error)
+                await self._hand_on(happening)
+
+    async def _hand_on(self, happening: Happening) -> None:
+        """Store what people did to messages, which no history tells again: what comes behind it waits
+        meanwhile, and so does not overtake it."""
+        pauses, until = streams.GrowingPauses(), time.monotonic() + HOLD_SECONDS
+        while True:
+            try:
+                await streams.hand_over(self._desk, happening)
+                return
+            except errors.StoreError as error:
+                self._note_held(error)
+                if time.monotonic() > until:
+                    return
+            except errors.TooManyWaiting as error:
+                self._note_held(error)
+                return
+            await pauses.wait()
 
     def _begin_line(self, name: str, data: Any) -> None:
         """On a new line nothing is told of what was missed; one that goes on tells all of it."""
@@ -129,7 +145,7 @@ class Reader:
             if seen is not None and later(last, seen):
                 self._lag(place, seen)
         known = {place.key for place in listed}
-        lately = (int((time.time() - THREAD_SECONDS) * 1000) - EPOCH_MILLISECONDS) << 22
+        lately = snowflake_at(time.time() - THREAD_SECONDS)
         for key, seen in self._cursors.items():
             where, _, channel_id = key.partition("/")
             if where == guild.id and channel_id and key not in known and int(seen) > lately:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ MOST_NONCE_CHARACTERS = 25
 MOST_CUSTOM_ID_CHARACTERS = 100
 MOST_LABEL_CHARACTERS = 80
 MOST_FILES = 10
+MOST_DESCRIPTION_CHARACTERS = 100
+MOST_PAGE = 100
 BUTTON, ROW = 2, 1
 ESCAPED = re.compile(r"\\([^a-zA-Z0-9\s])", re.ASCII)
 
@@ -130,3 +133,19 @@ def check_buttons(rows: list[dict[str, Any]]) -> None:
             names.append(name)
     if len(set(names)) != len(names):
         raise invalid("custom_id", "Component custom id cannot be duplicated")
+
+
+def check_commands(told: list[dict[str, Any]]) -> None:
+    for each in told:
+        named = re.fullmatch(r"[a-z0-9_-]{1,32}", each["name"])
+        if not named or not 1 <= len(each["description"]) <= MOST_DESCRIPTION_CHARACTERS:
+            raise invalid("name", "Command name or description is invalid")
+
+
+def page(messages: Sequence[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The messages right after one, the newest of them first."""
+    limit = int(query.get("limit", 50))
+    if not 1 <= limit <= MOST_PAGE:
+        raise invalid("limit", "int value should be between 1 and 100.")
+    found = [each for each in messages if int(each["id"]) > int(query["after"])]
+    return sorted(found, key=lambda each: int(each["id"]))[:limit][::-1]

@@ -1,7 +1,6 @@
 """The stand-in itself: its people and chats, its calls, its gateway."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,8 +17,6 @@ from frontdesk.testing.discord.sites import LoopbackSite
 EPOCH_MILLISECONDS = 1_420_070_400_000
 PRESS_SECONDS = 3.0
 NONCE_SECONDS = 120.0
-MOST_DESCRIPTION_CHARACTERS = 100
-MOST_PAGE = 100
 
 
 class DiscordApi:
@@ -59,14 +56,20 @@ class DiscordApi:
     @asynccontextmanager
     async def open(cls) -> AsyncIterator["DiscordApi"]:
         api = cls()
-        await api.listen()
-        await api._lines.listen()
+        await api.start()
         try:
             yield api
         finally:
-            await api.gateway.close()
-            await api._rest.close()
-            await api._lines.close()
+            await api.close()
+
+    async def start(self) -> None:
+        await self.listen()
+        await self._lines.listen()
+
+    async def close(self) -> None:
+        await self.gateway.close()
+        await self._rest.close()
+        await self._lines.close()
 
     @property
     def url(self) -> str:
@@ -232,6 +235,10 @@ class DiscordApi:
         told = [{k: v for k, v in each.items() if k != "guild_id"} for each in inside if each not in threads]
         return guild | {"channels": told, "threads": [each for each in threads if not each.get("archived")]}
 
+    def forget_numbers(self) -> None:
+        """As some minutes later: a message that is sent again is another one."""
+        self._nonces.clear()
+
     # Calls.
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -298,12 +305,7 @@ class DiscordApi:
 
     def _list_commands(self, method: str, told: Any) -> web.Response:
         if method == "PUT":
-            for each in told:
-                if (
-                    not re.fullmatch(r"[a-z0-9_-]{1,32}", each["name"])
-                    or not 1 <= len(each["description"]) <= MOST_DESCRIPTION_CHARACTERS
-                ):
-                    raise rest.invalid("name", "Command name or description is invalid")
+            rest.check_commands(told)
             self.commands, self.commands_set = told, self.commands_set + 1
         return web.json_response(self.commands)
 
@@ -336,7 +338,7 @@ class DiscordApi:
                 self.typed.append(channel_id)
                 return web.Response(status=204)
             case ("GET", "messages"):
-                return web.json_response(self._page(channel_id, request.query))
+                return web.json_response(rest.page(self.messages.get(channel_id, ()), request.query))
             case ("POST", "messages"):
                 return web.json_response(self._post(channel_id, told, files))
             case (_, "messages", message_id, *more):
@@ -370,18 +372,14 @@ class DiscordApi:
                 return message
         raise rest.UNKNOWN_MESSAGE
 
-    def _page(self, channel_id: str, query: Any) -> list[dict[str, Any]]:
-        """The messages right after one, the newest of them first."""
-        limit = int(query.get("limit", 50))
-        if not 1 <= limit <= MOST_PAGE:
-            raise rest.invalid("limit", "int value should be between 1 and 100.")
-        found = [each for each in self.messages.get(channel_id, ()) if int(each["id"]) > int(query["after"])]
-        return sorted(found, key=lambda each: int(each["id"]))[:limit][::-1]
-
     def _post(self, channel_id: str, told: Any, files: list[ReceivedFile]) -> dict[str, Any]:
         rest.check_message(told, files, is_new=True)
-        if (answered := told.get("message_reference")) and answered.get("fail_if_not_exists", True):
-            self._find(channel_id, answered["message_id"])
+        if answered := told.get("message_reference"):
+            there = [each["id"] for each in self.messages.get(channel_id, ())]
+            if answered["message_id"] not in there:
+                if answered.get("fail_if_not_exists", True):
+                    raise rest.UNKNOWN_MESSAGE
+                answered = None
         once = (channel_id, str(told.get("nonce")))
         if told.get("enforce_nonce") and once in self._nonces:
             at, message = self._nonces[once]
