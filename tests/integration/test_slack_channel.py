@@ -1,11 +1,13 @@
 """The Slack channel against the stand-in: what is acknowledged and read again, what is known of a send."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -259,6 +261,40 @@ async def test_call_that_the_platform_did_not_sign_just_now_is_refused(team: Wor
     assert not desk.happened
 
 
+async def test_call_that_comes_again_is_known_again_whoever_repeats_it(team: Workspace) -> None:
+    desk = RecordingDesk()
+    channel = slack.Channel(options(team, signing_secret=lambda: team.signing_secret))
+    async with loopback.receiving(channel, desk) as url, httpx.AsyncClient() as client:
+        await team.until(lambda: "" in desk.read_until)
+        said = {**team.written(ADA, "Hello", GENERAL), "channel": GENERAL, "channel_type": "channel"}
+        body = json.dumps({"type": "event_callback", "team_id": team.team_id, "event": said})
+        trigger = {"command": "/frontdesk", "text": "status", "user_id": ADA, "channel_id": GENERAL}
+        form = urlencode({**trigger, "team_id": team.team_id, "trigger_id": "1.2.x"})
+        forms = {"content-type": "application/x-www-form-urlencoded"}
+        retried = {"x-slack-retry-num": "1", "x-slack-retry-reason": "http_timeout"}
+        for given, more in ((body, {}), (body, {}), (body, retried), (form, forms), (form, forms)):
+            told = await client.post(
+                f"{url}/channels/slack", content=given, headers={**team.signature(given), **more}
+            )
+            assert told.status_code == 200
+    assert [each.text for each in desk.stored] == ["Hello", "/status"]
+
+
+async def test_what_happens_in_another_workspace_is_passed_over(team: Workspace) -> None:
+    desk = RecordingDesk()
+    async with at_work(team, desk):
+        await team.until(lambda: "" in desk.read_until)
+        team.team_id = "T0OTHER"
+        elsewhere = [await team.say(ADA, "there", GENERAL), await team.command(ADA, "status", GENERAL)]
+        for envelope in elsewhere:
+            assert envelope is not None
+            await envelope.acknowledged.wait()
+        del team.team_id
+        await team.say(ADA, "here", GENERAL)
+        await team.until(lambda: desk.stored)
+    assert [each.text for each in desk.stored] == ["here"]
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"app_token": str, "signing_secret": str}, {"app_token": str, "api_url": "http://x"}]
 )
@@ -283,6 +319,17 @@ async def test_what_is_wrong_with_an_app_is_said(team: Workspace) -> None:
     await team.refuse()
     ((verdict, why),) = await verdicts(team)
     assert (verdict, why.startswith("Slack cannot be reached")) == ("failed", True)
+
+
+async def test_tokens_that_do_not_belong_together_and_others_who_listen_are_found(team: Workspace) -> None:
+    team.app_id = "A2"
+    assert (await verdicts(team))[1:] == [("failed", checkup.TWO_APPS.format(bot="A2", socket="A1"))]
+    del team.app_id
+    async with at_work(team, RecordingDesk()):
+        assert (await verdicts(team))[1:] == [("warning", checkup.OTHERS.format(others=1))]
+    body = b'{"ok": true, "user": "x", "team": "Org", "team_id": "E1", "is_enterprise_install": true}'
+    team.faults = [TeamFault(method="auth.test", body=body)]
+    assert ("failed", checkup.WHOLE_ORGANIZATION) in await verdicts(team)
 
 
 def test_manifest_is_the_one_on_the_page() -> None:

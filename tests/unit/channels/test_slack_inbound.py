@@ -167,6 +167,7 @@ def test_our_own_words_and_what_nobody_said_are_passed_over(message: dict[str, A
 
 def test_other_bots_are_known_as_such() -> None:
     assert read(bot_id="B2", subtype="bot_message", username="Cron").source.is_bot
+    assert read(user="USLACKBOT").source.is_bot
     assert not read().source.is_bot
 
 
@@ -192,6 +193,28 @@ def test_ids_of_a_grid_and_of_private_channels_are_ids_like_others() -> None:
     assert incoming.source.chat_type is ChatType.GROUP
 
 
+@pytest.mark.parametrize(
+    ("payload", "ours"),
+    [
+        ({"team_id": "T1"}, True),
+        ({"team_id": "T2"}, False),
+        ({"team_id": "T2", "authorizations": [{"team_id": "T1"}]}, True),
+        ({"team_id": "T2", "authorizations": [{"team_id": "T3"}, None]}, False),
+        ({"team_id": "T2", "context_team_id": "T1"}, True),
+        ({"team_id": "T2", "enterprise_id": "E1"}, True),
+        ({"team_id": "T2", "enterprise_id": "E2"}, False),
+        ({"team_id": "T2", "enterprise_id": ""}, False),
+        ({"team_id": ["T1"], "authorizations": "T1"}, True),
+        ({}, True),
+    ],
+)
+def test_what_happens_in_another_workspace_does_not_concern_us(payload: dict[str, Any], ours: bool) -> None:
+    us = inbound.Self(team="T1", user="UDESK", enterprise="E1")
+    assert inbound.Parser(us, None).concerns_us(payload) is ours
+    alone = inbound.Parser(inbound.Self(team="T1", user="UDESK"), None)
+    assert not alone.concerns_us({"team_id": "T2", "enterprise_id": ""})
+
+
 def test_voice_message_is_known_and_a_file_that_is_gone_is_none() -> None:
     files = [FILE | {"subtype": "slack_audio"}, FILE | {"mode": "tombstone"}]
     (voice,) = read(text="", files=files).files
@@ -214,6 +237,14 @@ def test_only_a_change_of_the_text_is_an_edit() -> None:
     assert change(MESSAGE | edited | {"attachments": [{"title": "preview"}]}, MESSAGE) is None
     assert change(MESSAGE | {"attachments": [{"title": "preview"}]}, MESSAGE) is None
     assert change(MESSAGE | edited | {"user": "UDESK", "text": "New"}, MESSAGE) is None
+
+
+def test_message_that_is_deleted_under_its_answers_is_deleted() -> None:
+    gone = {"ts": TS, "subtype": "tombstone", "text": "This message was deleted.", "user": "USLACKBOT"}
+    deleted = change(gone, MESSAGE)
+    assert isinstance(deleted, channels.Deleted)
+    assert (deleted.source.message_id, deleted.source.user_id) == (TS, "UADA")
+    assert change(gone, MESSAGE | {"user": "UDESK"}) is None
 
 
 def test_new_message_that_comes_as_a_change_is_that_message() -> None:

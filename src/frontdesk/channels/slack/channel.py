@@ -133,9 +133,9 @@ class Channel(CalledChannel[settings.Options]):
             hopeless = isinstance(error, SlackRefusal) and error.wait is None
             raise (errors.FileUnavailable if hopeless else errors.FileLater)(why=error.why) from error
 
-    async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:  # noqa: ARG002
+    async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:
         line = await self._connected()
-        return await checkup.examine(line, self._options, home)
+        return await checkup.examine(line, self._options, home, in_use)
 
     async def close(self) -> None:
         line, self._line = self._line, None
@@ -152,6 +152,9 @@ class Channel(CalledChannel[settings.Options]):
                 await self._reader.press(pressed)
             return
         told = inbound.table(payload)
+        if not self._parser.concerns_us(told):
+            log.warning("event_of_another_workspace", account=self.account, team=told.get("team_id"))
+            return
         if kind == "slash_commands":
             happening: channels.Happening | None = self._parser.command(told, self._clock.now())
         else:
@@ -200,10 +203,11 @@ class Channel(CalledChannel[settings.Options]):
         while True:
             try:
                 told = await line.call("auth.test")
-                team, user, bot = (told.get(name) for name in ("team_id", "user_id", "bot_id"))
-                if inbound.is_id(team) and inbound.is_id(user):
+                names = ("team_id", "user_id", "bot_id", "enterprise_id")
+                team, user, bot, enterprise = (_id(told.get(name)) for name in names)
+                if team and user:
                     self._trouble = None
-                    return inbound.Self(team=team, user=user, bot=bot if inbound.is_id(bot) else "")
+                    return inbound.Self(team=team, user=user, bot=bot, enterprise=enterprise)
                 self._note(SlackRefusal("the platform does not say who we are"))
             except (SlackError, errors.MissingSecret) as error:
                 self._note(error)
@@ -273,6 +277,10 @@ class Channel(CalledChannel[settings.Options]):
         if trouble != self._trouble:
             log.warning("channel_troubled", platform=self.name, account=self.account, why=trouble)
         self._trouble = trouble
+
+
+def _id(value: object) -> str:
+    return value if inbound.is_id(value) else ""
 
 
 def _read_call(request: channels.Request) -> tuple[str, object]:

@@ -10,6 +10,7 @@ from frontdesk.channels.slack.connect import MANIFEST
 from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
 from frontdesk.channels.slack.options import Options
 from frontdesk.channels.slack.reading import KINDS
+from frontdesk.channels.slack.socket import connections, read_envelope
 from frontdesk.model import findings
 from frontdesk.model.findings import Finding
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from frontdesk.channels.slack.calls import SlackLine
 
 NAME_CHARACTERS = 100
+GREETING_SECONDS = 5.0
+APP = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
 SCOPES = frozenset(re.findall(r"- (?!message)([a-z_]+:[a-z]+)$", MANIFEST, re.MULTILINE))
 """What the app may do if it was made from our manifest."""
 MISSING_SCOPES = "it lacks the scopes {scopes}: add them under OAuth & Permissions, and install the app again"
@@ -24,18 +27,30 @@ NO_SOCKET = (
     "Socket Mode does not work: {why}. The app-level token needs connections:write, and Socket Mode on"
 )
 NO_HISTORY = "what is said while the gateway is away cannot be read afterwards: {why}"
+TWO_APPS = (
+    "the tokens are of two apps: the bot token of {bot}, the app-level token of {socket}. Take both from one"
+)
+WHOLE_ORGANIZATION = (
+    "it is installed for a whole organization: install it in one workspace, and set that token"
+)
+OTHERS = (
+    "{others} more listen for this app, and each event goes to one of you: stop them, or make another app"
+)
 UNKNOWN_HOME = "the home channel {home} is not known to it: {why}"
 NOT_AT_HOME = "it is not in the home channel {home}: /invite it there"
 SKEWED = "this machine's clock is {seconds} seconds {way} Slack's: set it by NTP"
 
 
-async def examine(line: "SlackLine", options: Options, home: str | None) -> list[Finding]:
+async def examine(line: "SlackLine", options: Options, home: str | None, in_use: bool) -> list[Finding]:
     try:
         told = await line.call("auth.test")
         name, team = (str(told.get(each))[:NAME_CHARACTERS] for each in ("user", "team"))
         found = [Finding(text=f"@{name} in {team}"), *_clock(line), *_scopes(line)]
+        if told.get("is_enterprise_install") is True:
+            found.append(findings.failed(WHOLE_ORGANIZATION))
         if options.app_token is not None:
-            found += await _socket(line)
+            found += await _apps(line, told.get("bot_id"), options.app_token())
+            found += await _socket(line, in_use)
         found += await _history(line)
         if home is not None:
             found += await _home(line, home)
@@ -59,13 +74,34 @@ def _scopes(line: "SlackLine") -> list[Finding]:
     return [findings.warning(MISSING_SCOPES.format(scopes=", ".join(missing)))] if missing else []
 
 
-async def _socket(line: "SlackLine") -> list[Finding]:
-    """Asking for an address changes nothing: nobody listens there until somebody connects."""
+async def _apps(line: "SlackLine", bot: object, app_token: str) -> list[Finding]:
+    """Whether both tokens are of one app; the app-level token names its own."""
+    named = APP.match(app_token)
     try:
-        await line.socket_address()
+        told = await line.call("bots.info", bot=str(bot)) if named and inbound.is_id(bot) else {}
+    except SlackRefusal as error:
+        if error.token_refused:
+            raise
+        told = {}
+    app = inbound.table(told.get("bot")).get("app_id")
+    different = named is not None and inbound.is_id(app) and app != named[1]
+    return [findings.failed(TWO_APPS.format(bot=app, socket=named[1]))] if different and named else []
+
+
+async def _socket(line: "SlackLine", in_use: bool) -> list[Finding]:
+    """Asking for an address changes nothing. Where no gateway of ours is connected, nobody else should be."""
+    try:
+        if in_use:
+            await line.socket_address()
+            return []
+        async with line.socket() as socket:
+            greeting = read_envelope((await socket.receive(timeout=GREETING_SECONDS)).data)
     except SlackRefusal as error:
         return [findings.failed(NO_SOCKET.format(why=error))]
-    return []
+    except TimeoutError:
+        return [findings.failed(NO_SOCKET.format(why="nobody greets us"))]
+    others = connections(greeting) - 1
+    return [findings.warning(OTHERS.format(others=others))] if others > 0 else []
 
 
 async def _history(line: "SlackLine") -> list[Finding]:

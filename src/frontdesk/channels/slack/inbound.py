@@ -24,6 +24,7 @@ WRITTEN = frozenset({None, "file_share", "thread_broadcast", "me_message", "bot_
 """The kinds of messages in which somebody says something."""
 GONE_FILES = ("tombstone", "hidden_by_limit")
 DIRECT = "D"
+SLACKBOT = "USLACKBOT"
 HANDLE_TIME = timedelta(minutes=29)
 
 
@@ -33,6 +34,8 @@ class Self(msgspec.Struct, frozen=True, kw_only=True):
     team: str
     user: str
     bot: str = ""
+    enterprise: str = ""
+    """The organization that the workspace belongs to, where there is one."""
 
 
 class Parser:
@@ -42,6 +45,17 @@ class Parser:
         self._us = us
         self._account = account
         self._threads = threads
+
+    def concerns_us(self, payload: Table) -> bool:
+        """Whether it happened where our token is valid. An app that several workspaces have installed is told
+        of all of them; in a channel that is shared, what happened is said to be the other one's."""
+        listed = payload.get("authorizations")
+        given = [table(each) for each in listed[:MOST_FILES]] if isinstance(listed, list) else []
+        named = [each.get("team_id") for each in (payload, *given)] + [payload.get("context_team_id")]
+        orgs = [each.get("enterprise_id") for each in (payload, *given)]
+        if self._us.team in named or (self._us.enterprise and self._us.enterprise in orgs):
+            return True
+        return not any(is_id(each) for each in named)
 
     def event(self, event: object) -> Happening | None:
         """What an event of the Events API says."""
@@ -127,6 +141,8 @@ class Parser:
         stamp, edited = now.get("ts"), table(now.get("edited")).get("ts")
         if not is_stamp(stamp) or self._is_ours(now):
             return None
+        if now.get("subtype") == "tombstone":  # others have answered it: its place stays
+            return self._deletion({"deleted_ts": stamp, "previous_message": before}, chat)
         if not is_stamp(edited):
             return None if texts.told(before).strip() else self.message(now, chat)
         raw = texts.told(now)
@@ -184,7 +200,7 @@ class Parser:
             scope_id=self._us.team,
             message_id=stamp,
             roles=_teams(message),
-            is_bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message",
+            is_bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message" or user == SLACKBOT,
         )
 
 

@@ -76,11 +76,13 @@ class SocketListener:
     async def _greet(self, socket: Any) -> bool:
         """Whether we are greeted: from then on what happens is brought over this connection."""
         try:
-            first = _envelope((await socket.receive(timeout=GREETING_SECONDS)).data)
+            first = read_envelope((await socket.receive(timeout=GREETING_SECONDS)).data)
         except TimeoutError:
             first = {}
         if first.get("type") == "hello":
             self._note(None)
+            if (others := connections(first) - 1) > 0:
+                log.warning("others_listen", others=others)
             return True
         disabled = first.get("reason") == LINK_DISABLED
         self._note(SlackRefusal(DISABLED) if disabled else SlackUnclear("the connection was not greeted"))
@@ -91,7 +93,7 @@ class SocketListener:
     ) -> bool:
         heard = False
         async for message in socket:
-            envelope = _envelope(message.data)
+            envelope = read_envelope(message.data)
             match envelope.get("type"):
                 case "disconnect":
                     disabled = envelope.get("reason") == LINK_DISABLED
@@ -129,7 +131,13 @@ class SocketListener:
             log.info("event_not_acknowledged", why=str(error))
 
 
-def _envelope(data: object) -> inbound.Table:
+def connections(hello: inbound.Table) -> int:
+    """How many programs listen for the app, as we are greeted: each event goes to one of them."""
+    number = hello.get("num_connections")
+    return number if isinstance(number, int) else 1
+
+
+def read_envelope(data: object) -> inbound.Table:
     try:
         return inbound.table(json.loads(data)) if isinstance(data, str | bytes) else {}
     except (ValueError, RecursionError):

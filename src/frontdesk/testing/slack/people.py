@@ -10,7 +10,7 @@ from frontdesk.testing.slack.inventory import Envelope, TeamChat, TeamFile, Team
 class TeamPeople:
     """The conversations of a workspace, and what is said in them."""
 
-    team_id, user_id, bot_id = "T0STANDIN", "U0DESK", "B0DESK"
+    team_id, user_id, bot_id, app_id = "T0STANDIN", "U0DESK", "B0DESK", "A1"
     origin = ""
     skew_seconds = 0.0
     """How far the platform's clock is ahead of ours."""

@@ -245,6 +245,15 @@ def chat_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     return {"channel": chat.told()}
 
 
+@method("bots.info")
+def bot_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    if "users:read" not in team.scopes:
+        raise TeamRefusal("missing_scope")
+    if call.fields.get("bot") != team.bot_id:
+        raise TeamRefusal("bot_not_found")
+    return {"bot": {"id": team.bot_id, "app_id": team.app_id, "name": "frontdesk"}}
+
+
 @method("users.info")
 def user_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     needed(call, "user")
