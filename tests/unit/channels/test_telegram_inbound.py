@@ -160,6 +160,17 @@ def test_first_words_to_a_bot_ask_for_help() -> None:
     assert read(**mention("/start@desk_bot", "/start@desk_bot", "bot_command")).text == "/help"
 
 
+def test_words_of_somebody_else_are_told_as_such_and_are_no_command() -> None:
+    origin = {
+        "type": "user",
+        "date": 1767614400,
+        "sender_user": {"id": 9, "is_bot": False, "first_name": "Eve"},
+    }
+    for text in ("/approve c_1", "/start", "/approve@desk_bot c_1"):
+        marked = mention(text, text.partition(" ")[0], "bot_command")
+        assert read(chat=PRIVATE, forward_origin=origin, **marked).text == f"(Forwarded: {text})"
+
+
 @pytest.mark.parametrize("nobody", sorted(inbound.NOBODY))
 def test_who_writes_as_nobody_has_no_id(nobody: int) -> None:
     incoming = read(**{"from": ADA | {"id": nobody, "is_bot": True}, "sender_chat": GROUP})

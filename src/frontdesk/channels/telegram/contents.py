@@ -66,6 +66,7 @@ class BotMessage(msgspec.Struct, frozen=True, kw_only=True):
     quote: Quoted | None = None
     media_group_id: str | None = None
     forum_topic_created: Any = None
+    forward_origin: Any = None
     photo: list[Media] = []
     document: Media | None = None
     voice: Media | None = None
@@ -100,8 +101,10 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(message: BotMessage) -> Content:
     """What a message says and brings; nothing of either when it only tells that something happened."""
-    text = message.text if message.text is not None else message.caption
-    return Content(text=readable(text or _described(message)), files=tuple(_files(message)))
+    text = readable((message.text if message.text is not None else message.caption) or _described(message))
+    if text and message.forward_origin is not None:  # somebody else's words, and no command
+        text = f"(Forwarded: {text})"
+    return Content(text=text, files=tuple(_files(message)))
 
 
 KINDS = {
