@@ -1,5 +1,6 @@
 """Profiles: whose agent answers, with what, and that no other one ever does."""
 
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.agents import Abilities
 from frontdesk.model import events
-from frontdesk.model.access import Access
+from frontdesk.model.access import Access, Strangers
 from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import DeliveryKind
 from frontdesk.model.policies import SessionResetPolicy
@@ -76,6 +77,24 @@ async def test_account_that_received_a_message_chooses_its_agent(store_url: str)
     assert "You are everybody's." in usual.system
     assert "You help." not in usual.system
     assert opened.sessions.policy_at(session.origin).max_messages == 50
+
+
+async def test_administrator_of_a_profile_lets_nobody_in_elsewhere(store_url: str) -> None:
+    access = Access(administrators=("root", "matrix@help:root"), strangers=Strangers.PAIR)
+    config = GatewayConfig(multiplex_profiles=True, profiles={"help": HELP}, access={"matrix": access})
+    ours, usual = (
+        Notebook(account=account, authenticates=False, reliable_sender_ids=True) for account in ("help", None)
+    )
+    async with house(store_url, config, notebook=ours, others=[usual]) as opened:
+        with pytest.raises(errors.NotAllowed):
+            await opened.say("hello", source=opened.source(user="eve", account=None))
+        [offer] = await usual.wait_for(1, "notice")
+        [code] = re.findall(r"[A-Z2-9]{4}-[A-Z2-9]{4}", offer)
+        assert "Nobody waits" in await opened.ask("/pair", user="root")
+        assert "Nothing waits for this code" in await opened.ask(f"/pair {code}", user="root")
+        everywhere = opened.source(user="root", account=None)
+        assert "matrix:eve" in await opened.ask("/pair", source=everywhere)
+        assert "is let in" in await opened.ask(f"/pair {code}", source=everywhere)
 
 
 async def test_route_sends_a_chat_to_a_profile_with_a_model_and_a_prompt_of_its_own(store_url: str) -> None:

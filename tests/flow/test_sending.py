@@ -161,10 +161,21 @@ def test_agent_speaks_through_no_account_of_another_profile() -> None:
     config = GatewayConfig(platforms=homes, multiplex_profiles=True, profiles=profiles)
     outlets = Outlets(channels, config, SystemClock())
     for account, own in ((None, "main"), ("help", "help")):
-        origin = SessionSource(platform=Platform.MATRIX, account=account, chat_id="!a:b", user_id="@a:b")
+        origin = _at(account)
         assert outlets.find_for_agent("slack", origin, ()).account == own
         assert outlets.find_for_agent("matrix", origin, ()).account == account
         others = {"slack@main", "slack@help", "matrix@help"} - {f"slack@{own}", f"matrix@{account}"}
         for to in others:
             with pytest.raises(errors.NotAllowed):
                 outlets.find_for_agent(to, origin, ())
+    # What all agents may be sent to is no way around it either.
+    del channels["slack", "help"]
+    assert outlets.find_for_agent("slack:C1", _at(None), ("slack:*",)).account == "main"
+    assert outlets.listed_near(_at(None), ("slack:*", "matrix@help:!a:b")) == ["slack:*"]
+    assert outlets.listed_near(_at("help"), ("slack:*", "matrix@help:!a:b")) == ["matrix@help:!a:b"]
+    with pytest.raises(errors.NotAllowed):
+        outlets.find_for_agent("slack:C1", _at("help"), ("slack:*",))
+
+
+def _at(account: str | None) -> SessionSource:
+    return SessionSource(platform=Platform.MATRIX, account=account, chat_id="!a:b", user_id="@a:b")

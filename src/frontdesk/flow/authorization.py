@@ -104,24 +104,30 @@ class Authorization(Service):
         )
 
     async def approve(
-        self, code: str, by: access.AccessVerdict, role: access.Role = access.Role.USER
+        self,
+        code: str,
+        by: access.AccessVerdict,
+        role: access.Role = access.Role.USER,
+        *,
+        within: str | None = None,
     ) -> access.Grant:
-        """Let in whom the code was shown to. WrongCode, LockedOut, or NotAllowed for anybody but an
-        administrator."""
+        """Let in whom the code was shown to, at any account of ours or within one. WrongCode, LockedOut, or
+        NotAllowed for anybody but an administrator."""
         by.require(access.Role.ADMINISTRATOR)
         inputs.check_kind("code", code, str)
         trial = await self._store.people.approve_pairing(
-            code, role, place=by.place, by=by.who, now=self._clock.now()
+            code, role, place=by.place, by=by.who, now=self._clock.now(), within=within
         )
         if trial.grant is None:
             raise _refused(trial, by.place)
         log.info("person_let_in", who=trial.grant.principal, role=role, by=by.who)
         return trial.grant
 
-    async def pending(self, by: access.AccessVerdict) -> list[codes.Pairing]:
-        """Who waits to be let in."""
+    async def pending(self, by: access.AccessVerdict, *, within: str | None = None) -> list[codes.Pairing]:
+        """Who waits to be let in, at any account of ours or within one."""
         by.require(access.Role.ADMINISTRATOR)
-        return await self._store.people.pending_pairings(self._clock.now())
+        waiting = await self._store.people.pending_pairings(self._clock.now())
+        return [each for each in waiting if within in (None, people.place_of_name(each.principal))]
 
     async def grant(
         self, principal: people.Principal, role: access.Role, by: access.AccessVerdict

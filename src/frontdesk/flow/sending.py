@@ -49,13 +49,21 @@ class Outlets:
         """The chat that an agent means; NotAllowed for one where it has nothing to say."""
         place = self.find(to, origin)
         own = map(lanes.chat_lane, (origin, *self._homes_near(origin)))
-        if lanes.chat_lane(place) not in own and not any(self._lists(each, place) for each in allowed):
+        listed = self._is_of_one_profile(place, origin) and any(self._lists(each, place) for each in allowed)
+        if lanes.chat_lane(place) not in own and not listed:
             raise errors.NotAllowed(who=AGENT, rule=ELSEWHERE.format(to=to))
         return place
 
     def homes_near(self, origin: SessionSource) -> list[str]:
         """The platforms whose home channel an agent may send to."""
         return list(dict.fromkeys(str(each.platform) for each in self._homes_near(origin)))
+
+    def listed_near(self, origin: SessionSource, allowed: tuple[str, ...]) -> list[str]:
+        """Of the chats that agents may send to, those of the same profile."""
+        return [each for each in allowed if self._is_listed_near(destinations.parse(each), origin)]
+
+    def _is_listed_near(self, entry: Destination, origin: SessionSource) -> bool:
+        return self._is_of_one_profile(_of(entry, self._account(entry, None)), origin)
 
     def _homes_near(self, origin: SessionSource) -> list[SessionSource]:
         homes = filter(None, (self._home(platform, account) for platform, account in self._channels))
@@ -168,7 +176,7 @@ def _check_text(text: str) -> None:
 def chats_for_agent(parts: Parts, origin: SessionSource) -> tuple[str, ...]:
     """Where an agent may send besides its own chat: home channels, and what the settings name."""
     outlets = _outlets(parts)
-    return (*outlets.homes_near(origin), *parts.running.send_to)
+    return (*outlets.homes_near(origin), *outlets.listed_near(origin, parts.running.send_to))
 
 
 def _outlets(parts: Parts) -> Outlets:

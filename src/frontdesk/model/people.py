@@ -46,6 +46,11 @@ def names_of(source: SessionSource) -> frozenset[str]:
     return frozenset({name_of(source, {}), *(principal.id for principal in told)})
 
 
+def place_of_name(name: str) -> str:
+    """The account of ours that knows somebody by a principal's id."""
+    return name.partition(":")[0]
+
+
 def plain_name(name: str) -> str:
     """A name as a principal's id has it, however somebody wrote it: of a WhatsApp id the number alone."""
     place, colon, written = name.partition(":")

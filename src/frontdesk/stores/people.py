@@ -10,7 +10,7 @@ from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
 from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
-from frontdesk.model.people import Person, bare_name, plain_name
+from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
@@ -104,13 +104,14 @@ class People(Noun):
 
     @writes
     def approve_pairing(
-        self, code: str, role: Role, *, place: str, by: str, now: datetime
+        self, code: str, role: Role, *, place: str, by: str, now: datetime, within: str | None = None
     ) -> Work[codes.Trial]:
-        """Let in whom the code was shown to; of several who type it, one does.
+        """Let in whom the code was shown to, at any account of ours or within one; of several who type it,
+        one does.
 
         Wrong codes are counted for the place where they are typed; after too many it is locked.
         """
-        trial = yield from _try_code(codes.CodeKind.PAIR, code, place, now)
+        trial = yield from _try_code(codes.CodeKind.PAIR, code, place, now, within)
         if trial.pairing is None:
             return trial
         grant = Grant(
@@ -228,23 +229,28 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
     return True
 
 
-def _try_code(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Trial]:
+def _try_code(
+    kind: codes.CodeKind, code: str, place: str, now: datetime, within: str | None = None
+) -> Work[codes.Trial]:
     """Use the code up, if it waits; a wrong one is counted, and after too many nobody looks for a while."""
     yield "lock_key", {"key": f"codes:{place}"}
     found = yield "lockout", {"place": place}
     lockout = codes.Lockout(**LOCKOUT.facts(found[0])) if found else codes.Lockout(since=now)
     if lockout.holds(now):
         return codes.Trial(locked_until=lockout.locked_until)
-    pairing = yield from _take(kind, code, place, now)
+    pairing = yield from _take(kind, code, place, now, within)
     if pairing is None:
         lockout = lockout.failed(now)
         yield "put_lockout", {"place": place, **LOCKOUT.values(asdict(lockout))}
     return codes.Trial(pairing=pairing, locked_until=None if pairing else lockout.locked_until)
 
 
-def _take(kind: codes.CodeKind, code: str, place: str, now: datetime) -> Work[codes.Pairing | None]:
+def _take(
+    kind: codes.CodeKind, code: str, place: str, now: datetime, within: str | None
+) -> Work[codes.Pairing | None]:
     """The code's row, taken; nobody takes their own."""
     waiting = yield "pending_pairings", {"kind": str(kind), "now": to_micros(now)}
+    waiting = [each for each in waiting if within in (None, place_of_name(each[0]))]
     fitting = [each for each in waiting if codes.Seal(*map(bytes, each[-2:])).fits(code)]
     for each in (each for each in fitting if each[0] != place):
         values = {"kind": str(kind), "principal": each[0], "digest": each[-1]}

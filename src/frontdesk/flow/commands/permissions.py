@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.confirmations import deciding
 from frontdesk.flow.parts import Parts
+from frontdesk.model import routing
 from frontdesk.model.access import AccessVerdict, Role
 from frontdesk.model.codes import Pairing
 from frontdesk.model.confirmations import Caller
@@ -74,10 +75,12 @@ async def verdict_of(parts: Parts, request: CommandRequest) -> AccessVerdict:
 async def pair(parts: Parts, request: CommandRequest) -> str:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
+    # Where a profile answers, its account is all that is seen of the gateway.
+    within = verdict.place if routing.named(request.turn.source.profile) else None
     if not code:
         views.require_privacy(request, "those who wait are")
-        return _pending(await parts.authorization.pending(verdict))
-    grant = await parts.authorization.approve(code, verdict)
+        return _pending(await parts.authorization.pending(verdict, within=within))
+    grant = await parts.authorization.approve(code, verdict, within=within)
     name = f" ({views.quoted(grant.name)})" if grant.name else ""
     return f"{views.quoted(grant.principal)}{name} is let in and can write to me now."
 
