@@ -83,13 +83,13 @@ class EmailBench:
         offered = len(self.desk.offered)
         uid = await asyncio.to_thread(self.office.bring, self.folder, raw)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while self._read_until() < uid:
+            while self.read_until() < uid:
                 if isinstance(self.desk.refusal, LATER) and len(self.desk.offered) > offered:
                     return False
                 await asyncio.sleep(0.01)
         return True
 
-    def _read_until(self) -> int:
+    def read_until(self) -> int:
         return int(self.desk.read_until.get("", "0:0:0").split(":")[1])
 
     async def arrived(self) -> Sequence[channels.Arrival]:
@@ -128,6 +128,31 @@ async def opened(
         receiving.cancel()
         await asyncio.wait({receiving})
         await bench.channel.close()
+
+
+class CrowdedDesk(channels.RecordingDesk):
+    """Has too many messages waiting of one person."""
+
+    crowded = True
+
+    async def accept(self, happening: Any, **more: Any) -> Any:
+        if self.crowded and happening.source.chat_id == "ann@a.test":
+            raise errors.TooManyWaiting(waiting=9)
+        return await super().accept(happening, **more)
+
+
+async def test_conversation_with_too_many_waiting_holds_up_itself_alone(office: PostOffice) -> None:
+    desk = CrowdedDesk()
+    async with opened(office, desk) as bench:
+        last = 0
+        for number, sender in enumerate(("ann@a.test", "bob@b.test", "ann@a.test", "cid@c.test")):
+            raw = mail(f"number {number}", sender, Message_ID=f"<{number}@a.test>", References="<0@a.test>")
+            last = await asyncio.to_thread(office.bring, bench.folder, raw)
+        await until(lambda: len(desk.stored) == 2)
+        assert bench.read_until() < last
+        desk.crowded = False
+        await until(lambda: bench.read_until() == last)
+    assert [each.text for each in desk.stored] == [f"number {number}" for number in (1, 3, 0, 2)]
 
 
 @pytest.fixture(name="office")

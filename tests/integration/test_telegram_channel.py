@@ -22,6 +22,7 @@ from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.testing.channels import RecordingDesk
 from frontdesk.testing.telegram import ApiFault, BotApi, Member
 from tests import loopback
+from tests.patience import PATIENCE_SECONDS
 
 ADA, BOB = Member(id=7), Member(id=8, first_name="Bob")
 SECRET = "a-secret-of-the-webhook"
@@ -147,6 +148,24 @@ async def test_chat_with_too_many_waiting_holds_up_itself_alone(api: BotApi) -> 
         crowded = False
         await api.until(lambda: not api.pending)
     assert [incoming.text for incoming in desk.stored] == ["three", "one", "two"]
+
+
+async def test_chat_with_too_many_waiting_keeps_nobody_from_reaching_us(api: BotApi) -> None:
+    """The platform hands out a hundred updates, and more only when those are taken."""
+    for number in range(200):
+        api.say(ADA, f"number {number}")
+    api.say(ADA, "/stop")
+    api.say(BOB, "hello")
+
+    def refuse(happening: channels.Happening) -> errors.FrontdeskError | None:
+        crowd = happening.source.user_id == "7" and happening.text != "/stop"  # type: ignore[union-attr]
+        return errors.TooManyWaiting(waiting=9) if crowd else None
+
+    desk = Refusing(refuse)
+    async with at_work(api, desk):
+        await api.until(lambda: len(desk.stored) > 1, PATIENCE_SECONDS)
+    assert [incoming.text for incoming in desk.stored] == ["/stop", "hello"]
+    assert len(api.pending) > 1
 
 
 async def test_unreadable_update_does_not_stop_the_next_one(api: BotApi) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 
 from frontdesk import errors
-from frontdesk.contracts.channels import Desk, Happening, Receipt
+from frontdesk.contracts.channels import Desk, Edited, Happening, Incoming, Receipt
 from frontdesk.logs import get_logger
 from frontdesk.model.chats import Cursor
 
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 60.0
+HELD_SECONDS = 1.0
+"""How long what is left with the platform is left there. It is one chat's: others do not wait for long."""
 LATER = (errors.StoreError, errors.TooManyWaiting)
 """What could not be stored now: the platform is not told that we have it."""
 REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
@@ -28,6 +30,12 @@ async def hand_over(desk: Desk, happening: Happening, cursor: Cursor | None = No
         if cursor:
             await desk.move_cursor(cursor)
         return None
+
+
+def waits_its_turn(happening: Happening) -> bool:
+    """Whether it must not overtake what its chat said before: a press waits for nothing, and of commands the
+    desk knows which do."""
+    return isinstance(happening, Incoming | Edited) and not happening.text.startswith("/")
 
 
 class GrowingPauses:

@@ -1,5 +1,6 @@
 """Intake: a message is checked, addressed and stored; only then does the platform hear that we have it."""
 
+import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 
@@ -46,6 +47,12 @@ WAITING_NOTICE = (
 NOTHING_TO_STEER = "Nothing is running that could be steered. I take it as your next message."
 CANNOT_STEER = "What runs now cannot be steered. Your message is queued and comes next."
 BEHIND_OTHERS = "Your message is queued behind {count} before it."
+
+FULL = (
+    "{waiting} messages wait for me here, and I may not take in more."
+    " Wait for an answer, or end what runs with /stop."
+)
+TELL_FULL_SECONDS = 600
 
 NO_WORDS = "(something other than a message)"
 
@@ -146,7 +153,11 @@ class Intake:
             return await self._press(pressed, cursor)
         turn, command, argument = self._turn(incoming, key, verdict, meant)
         admit, gather = partial(self._admit, turn, command), self._gathering(turn, command)
-        accepted = await self._parts.store.turns.accept(turn, admit, cursor, gather)
+        try:
+            accepted = await self._parts.store.turns.accept(turn, admit, cursor, gather)
+        except errors.TooManyWaiting as refusal:
+            await self._tell_full(turn, refusal)
+            raise
         if accepted.running and command and command.stops_when:
             try:
                 # By now the other turn may have ended: then there is nothing to stop.
@@ -167,6 +178,16 @@ class Intake:
         return Receipt(
             turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
         )
+
+    async def _tell_full(self, turn: Turn, refusal: errors.TooManyWaiting) -> None:
+        """Tell whoever writes on, once in a while; a program sees it from what it is answered."""
+        capabilities = self._parts.capabilities_of(turn.source)
+        if capabilities.authenticates or not capabilities.notices:
+            return
+        told = self._notice(turn.source, FULL.format(waiting=vars(refusal)["waiting"]))
+        spell = f"{told.lane} {turn.received_at.timestamp() // TELL_FULL_SECONDS}"
+        known = hashlib.sha256(spell.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        await self._parts.store.deliveries.add([replace(told, id=f"d_{known}")])
 
     async def _is_meant(self, incoming: Incoming) -> bool:
         """Whether it is for the agent to answer: not what is merely said in a group, and not what bots say,
@@ -196,7 +217,7 @@ class Intake:
             return verdict
         answer = await authorization.answer_stranger(source, verdict) if answers else None
         if answer:
-            await self._parts.store.deliveries.add([self._to_stranger(source, answer)])
+            await self._parts.store.deliveries.add([self._notice(source, answer)])
         raise errors.NotAllowed(who=verdict.who, rule=str(verdict.rule))
 
     async def _verdict(self, source: SessionSource) -> access.AccessVerdict:
@@ -205,7 +226,7 @@ class Intake:
             source, capabilities.authenticates, reliable_ids=capabilities.reliable_sender_ids
         )
 
-    def _to_stranger(self, source: SessionSource, text: str) -> deliveries.Delivery:
+    def _notice(self, source: SessionSource, text: str) -> deliveries.Delivery:
         collects = self._parts.capabilities_of(source).collects
         return deliveries.Delivery(
             id=new_id("d"),

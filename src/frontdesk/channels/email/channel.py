@@ -1,7 +1,7 @@
 """One mailbox: its mail, and our answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import import_module
@@ -38,6 +38,8 @@ UNPROVEN = (
     " the name that your mail server has in Authentication-Results."
 )
 
+Conversation = tuple[str, str | None]
+"""An address, and a thread with it."""
 Read = TypeVar("Read")
 
 log = get_logger(__name__)
@@ -93,12 +95,17 @@ class Channel:
         """Take in what is new, for ever."""
         box = await self._opened()
         try:
-            position = await self._position(desk, box)
+            position, held = await self._position(desk, box), dict[int, Conversation]()
             while True:
-                for uid in await self._off_loop(box.newer, position.uid):
-                    position = await self._take(desk, box, uid)
+                newer = await self._off_loop(box.newer, position.uid)
+                before, held = held, await self._take_all(desk, box, held, newer)
+                position = _position(box, max([position.uid, *newer]))
+                if before and not held:
+                    await desk.move_cursor(Cursor(value=str(position)))
                 self._trouble = None
-                if box.tells:
+                if held:
+                    await asyncio.sleep(streams.HELD_SECONDS)
+                elif box.tells:
                     await self._off_loop(box.wait)
                 else:
                     await asyncio.sleep(self._options.idle_seconds)
@@ -131,13 +138,38 @@ class Channel:
             return begins
         log.warning("mailbox_numbered_anew", account=self.account)
         for uid in await self._off_loop(box.since, known.at):
-            await self._take(desk, box, uid, moves=False)
+            if await self._take(desk, box, uid, moves=False):
+                raise MailboxTrouble("a conversation has too many mails waiting")
         begins = _position(box, box.next_uid - 1)
         await desk.move_cursor(Cursor(value=str(begins)))
         return begins
 
-    async def _take(self, desk: channels.Desk, box: "Mailbox", uid: int, *, moves: bool = True) -> Position:
-        """Hand a mail over; it is read when it is stored, or when it is none of ours."""
+    async def _take_all(
+        self, desk: channels.Desk, box: "Mailbox", held: dict[int, Conversation], newer: Sequence[int]
+    ) -> dict[int, Conversation]:
+        """Hand mails over in their order: first those that were held, then the newer ones. Those that are
+        held now: a conversation that has too many waiting holds up itself alone."""
+        still: dict[int, Conversation] = {}
+        for uid in (*held, *newer):
+            if held.get(uid) in still.values():
+                still[uid] = held[uid]
+                continue
+            full = await self._take(desk, box, uid, moves=not still, held=still.values())
+            if full:
+                still[uid] = full
+        return still
+
+    async def _take(
+        self,
+        desk: channels.Desk,
+        box: "Mailbox",
+        uid: int,
+        *,
+        moves: bool = True,
+        held: Collection[Conversation] = (),
+    ) -> Conversation | None:
+        """Hand a mail over; it is read when it is stored, or when it is none of ours. The conversation when
+        it has too many waiting, or has mails that are held before this one."""
         position = _position(box, uid)
         cursor = Cursor(value=str(position)) if moves else None
         raw = await self._off_loop(box.read, uid)
@@ -146,13 +178,20 @@ class Channel:
                 raise errors.InvalidInput(what="The mail", why="it is gone")
             place = f"{position.validity}:{uid}"
             incoming = await self._off_loop(inbound.read_mail, raw, place, self._options, self.account)
-            await desk.accept(incoming, cursor=cursor)
+            conversation = incoming.source.chat_id, incoming.source.thread_id
+            if conversation in held:
+                return conversation
+            try:
+                await desk.accept(incoming, cursor=cursor)
+            except errors.TooManyWaiting as error:
+                log.warning("mail_not_stored", account=self.account, uid=uid, why=error)
+                return conversation
         except streams.REFUSED as error:
             log.info("mail_passed_over", account=self.account, uid=uid, why=error)
             if cursor:
                 await desk.move_cursor(cursor)
         self._advanced = True
-        return position
+        return None
 
     def _off_loop(self, call: Callable[..., Read], *args: object) -> "asyncio.Future[Read]":
         """On a thread of its own: waiting for a server must not keep others from theirs."""

@@ -113,7 +113,7 @@ class Channel:
             await pauses.wait()
 
     async def _read_on(self, desk: channels.Desk, connection: "Connection", since: str | None) -> str | None:
-        """Where it ends; None when not all of it could be had, or stored."""
+        """Where it ends; where it began when not all of it could be stored, None when it could not be had."""
         try:
             synced = await connection.sync(since)
             stored = await self._take(desk, connection, synced, since)
@@ -125,7 +125,10 @@ class Channel:
             return None
         self._trouble = None
         reached = synced.get("next_batch")
-        if not stored or not isinstance(reached, str):
+        if not stored:
+            await asyncio.sleep(streams.HELD_SECONDS)
+            return since
+        if not isinstance(reached, str):
             return None
         try:
             await desk.move_cursor(Cursor(value=reached))
@@ -138,20 +141,22 @@ class Channel:
         self, desk: channels.Desk, connection: "Connection", synced: Mapping[str, Any], since: str | None
     ) -> bool:
         """Whether all of it is stored. When a room's message is not, those after it wait as well; other rooms
-        do not. What was said before we were ever here is not ours to answer."""
+        do not, and neither do presses and commands that need not. What was said before we were ever here is
+        not ours to answer."""
         for room_id, invited in answers.rooms_in(synced, "invite"):
             inviter, is_direct = answers.invitation(connection.us, invited)
             if inviter:
                 await self._join(desk, connection, room_id, inviter, is_direct=is_direct)
         stored = await self._take_late(desk, connection)
         for room_id, joined in answers.rooms_in(synced, "join"):
-            said = await connection.timeline(room_id, joined, since)
+            said, all_stored = await connection.timeline(room_id, joined, since), True
             for event in said if since else ():
                 if "state_key" in event:
-                    await self._follow(desk, connection, event)
-                elif not await self._hand_over(desk, connection, room_id, event):
-                    stored = False
-                    break
+                    if all_stored:
+                        await self._follow(desk, connection, event)
+                elif not await self._hand_over(desk, connection, room_id, event, is_behind=not all_stored):
+                    all_stored = False
+            stored = stored and all_stored
         return stored
 
     async def _take_late(self, desk: channels.Desk, connection: "Connection") -> bool:
@@ -169,11 +174,19 @@ class Channel:
         return True
 
     async def _hand_over(
-        self, desk: channels.Desk, connection: "Connection", room_id: str, event: Event
+        self,
+        desk: channels.Desk,
+        connection: "Connection",
+        room_id: str,
+        event: Event,
+        *,
+        is_behind: bool = False,
     ) -> bool:
         happening = await connection.read(room_id, event)
         if happening is None:
             return True
+        if is_behind and streams.waits_its_turn(happening):
+            return False
         try:
             receipt = await streams.hand_over(desk, happening)
         except streams.LATER as error:

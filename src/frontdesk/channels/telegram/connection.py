@@ -25,6 +25,8 @@ from frontdesk.model.sources import SessionSource
 log = get_logger(__name__)
 
 PLATFORM = str(Platform.TELEGRAM)
+MOST_HELD = 75
+"""How many updates may be left with the platform, behind the first that could not be taken."""
 CONFLICT_SECONDS = 2.0
 """How long another program that asks for the same messages is left alone."""
 LOOK_SECONDS = 300.0
@@ -141,19 +143,23 @@ class BotConnection:
                 continue
             self.trouble = None
             taken = await self._take(desk, updates)
-            offset = taken.offset
-            if taken.held:
+            before, offset = offset, taken.offset
+            if taken.broke_off:
                 await pauses.wait()
-            else:
-                pauses.forget()
+                continue
+            pauses.forget()
+            if taken.held and offset == before:
+                await asyncio.sleep(streams.HELD_SECONDS)
 
     async def _take(self, desk: channels.Desk, updates: Sequence[object]) -> "Taken":
         """Store updates in their order.
 
-        A chat that has too many waiting holds up itself alone, as far as the platform hands out more.
+        A chat that has too many waiting holds up itself alone. The platform hands out no more than a hundred
+        from the first that was not taken: when there are so many, what such a chat has among the first of
+        them is given up, so that others are heard. Who writes there was told.
         """
         taken = Taken()
-        for raw in updates:
+        for place, raw in enumerate(updates):
             number = inbound.update_number(raw)
             if number is None:
                 log.warning("update_unreadable", account=self.account, why="it has no number")
@@ -161,10 +167,15 @@ class BotConnection:
             try:
                 await self._store(desk, raw, taken.chats)
             except errors.TooManyWaiting as error:
-                taken.hold(number)
-                log.warning("update_held", account=self.account, update=number, why=error)
+                if place < len(updates) - MOST_HELD:
+                    taken.pass_by(number)
+                    log.warning("update_given_up", account=self.account, update=number, why=error)
+                else:
+                    taken.hold(number)
+                    log.warning("update_held", account=self.account, update=number, why=error)
             except errors.StoreError as error:
                 taken.hold(number)
+                taken.broke_off = True
                 log.warning("update_not_stored", account=self.account, update=number, why=error)
                 break
             else:
@@ -183,7 +194,7 @@ class BotConnection:
         except errors.InvalidInput as error:
             log.warning("update_unreadable", account=self.account, why=error)
             return
-        if held and happened.chat in held:
+        if held and happened.chat in held and any(map(streams.waits_its_turn, happened.happenings)):
             raise errors.TooManyWaiting(waiting=len(held))
         for happening in happened.happenings:
             try:
@@ -272,6 +283,8 @@ class Taken:
         """What may be said to the platform: everything below is taken."""
         self.held = False
         """Whether something is to come again."""
+        self.broke_off = False
+        """Whether nothing could be stored any more."""
         self.chats: set[str] = set()
         """Whose updates wait."""
 
