@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.formats.markdown import chat_html, elements
+from frontdesk.formats.markdown import chat_html, elements, seams
 from frontdesk.formats.markdown.elements import Element, Node
 from frontdesk.formats.markdown.splitting import first_piece, split
 from frontdesk.model.chats import TextUnit
@@ -117,6 +117,17 @@ def test_link_and_code_in_a_line_are_in_one_piece() -> None:
         pieces = split(text, 60)
         assert sum("[a name with spaces](https://example.com/path)" in piece for piece in pieces) == 1
         assert sum("`code with spaces`" in piece for piece in pieces) == 1
+
+
+def test_code_in_a_line_begins_where_its_signs_do() -> None:
+    """Whoever looks behind each of many signs looks for a minute."""
+    for text, code in (
+        ("``x`", []),
+        ("\\``x`", ["`x`"]),
+        ("``x` y``", ["``x` y``"]),
+        ("`a` ``b``", ["`a`", "``b``"]),
+    ):
+        assert [found["whole"] for found in seams.UNBROKEN.finditer(text) if found["whole"]] == code
 
 
 def test_heading_stays_with_what_is_under_it() -> None:
