@@ -342,6 +342,26 @@ async def test_telegram_bot_is_connected_greets_and_is_looked_after(tmp_path: Pa
             assert (found[0]["verdict"], found[0]["text"][:9]) == (verdict, "telegram:")
 
 
+def test_what_makes_no_channel_is_asked_for_again_with_what_was_said(tmp_path: Path) -> None:
+    given = (
+        "--password-env",
+        "P",
+        "--imap-host",
+        "imap.test",
+        "--smtp-host",
+        "smtp.test",
+        "--authserv-id",
+        "mx",
+    )
+    with seated(tmp_path, "connect", "email", *given, P="secret") as seat:
+        seat.read_until("The mailbox's address: ")
+        seat.type("desk\n")
+        assert "allowed: an address such as" in seat.read_until("Try again? [y/N]: ")
+        seat.type("y\n")
+        seat.read_until("The mailbox's address [desk]: ")
+        assert interrupted(seat) == 130
+
+
 def test_mailbox_is_connected_where_both_servers_take_the_password(
     tmp_path: Path, post_office: PostOffice
 ) -> None:
@@ -363,5 +383,6 @@ def test_mailbox_is_connected_where_both_servers_take_the_password(
         done = connect(tmp_path, "email", *given, "--password-env", "PASSWORD", PASSWORD=password)
         verdicts = [each["verdict"] for each in json.loads(done.stdout)["findings"]]
         assert (done.returncode, verdicts) == (code, found), done.stderr
+        assert ("app password" in done.stdout) == bool(code)
     assert written(tmp_path)["channels"]["email"]["imap_port"] == post_office.imap_port
     assert [mail["To"] for mail in post_office.taken()] == ["ann@a.test"]

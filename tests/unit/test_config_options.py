@@ -1,6 +1,7 @@
 """The options of agents and channels in the configuration file."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -12,8 +13,14 @@ from frontdesk.config.options import read_options
 from frontdesk.contracts.secrets import Secret
 
 
+class Mood(StrEnum):
+    CALM = "calm"
+    WILD = "wild"
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     model: str
+    mood: Mood = Mood.CALM
     seconds: float = 1.0
     words: tuple[str, ...] = ()
     api_key: Secret | None = None
@@ -34,6 +41,11 @@ def loaded(text: str, folder: Path) -> config.Config:
 def test_plain_options_are_read() -> None:
     options = read(model="m", seconds=2, words=["a", "b"])
     assert (options.model, options.seconds, options.words) == ("m", 2.0, ("a", "b"))
+
+
+def test_words_that_an_option_takes_are_named() -> None:
+    with pytest.raises(errors.InvalidSetting, match=r"agent.mood is 'cross'; allowed: calm, wild$"):
+        read(model="m", mood="cross")
 
 
 def test_secret_is_read_from_the_variable_at_each_use(monkeypatch: pytest.MonkeyPatch) -> None:

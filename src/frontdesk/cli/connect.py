@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from frontdesk.config.options import TypedSecret
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.setups import Newcomer, Setup, SetupQuestion, Welcoming
 from frontdesk.formats import quoting
+from frontdesk.model import findings
 from frontdesk.model.deliveries import NotSent, Sent
 from frontdesk.model.findings import Finding, Severity
 from frontdesk.model.platforms import NAME, Platform
@@ -131,6 +133,8 @@ class ConnectWalk:
         self._given = given
         self._runner = runner
         self._asks = output.is_terminal()
+        self._said: dict[str, str] = {}
+        """What was answered before, to be offered at the next try."""
 
     def go(self, loaded: config.Config, plan: AccountPlan) -> Report:
         if self._asks:
@@ -139,17 +143,27 @@ class ConnectWalk:
             return Report({"connected": False, "findings": []}, NOTHING, good=False)
         found: list[Finding] = []
         for tries in range(TRIES, 0, -1):
-            with connecting.begun(loaded, self._filled(plan)) as made:
-                try:
-                    found = self._runner.run(made.examine())
-                    _tell(found)
-                    if connecting.is_usable(found):
-                        return self._finish(made, found)
-                finally:
-                    self._runner.run(made.channel.close())
+            with ExitStack() as opened:
+                made, found = self._tried(loaded, plan, opened)
+                _tell(found)
+                if made and connecting.is_usable(found):
+                    return self._finish(made, found)
             if not self._asks or tries == 1 or not output.ask_yes("Try again?"):
                 break
         return Report({"connected": False, "findings": found}, NOTHING, good=False)
+
+    def _tried(
+        self, loaded: config.Config, plan: AccountPlan, opened: ExitStack
+    ) -> tuple[Connecting | None, list[Finding]]:
+        """A connection with what was answered, if it makes a channel, and what the platform says."""
+        try:
+            made = opened.enter_context(connecting.begun(loaded, self._filled(plan)))
+        except errors.InvalidSetting as error:
+            if not self._asks:
+                raise
+            return None, [findings.failed(one_line(error))]
+        opened.callback(lambda: self._runner.run(made.channel.close()))
+        return made, self._runner.run(made.examine())
 
     def _filled(self, plan: AccountPlan) -> AccountPlan:
         """The plan with what the flags say, and what a person says to the rest."""
@@ -182,7 +196,11 @@ class ConnectWalk:
             raise click.UsageError(f"Nobody can be asked here: give {flags}.")
         if question.where:
             output.tell(question.where)
-        answer = (output.ask_secret if question.secret else output.ask_text)(question.prompt).strip()
+        if question.secret:
+            answer = output.ask_secret(question.prompt).strip()
+        else:
+            answer = output.ask_text(question.prompt, self._said.get(question.name, "")).strip()
+            self._said[question.name] = answer
         if not answer and not question.optional:
             raise click.UsageError(f"{question.prompt}: nothing was given. Nothing was written.")
         return answer

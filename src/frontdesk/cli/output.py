@@ -105,9 +105,10 @@ def ask_yes(question: str) -> bool:
     return False
 
 
-def ask_text(question: str) -> str:
+def ask_text(question: str, default: str = "") -> str:
     with _asking():
-        return str(click.prompt(printable(question), default="", show_default=False, err=True))
+        asked, shown = printable(question), bool(default)
+        return str(click.prompt(asked, default=default, show_default=shown, err=True))
     return ""
 
 

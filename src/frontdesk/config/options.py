@@ -5,6 +5,7 @@ A secret is never written into the file: an option that holds one is set by nami
 """
 
 import difflib
+import enum
 import os
 import types
 import typing
@@ -140,7 +141,9 @@ def _plain(field: FieldInfo, path: settings.Path, raw: Any) -> Any:
     try:
         return msgspec.convert(raw, type=field.type)
     except msgspec.ValidationError as error:
-        raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed=str(error)) from None
+        known = field.type if isinstance(field.type, type) and issubclass(field.type, enum.Enum) else ()
+        allowed = ", ".join(str(each.value) for each in known) or str(error)
+        raise errors.InvalidSetting(key=settings.dotted(path), value=raw, allowed=allowed) from None
 
 
 def _secrets(kind: type[msgspec.Struct], field: FieldInfo, path: settings.Path, raw: Any) -> Any:

@@ -14,12 +14,20 @@ from frontdesk.channels.email.positions import MailboxTrouble
 from frontdesk.formats import quoting
 
 MARGIN = timedelta(days=1)
+LOGIN_REFUSED = (
+    "the server refuses the user name or the password. A provider with two-step sign-in wants an app password"
+)
 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
     try:
         yield
+    except imap_tools.MailboxLoginError as error:
+        said = quoting.one_line(
+            b" ".join(filter(None, error.command_result[1])).decode(errors="replace"), 200
+        )
+        raise MailboxTrouble(f"{LOGIN_REFUSED} ({said})") from error
     except (OSError, imaplib.IMAP4.error, imap_tools.ImapToolsError, EOFError) as error:
         why = quoting.one_line(f"{type(error).__name__}: {error}", 200)
         raise MailboxTrouble(why) from error
@@ -32,7 +40,12 @@ class Mailbox:
         """MailboxTrouble when it cannot be reached, or refuses us."""
         self._options = options
         with translated_errors():
-            self._box = _connect(options)
+            try:
+                self._box = _connect(options)
+            except OSError as error:
+                at = f"{options.imap_host}, port {options.imap_port}, {options.imap_security}"
+                why = quoting.one_line(str(error) or type(error).__name__, 200)
+                raise MailboxTrouble(f"{why} ({at})") from error
             try:
                 self._begin(folder or options.folder)
             except BaseException:
