@@ -249,6 +249,13 @@ async def test_answer_of_which_nobody_knows_is_found_where_that_is_certain(api: 
             assert found.hopeless
     api.faults = [DiscordFault(status=500)]
     assert isinstance(await channel.find(answer(at(TEAM))), Unknown)
+    api.no_history.add(TEAM)  # nothing is given then, and nothing is said
+    unreadable = await channel.find(answer(at(TEAM), "Nobody said this."))
+    assert isinstance(unreadable, Unknown)
+    assert unreadable.hopeless
+    api.no_history.clear()
+    assert isinstance(await channel.find(answer(at(OTHER), "Nobody said this.")), Unknown)
+    assert isinstance(await channel.find(answer(at(TEAM), "Nobody said this.")), NotSent)
     for _ in range(1_000):
         api.keep(api.person("7"), "chat", TEAM)
     too_much = await channel.find(answer(at(TEAM)))

@@ -26,22 +26,29 @@ async def find(calls: "RestCalls", delivery: Delivery) -> Outcome:
     channel = channel_of(delivery.to)
     if delivery.files or delivery.brought_by != delivery.id or not is_id(channel):
         return Unknown(why="it cannot be looked for", hopeless=True)
-    alike = None
     try:
-        me = await calls.ask("GET", "/users/@me")
-        async for message in _since(calls, channel, _beginning(delivery)):
-            author = message.get("author")
-            if not isinstance(author, Mapping) or author.get("id") != _told(me).get("id"):
-                continue
-            if _is_it(message, delivery):
-                return Sent(message_id=str(message.get("id")))
-            alike = alike or _is_alike(message, delivery)
+        return await _look(calls, channel, delivery)
     except _TooMuch:
         return Unknown(why="too much was said since then to look through", hopeless=True)
     except RestRefused as error:
         return Unknown(why=str(error), retry_after_seconds=error.wait, hopeless=error.is_for_good)
     except RestFailure as error:
         return Unknown(why=str(error))
+
+
+async def _look(calls: "RestCalls", channel: str, delivery: Delivery) -> Outcome:
+    me = _told(await calls.ask("GET", "/users/@me"))
+    given, alike = False, False
+    async for message in _since(calls, channel, _beginning(delivery)):
+        given = True
+        if _told(message.get("author")).get("id") != me.get("id"):
+            continue
+        if _is_it(message, delivery):
+            return Sent(message_id=str(message.get("id")))
+        alike = alike or _is_alike(message, delivery)
+    # To whom may not read the history, nothing is given, and nothing is said.
+    if not given and not await calls.ask("GET", f"/channels/{channel}/messages", query={"limit": "1"}):
+        return Unknown(why="the bot may not read the chat's history, or it is empty", hopeless=True)
     if alike:
         return Unknown(why="the same text is in the chat, which may be another answer", hopeless=True)
     return NotSent(why="the message is not in the chat")

@@ -23,6 +23,7 @@ PAGE = 100
 THREAD_SECONDS = 7 * 24 * 3600
 """A thread without a message for so long is closed. Who writes there opens it, and then it is told of."""
 
+NO_HISTORY = "nothing is given of it: may the bot read the message history there?"
 HOLD_SECONDS = 120.0
 """So long edits, deletions and reactions wait for a store that fails."""
 
@@ -256,11 +257,11 @@ class Reader:
             self._note_held(error)
         except verdicts.RestRefused as error:
             if error.is_for_good:
-                log.info("history_unreadable", account=self._me.account, chat=channel_id, why=str(error))
+                self._note_unread(channel_id, str(error))
                 self._behind.pop(channel_id, None)
             return error.wait or 0.0
         except verdicts.RestFailure as error:
-            log.info("history_unreadable", account=self._me.account, chat=channel_id, why=str(error))
+            self._note_unread(channel_id, str(error))
         return 0.0
 
     async def _read_history(self, place: DiscordPlace, lag: Lag) -> None:
@@ -272,6 +273,8 @@ class Reader:
             page = await self._calls.ask("GET", f"/channels/{place.id}/messages", query=query)
             if not isinstance(page, list):
                 raise verdicts.RestUnclear("the answer is no list of messages")
+            if not page and later(place.last_message_id or "0", after):
+                self._note_unread(place.id, NO_HISTORY)
             for number, raw in sorted(
                 (each for each in map(_numbered, page) if each), key=lambda each: each[0]
             ):
@@ -325,6 +328,9 @@ class Reader:
                 return False
             self._cursors[f"{guild_id}/"] = value
         return True
+
+    def _note_unread(self, channel_id: str, why: str) -> None:
+        log.info("history_unreadable", account=self._me.account, chat=channel_id, why=why)
 
     def _note_held(self, error: Exception) -> None:
         log.warning("update_not_stored", account=self._me.account, why=error)

@@ -143,9 +143,12 @@ def check_commands(told: list[dict[str, Any]]) -> None:
 
 
 def page(messages: Sequence[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The messages right after one, the newest of them first."""
+    """The messages right after one, or the last ones, the newest of them first."""
     limit = int(query.get("limit", 50))
     if not 1 <= limit <= MOST_PAGE:
         raise invalid("limit", "int value should be between 1 and 100.")
-    found = [each for each in messages if int(each["id"]) > int(query["after"])]
-    return sorted(found, key=lambda each: int(each["id"]))[:limit][::-1]
+    after = query.get("after")
+    found = sorted(
+        (each for each in messages if int(each["id"]) > int(after or 0)), key=lambda each: int(each["id"])
+    )
+    return (found[-limit:] if after is None else found[:limit])[::-1]

@@ -35,6 +35,8 @@ class DiscordApi:
         self.files: dict[str, ReceivedFile] = {}
         self.hidden: set[str] = set()
         """Channels that the bot may not see."""
+        self.no_history: set[str] = set()
+        """Channels whose history it may not read: it is given nothing."""
         self.calls: list[tuple[str, str]] = []
         self.faults: list[DiscordFault] = []
         self.weather: Callable[[str, str], DiscordFault | None] = lambda *_: None
@@ -338,7 +340,8 @@ class DiscordApi:
                 self.typed.append(channel_id)
                 return web.Response(status=204)
             case ("GET", "messages"):
-                return web.json_response(rest.page(self.messages.get(channel_id, ()), request.query))
+                readable = () if channel_id in self.no_history else self.messages.get(channel_id, ())
+                return web.json_response(rest.page(readable, request.query))
             case ("POST", "messages"):
                 return web.json_response(self._post(channel_id, told, files))
             case (_, "messages", message_id, *more):
