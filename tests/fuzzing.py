@@ -68,7 +68,7 @@ def changed_bytes(body: bytes, chance: random.Random) -> bytes:
     return bytes(changing)
 
 
-class Watched:
+class FuzzWatch:
     """Lets an input be refused, and says which one it was that broke something."""
 
     def __init__(self, seed: int) -> None:
@@ -106,7 +106,7 @@ def read_or_refused(
 ) -> None:
     """Everything that is made is read, or refused as an input; and what was read can be stored."""
     tried, seed, understood = counts.count(reduced, 1_000_000), random.randrange(2**32), 0
-    chance, watched = random.Random(seed), Watched(seed)
+    chance, watched = random.Random(seed), FuzzWatch(seed)
     for _ in range(tried):
         watched.given = given = make(chance)
         with watched:

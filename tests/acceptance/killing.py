@@ -70,7 +70,7 @@ class Weather(Generic[Fault]):
         return None
 
 
-class Platform(Protocol):
+class BesetPlatform(Protocol):
     """A stand-in, and the people who write there."""
 
     @property
@@ -100,7 +100,7 @@ class Toll(NamedTuple):
 
 
 class KilledGateway:
-    def __init__(self, home: Path, platform: Platform, weather: Weather[Any]) -> None:
+    def __init__(self, home: Path, platform: BesetPlatform, weather: Weather[Any]) -> None:
         self._home = home
         self._platform = platform
         self._weather = weather
