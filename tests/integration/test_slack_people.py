@@ -1,14 +1,20 @@
 """What the people of a workspace are called, as the agent is told of it."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
 
 import pytest
 
+from frontdesk import errors
+from frontdesk.channels import slack
 from frontdesk.contracts import channels
+from frontdesk.contracts.setups import Newcomer
 from frontdesk.testing.channels import RecordingDesk
 from frontdesk.testing.slack import TeamFault, Workspace
 from tests.integration import teams
-from tests.integration.teams import ADA, BOB, GENERAL, at_work
+from tests.integration.teams import ADA, BOB, GENERAL, at_work, options
 
 
 @pytest.fixture
@@ -82,3 +88,36 @@ async def test_command_and_message_of_a_person_have_the_same_name(team: Workspac
         await team.until(lambda: len(desk.happened) == 2)
     assert names(desk) == ["Ada Lovelace"] * 2
     assert all(isinstance(each, channels.Incoming) for each in desk.happened)
+
+
+async def test_whoever_writes_in_private_meanwhile_is_met_once_and_their_message_is_left(
+    team: Workspace,
+) -> None:
+    channel = slack.Channel(options(team))
+    async with aclosing(channel.meet()) as newcomers:
+        met = asyncio.ensure_future(anext(newcomers))
+        await team.until(lambda: team.connected)
+        await team.say(BOB, "in a channel", GENERAL)
+        await team.say("U0BOT", "from a bot", team.direct("U0BOT"), bot_id="B1")
+        left = [await team.say(ADA, text, team.direct(ADA)) for text in ("Hello", "Hello?")]
+        assert await met == Newcomer(user_id=ADA, chat_id=team.direct(ADA), name="Ada Lovelace")
+        met = asyncio.ensure_future(anext(newcomers))
+        await team.hang_up()
+        await team.until(lambda: not team.connected)
+        await team.until(lambda: team.connected)
+        await team.say(BOB, "Hi", team.direct(BOB))
+        assert (await met).user_id == BOB
+    assert [envelope and envelope.acknowledged.is_set() for envelope in left] == [False, False]
+    await channel.close()
+
+
+async def test_why_nobody_can_be_met_is_said(team: Workspace) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"app_token": lambda: "xapp-another"},
+        {"signing_secret": lambda: "x" * 32},
+    ]
+    for more in wrong:
+        channel = slack.Channel(options(team, **more))
+        with pytest.raises(errors.PlatformUnreachable):
+            await anext(channel.meet())
+        await channel.close()

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import hmac
 import importlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -22,6 +23,7 @@ from frontdesk.channels.slack.socket import SocketListener
 from frontdesk.channels.slack.streaming import AnswerStreams
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.setups import Newcomer
 from frontdesk.logs import get_logger
 from frontdesk.model.chats import Attachment, ChatSign
 from frontdesk.model.deliveries import Delivery, NotSent, Outcome
@@ -137,6 +139,11 @@ class Channel(CalledChannel[settings.Options]):
         line = await self._connected()
         return await checkup.examine(line, self._options, home, in_use)
 
+    async def meet(self) -> AsyncGenerator[Newcomer, None]:
+        async with aclosing(checkup.meet(await self._connected(), self._options)) as newcomers:
+            async for newcomer in newcomers:
+                yield newcomer
+
     async def close(self) -> None:
         line, self._line = self._line, None
         if line is not None:
@@ -202,12 +209,10 @@ class Channel(CalledChannel[settings.Options]):
         pauses = streams.GrowingPauses()
         while True:
             try:
-                told = await line.call("auth.test")
-                names = ("team_id", "user_id", "bot_id", "enterprise_id")
-                team, user, bot, enterprise = (_id(told.get(name)) for name in names)
-                if team and user:
+                us = inbound.read_self(await line.call("auth.test"))
+                if us is not None:
                     self._trouble = None
-                    return inbound.Self(team=team, user=user, bot=bot, enterprise=enterprise)
+                    return us
                 self._note(SlackRefusal("the platform does not say who we are"))
             except (SlackError, errors.MissingSecret) as error:
                 self._note(error)
@@ -277,10 +282,6 @@ class Channel(CalledChannel[settings.Options]):
         if trouble != self._trouble:
             log.warning("channel_troubled", platform=self.name, account=self.account, why=trouble)
         self._trouble = trouble
-
-
-def _id(value: object) -> str:
-    return value if inbound.is_id(value) else ""
 
 
 def _read_call(request: channels.Request) -> tuple[str, object]:

@@ -1,6 +1,8 @@
 """What can be found out about an app: who it is, what it may do, and whether it hears us."""
 
+import asyncio
 import re
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -8,21 +10,27 @@ from frontdesk import errors
 from frontdesk.channels.slack import inbound
 from frontdesk.channels.slack.connect import MANIFEST
 from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
+from frontdesk.channels.slack.names import NameBook
 from frontdesk.channels.slack.options import Options
 from frontdesk.channels.slack.reading import KINDS
 from frontdesk.channels.slack.socket import connections, read_envelope
+from frontdesk.contracts.channels import Incoming
+from frontdesk.contracts.setups import Newcomer
 from frontdesk.model import findings
 from frontdesk.model.findings import Finding
+from frontdesk.model.sources import ChatType
 
 if TYPE_CHECKING:
     from frontdesk.channels.slack.calls import SlackLine
 
 NAME_CHARACTERS = 100
 GREETING_SECONDS = 5.0
+PAUSE_SECONDS = 1.0
 APP = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
 SCOPES = frozenset(re.findall(r"- (?!message)([a-z_]+:[a-z]+)$", MANIFEST, re.MULTILINE))
 """What the app may do if it was made from our manifest."""
 MISSING_SCOPES = "it lacks the scopes {scopes}: add them under OAuth & Permissions, and install the app again"
+CALLED = "without an app-level token nobody can be seen who writes"
 NO_SOCKET = (
     "Socket Mode does not work: {why}. The app-level token needs connections:write, and Socket Mode on"
 )
@@ -59,6 +67,35 @@ async def examine(line: "SlackLine", options: Options, home: str | None, in_use:
     except SlackError as error:
         return [findings.failed(_why(error))]
     return found
+
+
+async def meet(line: "SlackLine", options: Options) -> AsyncGenerator[Newcomer, None]:
+    """People who write in private while we listen. Nothing is acknowledged: what they write comes again."""
+    if options.app_token is None:
+        raise errors.PlatformUnreachable(why=CALLED)
+    known: set[str] = set()
+    try:
+        us = inbound.read_self(await line.call("auth.test"))
+        parser, names = inbound.Parser(us or inbound.Self(team="", user=""), None), NameBook(line, None)
+        while True:
+            async with line.socket() as socket:
+                async for message in socket:
+                    written = _in_private(parser, read_envelope(message.data))
+                    if written is not None and (user := written.source.user_id) and user not in known:
+                        known.add(user)
+                        name = (await names.named(written)).source.user_name or user
+                        yield Newcomer(user_id=user, chat_id=written.source.chat_id, name=name)
+            await asyncio.sleep(PAUSE_SECONDS)
+    except (SlackError, errors.MissingSecret) as error:
+        why = _why(error) if isinstance(error, SlackError) else str(error)
+        raise errors.PlatformUnreachable(why=why) from error
+
+
+def _in_private(parser: inbound.Parser, envelope: inbound.Table) -> Incoming | None:
+    payload = inbound.table(envelope.get("payload"))
+    happened = parser.event(payload.get("event")) if parser.concerns_us(payload) else None
+    private = isinstance(happened, Incoming) and happened.source.chat_type is ChatType.DM
+    return happened if private and isinstance(happened, Incoming) and not happened.source.is_bot else None
 
 
 def _why(error: SlackError) -> str:

@@ -38,6 +38,13 @@ class Self(msgspec.Struct, frozen=True, kw_only=True):
     """The organization that the workspace belongs to, where there is one."""
 
 
+def read_self(told: Table) -> Self | None:
+    """Who the platform says that we are."""
+    names = ("team_id", "user_id", "bot_id", "enterprise_id")
+    team, user, bot, enterprise = (each if is_id(each := told.get(name)) else "" for name in names)
+    return Self(team=team, user=user, bot=bot, enterprise=enterprise) if team and user else None
+
+
 class Parser:
     """Reads what the platform brings. Total: what cannot be read is nothing."""
 
