@@ -1,8 +1,11 @@
 """What cannot be read or written stops nobody else."""
 
+import threading
+
 import pytest
 
-from frontdesk import GatewayConfig, errors
+from frontdesk import GatewayConfig, SessionSource, errors
+from frontdesk.contracts.channels import Capabilities
 from frontdesk.model import turns
 from frontdesk.model.access import Access
 from frontdesk.model.running import Running
@@ -58,3 +61,27 @@ async def test_message_too_many_is_refused_and_the_rest_is_answered(store_url: s
         assert told[0].startswith("3 messages wait")
         await house.ask("/stop")
         assert await house.notebook.wait_for(4)
+
+
+class Watched(Notebook):
+    """Remembers on which threads it was asked what fits into a message."""
+
+    def __init__(self) -> None:
+        super().__init__(text_limit=4_000)
+        self.threads: set[str] = set()
+
+    def capabilities_in(self, _: SessionSource) -> Capabilities:
+        self.threads.add(threading.current_thread().name)
+        return self.capabilities
+
+
+async def test_long_answer_is_parted_beside_the_loop(store_url: str) -> None:
+    """Some texts take a minute."""
+    notebook = Watched()
+    async with open_house(store_url, notebook=notebook) as house:
+        await house.say("# a\n" * 2_000)
+        assert len(await notebook.wait_for(3)) == 3
+        assert notebook.threads == {threading.current_thread().name}
+        await house.say("# a\n" * 10_000, user="bob")
+        await notebook.wait_for(13)
+    assert len(notebook.threads) > 1

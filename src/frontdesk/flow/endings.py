@@ -26,16 +26,16 @@ SET_ASIDE = (
 log = get_logger(__name__)
 
 
-def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
+async def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
     speech, state = run.speech, TurnState.DONE
     answer = "" if speech.is_silent else speech.answer  # files are no silence
     choice = None if speech.is_silent else speech.choice
     text = "\n\n".join(filter(None, (answer, *run.unsent)))
     if choice:
-        said = offering.offer(parts, turn, text, choice, files=run.files)
+        said = await offering.offer(parts, turn, text, choice, files=run.files)
         speech.offer(choice)
     elif text or run.files:
-        said = parts.answers(turn, text, files=run.files)
+        said = await parts.answers_beside(turn, text, run.files)
         if (run.files or run.unsent) and said[0].text.startswith(answer):
             # Whoever follows the turn hears what stands for files, too.
             parts.live.tell(turn.id, events.Text(text=said[0].text.removeprefix(answer)))
@@ -52,7 +52,7 @@ def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
     )
 
 
-def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) -> Ending:
+async def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) -> Ending:
     """What was said so far stays in the transcript, and reaches the chat; and why, if it was a limit."""
     answer, why = run.speech.answer, None
     if limit:
@@ -62,7 +62,7 @@ def stopped(parts: Parts, turn: Turn, run: AgentRun, limit: EndReason | None) ->
         parts.live.tell(turn.id, events.Text(text=f"\n\n{why}"))
     text, files = "\n\n".join(filter(None, (answer, *run.unsent, why))), run.files
     if answer or files:
-        said = parts.answers(turn, text, files=files)
+        said = await parts.answers_beside(turn, text, files)
     else:
         said = parts.notices(turn, text or notices.STOPPED, final=True)
     rows = tuple(run.speech.close(finish_reason="stopped"))

@@ -22,14 +22,14 @@ BY_SIGN = "React with a number, or write one."
 MOST_DIGITS = 2
 
 
-def offer(
+async def offer(
     parts: Parts, turn: Turn, text: str, choice: events.Choice, *, files: Sequence[StoredFile] = ()
 ) -> tuple[Delivery, ...]:
     """The answer with the choice at its end. Whoever follows the turn hears of it, too."""
     capabilities = parts.capabilities_of(turn.source)
     parts.live.tell(turn.id, events.Text(text=f"\n\n{choice.numbered}" if text else choice.numbered))
     whole = "\n\n".join(filter(None, (text, *_shown(choice, capabilities))))
-    said = parts.answers(turn, whole, files=files)
+    said = await parts.answers_beside(turn, whole, files)
     if capabilities.collects:
         return said
     end = max(place for place, each in enumerate(said) if each.text)

@@ -1,5 +1,6 @@
 """The parts of a gateway that everything in the flow works with."""
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -42,6 +43,8 @@ from frontdesk.stores.store import Store
 ID_BYTES = 8
 ARRIVAL_SECONDS = 5.0
 """What is under way has arrived by then, and can be looked for."""
+QUICK_CHARACTERS = 20_000
+"""A text that is parted in no time."""
 NO_CHANNEL = Capabilities()
 NO_AGENT = Abilities()
 UNTAKEN = "[{file}: this chat does not take it]"
@@ -184,6 +187,14 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
             )
             said.append(delivery)
         return tuple(said)
+
+    async def answers_beside(
+        self, turn: Turn, text: str, files: Sequence[StoredFile] = ()
+    ) -> tuple[Delivery, ...]:
+        """The same as answers. Where a long text is parted may take seconds to find: beside the loop."""
+        if len(text) <= QUICK_CHARACTERS:
+            return self.answers(turn, text, files=files)
+        return await asyncio.to_thread(self.answers, turn, text, files=files)
 
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
         """Something that the gateway itself has to say: nothing where the chat takes answers alone, unless it

@@ -159,9 +159,8 @@ class RunningTurn(Hearing):
             failure = await self._hear_and_show(run)
         except Stopped as stopped:
             self._count_rest(silence=True)
-            await self._conclude(
-                run, endings.stopped(self._parts, self.turn, run, stopped.limit), stopped.limit
-            )
+            ending = await endings.stopped(self._parts, self.turn, run, stopped.limit)
+            await self._conclude(run, ending, stopped.limit)
             return
         if failure:
             self._count_rest(silence=False)
@@ -171,7 +170,7 @@ class RunningTurn(Hearing):
         if failure:
             await self._conclude(run, endings.failed(self._parts, self.turn, run, failure))
         else:
-            await self._conclude(run, endings.answered(self._parts, self.turn, run))
+            await self._conclude(run, await endings.answered(self._parts, self.turn, run))
 
     def _why_not(self) -> str | None:
         """Why nobody can answer here: the profile is gone, or its agent cannot have the model that is routed
