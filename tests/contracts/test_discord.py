@@ -1,17 +1,18 @@
 """The Discord channel holds the contract of chats."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 from frontdesk import errors
 from frontdesk.channels import discord
 from frontdesk.contracts import channels as contract
 from frontdesk.testing import channels
+from frontdesk.testing.benches import VisibleSign
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
 from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.discord import DiscordApi, DiscordFault, visible
-from tests import loopback
+from tests.contracts.benching import ServedBench, started
 
 TIMEOUT_SECONDS = 5.0
 TROUBLES = {
@@ -43,10 +44,18 @@ class Watching:
             await self._api.gateway.ring()
 
 
-class DiscordBench:
-    def __init__(self, api: DiscordApi, channel: discord.Channel, desk: Watching) -> None:
-        self.api, self.channel, self.desk = api, channel, desk
+class DiscordBench(ServedBench[discord.Channel]):
+    def __init__(self, api: DiscordApi, make: Callable[[], discord.Channel], desk: Watching) -> None:
+        super().__init__(make, cast("contract.Desk", desk))
+        self.api, self.desk = api, desk
         self.messages: dict[str, dict[str, Any]] = {}
+
+    async def connected(self) -> None:
+        await self.api.connected()
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self.api.until(lambda: not self.api.gateway.live)
 
     async def inject(self, event: PlatformEvent) -> bool:
         before = len(self.desk.taken)
@@ -57,14 +66,16 @@ class DiscordBench:
             if self.desk.taken[-1]:
                 await self.api.until(lambda: number in self.api.answered)
             return number in self.api.answered
-        await self.put(event)
+        await self.happen(event)
+        if event.act is Act.EXPEL:
+            return True
         await self.api.until(lambda: len(self.desk.taken) > before)
         return self.desk.taken[-1]
 
     def ours(self, message_id: str | None) -> dict[str, Any]:
         return next(each for each in self.api.ours() if each["id"] == message_id)
 
-    async def put(self, event: PlatformEvent) -> None:
+    async def happen(self, event: PlatformEvent) -> None:
         about = self.messages.get(event.about or "")
         if event.act is Act.REACT:
             await self.api.react(event.user_id, event.emoji or "", self.ours(event.about))
@@ -74,12 +85,16 @@ class DiscordBench:
         elif event.act is Act.DELETE:
             assert about
             await self.api.delete(about)
+        elif event.act is Act.EXPEL:
+            self.api.hidden.add(event.chat_id)
         elif known := self.messages.get(event.id):
             await self.api.tell_message(known)
         else:
             more: dict[str, Any] = {**event.forged}
             if event.act is Act.QUOTE:
                 more |= {"referenced_message": about, "type": 19}
+            if event.act is Act.MENTION:
+                more["mentions"] = [self.api.me]
             more["attachments"] = [self.api.upload(each.name, each.data, each.kind) for each in event.files]
             said = await self.api.say(event.user_id, event.text, event.chat_id, **more)
             self.messages[event.id] = said
@@ -90,6 +105,7 @@ class DiscordBench:
                 text=visible(each["content"]),
                 chat_id=each["channel_id"],
                 id=each["id"],
+                about=(each["message_reference"] or {}).get("message_id"),
                 buttons=tuple(
                     (button["label"], button["custom_id"])
                     for row in each["components"]
@@ -104,6 +120,12 @@ class DiscordBench:
         kept = self.api.files[number]
         return PlatformFile(name=kept.name, data=kept.data, kind=kept.kind)
 
+    async def signs(self) -> Sequence[VisibleSign]:
+        chats = {each["id"]: chat for chat, said in self.api.messages.items() for each in said}
+        writing = [VisibleSign(chat_id=chat) for chat in self.api.typed]
+        put = [(message_id, each) for message_id, signs in self.api.signs.items() for each in signs]
+        return writing + [VisibleSign(chat_id=chats[each], message_id=each) for each, _ in put]
+
     async def trouble(self, trouble: Trouble | None) -> None:
         self.api.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
         await (self.api.refuse() if trouble is Trouble.REFUSES else self.api.listen())
@@ -114,13 +136,10 @@ class TestDiscord(ChatContract):
     users: ClassVar[tuple[str, str]] = ("7", "8")
     brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.ALBUM}
 
-    def open_bench(
-        self, desk: channels.RecordingDesk, account: str | None = None
-    ) -> AbstractAsyncContextManager[DiscordBench]:
-        return self._opened(desk, account)
-
     @asynccontextmanager
-    async def _opened(self, desk: channels.RecordingDesk, account: str | None) -> AsyncIterator[DiscordBench]:
+    async def open_bench(
+        self, desk: channels.RecordingDesk, account: str | None = None
+    ) -> AsyncIterator[DiscordBench]:
         async with DiscordApi.open() as api:
             for chat in self.chats:
                 api.channel(chat)
@@ -130,8 +149,7 @@ class TestDiscord(ChatContract):
                 gateway_url=api.gateway_url,
                 timeout_seconds=TIMEOUT_SECONDS,
             )
-            channel = discord.Channel(options, account)
             watching = Watching(desk, api)
-            async with loopback.receiving(channel, cast("contract.Desk", watching)):
-                await api.connected()
-                yield DiscordBench(api, channel, watching)
+            made = DiscordBench(api, lambda: discord.Channel(options, account), watching)
+            async with started(made) as bench:
+                yield bench

@@ -2,19 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from frontdesk.channels import slack
+from frontdesk.contracts.channels import Desk
+from frontdesk.contracts.secrets import Secret
 from frontdesk.testing import channels
+from frontdesk.testing.benches import VisibleSign
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
 from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.slack import Envelope, TeamFault, Workspace
-from tests import loopback
+from tests.contracts.benching import ServedBench, started
 
 TIMEOUT_SECONDS = 5.0
 NAMES = {"👍": "+1"}
+AWAY = "C0AWAY"
+"""A channel that we are not in."""
+UNHEARD = {"type": "emoji_changed"}
 TROUBLES = {
     Trouble.FAILS: TeamFault(method="chat.postMessage", error="internal_error", times=None),
     Trouble.HANGS: TeamFault(method="chat.postMessage", taken=True, hangs=True, times=None),
@@ -22,45 +30,66 @@ TROUBLES = {
 }
 
 
-class SlackBench:
-    def __init__(self, team: Workspace, channel: slack.Channel) -> None:
+class SlackBench(ServedBench[slack.Channel]):
+    def __init__(self, team: Workspace, make: Callable[[], slack.Channel], desk: Desk) -> None:
+        super().__init__(make, desk)
         self.team = team
-        self.channel = channel
         self.messages: dict[str, dict[str, Any]] = {}
 
+    async def connected(self) -> None:
+        if not self.channel.routes:
+            await self.team.until(lambda: self.team.connected)
+            return
+        self.team.request_url = f"{self.url}{self.channel.routes[0].path}"
+        while not (tried := await self.team.event(UNHEARD)) or not tried.acknowledged.is_set():
+            pass  # it does not know yet who we are
+
+    async def stop(self) -> None:
+        self.team.request_url = None
+        await super().stop()
+        await self.team.until(lambda: not self.team.connected)
+
     async def inject(self, event: PlatformEvent) -> bool:
-        envelope = await self.bring(event)
-        assert envelope is not None
+        envelope = await self.happen(event)
+        if envelope is None:
+            return True
         if self.team.request_url is None:
             if envelope.kind == "interactive":  # waits behind nothing
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(envelope.acknowledged.wait(), TIMEOUT_SECONDS)
-            behind = await self.team.event({"type": "emoji_changed"})
+            behind = await self.team.event(UNHEARD)
             assert behind is not None
             await behind.acknowledged.wait()
         return envelope.acknowledged.is_set()
 
-    async def bring(self, event: PlatformEvent) -> Envelope | None:
+    async def happen(self, event: PlatformEvent) -> Envelope | None:
         team, chat, user = self.team, event.chat_id, event.user_id
-        if event.act is Act.PRESS:
-            post = next(each for each in team.posts if each.ts == event.about)
-            return await team.press(user, post, event.token or "")
-        if event.act is Act.REACT:
-            return await team.react(user, NAMES[event.emoji or ""], chat, event.about or "")
-        if event.act is Act.EDIT:
-            return await team.edit(self.messages[event.about or ""], event.text, chat)
-        if event.act is Act.DELETE:
-            return await team.delete(self.messages[event.about or ""], chat)
+        match event.act:
+            case Act.PRESS:
+                post = next(each for each in team.posts if each.ts == event.about)
+                return await team.press(user, post, event.token or "")
+            case Act.REACT:
+                return await team.react(user, NAMES[event.emoji or ""], chat, event.about or "")
+            case Act.EDIT:
+                return await team.edit(self.messages[event.about or ""], event.text, chat)
+            case Act.DELETE:
+                return await team.delete(self.messages[event.about or ""], chat)
+            case Act.EXPEL:
+                team.chats[chat].is_member = False
+                return None
+        if chat == AWAY:
+            return await team.command(user, event.text, chat)
         if event.id not in self.messages:
             more: dict[str, Any] = dict(event.forged)
             if event.files:
                 files = [team.keep_file(each.name, each.data, each.kind) for each in event.files]
                 more |= {"files": files, "subtype": "file_share"}
-            self.messages[event.id] = team.written(user, event.text, chat, **more)
+            called = f"<@{team.user_id}> " if event.act is Act.MENTION else ""
+            self.messages[event.id] = team.written(user, f"{called}{event.text}", chat, **more)
         return await team.tell(self.messages[event.id], chat)
 
     async def arrived(self) -> Sequence[Arrival]:
-        return [
+        said = [
             Arrival(
                 text=post.shown,
                 chat_id=post.channel,
@@ -69,6 +98,16 @@ class SlackBench:
             )
             for post in self.team.posts
         ]
+        whispered = [
+            Arrival(text=post.shown, chat_id=post.channel, about=post.response_url)
+            for post in self.team.whispers
+        ]
+        return said + whispered
+
+    async def signs(self) -> Sequence[VisibleSign]:
+        writing = [VisibleSign(chat_id=chat) for chat, *_ in self.team.statuses]
+        put = [VisibleSign(chat_id=chat, message_id=stamp) for chat, stamp, _ in self.team.signs]
+        return writing + put
 
     async def trouble(self, trouble: Trouble | None) -> None:
         self.team.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
@@ -84,46 +123,31 @@ class TestSlack(ChatContract):
     brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.QUOTE, Act.ALBUM}
     channel: ClassVar[type[slack.Channel]] = slack.Channel
 
-    def open_bench(
-        self, desk: channels.RecordingDesk, account: str | None = None
-    ) -> AbstractAsyncContextManager[SlackBench]:
-        return self._opened(desk, account)
+    def asking(self, number: int) -> PlatformEvent:
+        """A command, given where we are not."""
+        return replace(self.event(number, "status"), chat_id=AWAY)
 
     @asynccontextmanager
-    async def _opened(self, desk: channels.RecordingDesk, account: str | None) -> AsyncIterator[SlackBench]:
+    async def open_bench(
+        self, desk: channels.RecordingDesk, account: str | None = None
+    ) -> AsyncIterator[SlackBench]:
         async with Workspace.open() as team:
-            for chat in self.chats:
+            for chat in (*self.chats, AWAY):
                 team.channel(chat)
+            team.chats[AWAY].is_member = False
             options = slack.Options(
                 bot_token=lambda: team.bot_token,
-                app_token=lambda: team.app_token,
                 api_url=team.url,
                 timeout_seconds=TIMEOUT_SECONDS,
+                **self.called_by(team),
             )
-            channel = self.channel(options, account)
-            async with loopback.receiving(channel, desk):
-                await team.until(lambda: team.connected)
-                yield SlackBench(team, channel)
+            async with started(SlackBench(team, lambda: self.channel(options, account), desk)) as bench:
+                yield bench
+
+    def called_by(self, team: Workspace) -> dict[str, Secret]:
+        return {"app_token": lambda: team.app_token}
 
 
 class TestSlackThatCalls(TestSlack):
-    @asynccontextmanager
-    async def _opened(self, desk: channels.RecordingDesk, account: str | None) -> AsyncIterator[SlackBench]:
-        async with Workspace.open() as team:
-            for chat in self.chats:
-                team.channel(chat)
-            options = slack.Options(
-                bot_token=lambda: team.bot_token,
-                signing_secret=lambda: team.signing_secret,
-                api_url=team.url,
-                timeout_seconds=TIMEOUT_SECONDS,
-            )
-            channel = self.channel(options, account)
-            async with loopback.receiving(channel, desk) as url:
-                team.request_url = f"{url}{channel.routes[0].path}"
-                while (
-                    not (tried := await team.event({"type": "emoji_changed"}))
-                    or not tried.acknowledged.is_set()
-                ):
-                    pass  # it does not know yet who we are
-                yield SlackBench(team, channel)
+    def called_by(self, team: Workspace) -> dict[str, Secret]:
+        return {"signing_secret": lambda: team.signing_secret}

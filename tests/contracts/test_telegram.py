@@ -1,7 +1,7 @@
 """The Telegram channel holds the contract of chats, asking for messages and being called with them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -12,10 +12,12 @@ from frontdesk.contracts import channels as contract
 from frontdesk.model import deliveries
 from frontdesk.model.chats import Attachment
 from frontdesk.testing import channels
+from frontdesk.testing.benches import VisibleSign
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
 from frontdesk.testing.conversing import BUTTONS, ChatContract
 from frontdesk.testing.telegram import ApiFault, BotApi, Member
 from tests import loopback
+from tests.contracts.benching import ServedBench, started
 
 TIMEOUT_SECONDS = 5.0
 SECRET = "a-secret-of-the-webhook"
@@ -26,13 +28,22 @@ TROUBLES = {
 }
 
 
-class TelegramBench:
-    def __init__(self, api: BotApi, channel: telegram.Channel) -> None:
+class TelegramBench(ServedBench[telegram.Channel]):
+    def __init__(
+        self, api: BotApi, make: Callable[[], telegram.Channel], desk: contract.Desk, port: int = 0
+    ) -> None:
+        super().__init__(make, desk, port)
         self.api = api
-        self.channel = channel
         self.messages: dict[str, dict[str, Any]] = {}
         for number in (1, 2):
             api.group(number)
+
+    async def connected(self) -> None:
+        await self.api.until(lambda: self.api.polled or self.api.webhook_url)
+
+    async def stop(self) -> None:
+        await super().stop()
+        self.api.release_poll()
 
     async def inject(self, event: PlatformEvent) -> bool:
         number = 800_000_000 + int(event.id.removeprefix("event-"))
@@ -43,9 +54,10 @@ class TelegramBench:
         await self.api.until(
             lambda: number not in self.api.pending_ids or self.api.handed[number] > handed + 1
         )
-        confirmed = number not in self.api.pending_ids
-        self.api.pending = [each for each in self.api.pending if each["update_id"] != number]
-        return confirmed
+        return number not in self.api.pending_ids
+
+    async def happen(self, event: PlatformEvent) -> None:
+        self.put(event, 800_000_000 + int(event.id.removeprefix("event-")))
 
     def put(self, event: PlatformEvent, number: int) -> None:
         chat, member = self.api.chats[int(event.chat_id)], Member(id=int(event.user_id))
@@ -57,6 +69,8 @@ class TelegramBench:
             self.api.react(chat, int(event.about or 0), member, event.emoji, update_id=number)
         elif event.act is Act.EDIT:
             self.api.edit(self.messages[event.about or ""], event.text, update_id=number)
+        elif event.act is Act.EXPEL:
+            chat.blocked = True
         else:
             more: dict[str, Any] = {**event.forged}
             if event.act is Act.QUOTE:
@@ -70,6 +84,10 @@ class TelegramBench:
             if event.files:
                 more["caption"] = event.text
             text = None if event.files else event.text
+            if event.act is Act.MENTION:
+                called = f"@{self.api.me.username}"
+                text = f"{called} {event.text}"
+                more["entities"] = [{"type": "mention", "offset": 0, "length": len(called)}]
             message = self.api.say(member, text, chat, update_id=number, **more)
             self.messages[event.id] = message
 
@@ -78,11 +96,17 @@ class TelegramBench:
             Arrival(
                 text=post.text,
                 chat_id=str(post.chat_id),
+                about=str(post.reply_to) if post.reply_to else None,
                 buttons=tuple((each["text"], each["callback_data"]) for each in post.buttons),
                 files=tuple(PlatformFile(name=f.name, data=f.data, kind=f.kind) for f in post.files),
             )
             for post in self.api.posts
         ]
+
+    async def signs(self) -> Sequence[VisibleSign]:
+        writing = [VisibleSign(chat_id=str(chat)) for chat, *_ in self.api.actions]
+        put = [(chat, number) for (chat, number), signs in self.api.signs.items() for _ in signs]
+        return writing + [VisibleSign(chat_id=str(chat), message_id=str(number)) for chat, number in put]
 
     async def trouble(self, trouble: Trouble | None) -> None:
         self.api.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
@@ -98,29 +122,22 @@ class TestTelegram(ChatContract):
     brings: ClassVar[frozenset[Act]] = frozenset(Act) - {Act.DELETE}
     channel: ClassVar[type[telegram.Channel]] = telegram.Channel
 
-    def open_bench(
-        self, desk: channels.RecordingDesk, account: str | None = None
-    ) -> AbstractAsyncContextManager[TelegramBench]:
-        return self._opened(desk, account)
-
     @asynccontextmanager
-    async def _opened(
-        self, desk: channels.RecordingDesk, account: str | None
+    async def open_bench(
+        self, desk: channels.RecordingDesk, account: str | None = None
     ) -> AsyncIterator[TelegramBench]:
         async with BotApi.open() as api:
             options = telegram.Options(
                 token=lambda: api.token, api_url=api.url, poll_seconds=5, timeout_seconds=TIMEOUT_SECONDS
             )
-            channel = self.channel(options, account)
-            async with loopback.receiving(channel, desk):
-                await api.until(lambda: api.polled)
-                yield TelegramBench(api, channel)
+            async with started(TelegramBench(api, lambda: self.channel(options, account), desk)) as bench:
+                yield bench
 
 
 class TestTelegramThatCalls(TestTelegram):
     @asynccontextmanager
-    async def _opened(
-        self, desk: channels.RecordingDesk, account: str | None
+    async def open_bench(
+        self, desk: channels.RecordingDesk, account: str | None = None
     ) -> AsyncIterator[TelegramBench]:
         async with BotApi.open() as api:
             port = loopback.free_port()
@@ -132,10 +149,9 @@ class TestTelegramThatCalls(TestTelegram):
                 public_secret=lambda: SECRET,
                 timeout_seconds=TIMEOUT_SECONDS,
             )
-            channel = telegram.Channel(options, account)
-            async with loopback.receiving(channel, desk, port):
-                await api.until(lambda: api.webhook_url)
-                yield TelegramBench(api, channel)
+            made = TelegramBench(api, lambda: telegram.Channel(options, account), desk, port)
+            async with started(made) as bench:
+                yield bench
                 await api.stop_pushing()
 
 

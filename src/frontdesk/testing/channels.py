@@ -6,10 +6,10 @@ be changed, from those of :mod:`frontdesk.testing.conversing` where people do mo
 platform that the test plays.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from enum import StrEnum
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
+from unittest import SkipTest
 
 import msgspec
 
@@ -17,100 +17,18 @@ from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries, keys
 from frontdesk.model.platforms import Platform
+from frontdesk.testing.benches import FORGED, REFUSALS, TROUBLED, until
+from frontdesk.testing.benches import Act as Act  # noqa: PLC0414
+from frontdesk.testing.benches import Arrival as Arrival  # noqa: PLC0414
+from frontdesk.testing.benches import Bench as Bench  # noqa: PLC0414
+from frontdesk.testing.benches import LastingBench as LastingBench  # noqa: PLC0414
+from frontdesk.testing.benches import PlatformEvent as PlatformEvent  # noqa: PLC0414
+from frontdesk.testing.benches import PlatformFile as PlatformFile  # noqa: PLC0414
+from frontdesk.testing.benches import SendingBench as SendingBench  # noqa: PLC0414
+from frontdesk.testing.benches import Trouble as Trouble  # noqa: PLC0414
 from frontdesk.testing.desks import Answer as Answer  # noqa: PLC0414
 from frontdesk.testing.desks import RecordingDesk as RecordingDesk  # noqa: PLC0414
 from frontdesk.testing.desks import echo as echo  # noqa: PLC0414
-
-
-class Act(StrEnum):
-    """What people do on some platforms besides writing."""
-
-    EDIT = "edit"
-    DELETE = "delete"
-    QUOTE = "quote"
-    ALBUM = "album"
-    FILE = "file"
-    PRESS = "press"
-    REACT = "react"
-
-
-class PlatformFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as somebody on the platform sends or sees it."""
-
-    name: str
-    data: bytes
-    kind: str = "application/octet-stream"
-
-
-class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody on the platform does: a message, unless an act is named."""
-
-    id: str
-    chat_id: str
-    user_id: str
-    text: str = "Hello"
-    forged: Mapping[str, Any] = {}
-    """Fields that the sender adds to the payload, wherever the platform lets it."""
-    act: Act | None = None
-    about: str | None = None
-    """The event whose message is changed, deleted or quoted; the id of our message that is reacted to, or
-    under which a button is pressed."""
-    token: str | None = None
-    """The token of the button."""
-    emoji: str | None = None
-    album: str | None = None
-    files: tuple[PlatformFile, ...] = ()
-
-
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as somebody on the platform sees it."""
-
-    text: str
-    chat_id: str
-    id: str | None = None
-    """What the platform knows a repeated answer by."""
-    buttons: tuple[tuple[str, str], ...] = ()
-    """Each with its label and its token."""
-    files: tuple[PlatformFile, ...] = ()
-
-
-class Trouble(StrEnum):
-    REFUSES = "refuses"
-    """Nobody listens."""
-    FAILS = "fails"
-    """It says that something went wrong with it."""
-    HANGS = "hangs"
-    """It takes the message and says nothing."""
-    CUTS = "cuts"
-    """It takes the message and hangs up."""
-
-
-class Bench(Protocol):
-    """A channel tied to a platform that the test plays; the channel receives already."""
-
-    @property
-    def channel(self) -> channels.Channel: ...
-
-    async def inject(self, event: PlatformEvent) -> bool:
-        """Bring an event. Whether the platform was told that we have it, and need not bring it again."""
-
-    async def arrived(self) -> Sequence[Arrival]:
-        """The answers that the platform has, oldest first; of one that was changed, the last form."""
-
-
-class SendingBench(Bench, Protocol):
-    async def trouble(self, trouble: Trouble | None) -> None:
-        """What the platform does from now on; None: it works."""
-
-
-FORGED = {
-    "platform": "local",
-    "account": "another",
-    "is_bot": True,
-    "role_authorized": True,
-    "delivered_via_upstream_relay": True,
-    "profile": "another",
-}
 
 
 AnyBench = TypeVar("AnyBench", bound=Bench)
@@ -245,27 +163,50 @@ class ChannelContract(Generic[AnyBench]):
             assert issubclass(options, msgspec.Struct)
             assert options.__struct_config__.frozen
 
+    @asynccontextmanager
+    async def on_lasting_desk(self) -> AsyncIterator[tuple[RecordingDesk, AnyBench, LastingBench]]:
+        async with self.on_desk() as (desk, bench):
+            if not isinstance(bench, LastingBench):
+                raise SkipTest("the bench cannot start the channel anew")
+            yield desk, bench, bench
+
+    async def test_what_happens_while_nobody_receives_is_read_once_and_in_order(self) -> None:
+        async with self.on_lasting_desk() as (desk, bench, lasting):
+            assert await bench.inject(self.event(1, "before"))
+            await lasting.restart(self.event(2, "meanwhile"), self.event(3, "and then"))
+            await until(lambda: len(desk.stored) >= len(("before", "meanwhile", "and then")))
+            assert await bench.inject(self.event(4, "after"))
+        texts = [incoming.text for incoming in desk.stored]
+        assert texts == ["before", "meanwhile", "and then", "after"]
+
+    async def test_channel_goes_on_where_the_desk_has_its_cursor(self) -> None:
+        async with self.on_lasting_desk() as (desk, bench, lasting):
+            assert await bench.inject(self.event(1, "before"))
+            cursors = dict(desk.read_until)
+            assert await bench.inject(self.event(2, "read twice"))
+            desk.read_until = cursors
+            await lasting.restart(self.event(3, "meanwhile"))
+            await until(lambda: len(desk.stored) >= len(("before", "read twice", "meanwhile")))
+            assert await bench.inject(self.event(4, "after"))
+        texts = [incoming.text for incoming in desk.stored]
+        assert texts == ["before", "read twice", "meanwhile", "after"]
+
+    async def test_what_could_not_be_stored_comes_after_a_restart(self) -> None:
+        async with self.on_lasting_desk() as (desk, bench, lasting):
+            assert await bench.inject(self.event(1, "before"))
+            desk.refusal = errors.StoreUnavailable(path="x", why="x")
+            assert not await bench.inject(self.event(2, "not stored"))
+            await lasting.restart(self.event(3, "meanwhile"))
+            desk.refusal = None
+            await until(lambda: len(desk.stored) >= len(("before", "not stored", "meanwhile")))
+            assert await bench.inject(self.event(4, "after"))
+        texts = [incoming.text for incoming in desk.stored]
+        assert texts == ["before", "not stored", "meanwhile", "after"]
+
     async def test_closing_twice_is_harmless(self) -> None:
         async with self.open_bench(RecordingDesk()) as bench:
             await bench.channel.close()
             await bench.channel.close()
-
-
-REFUSALS = (
-    errors.NotAllowed(who="x", rule="x"),
-    errors.InvalidInput(what="x", why="x"),
-    errors.Unroutable(key="x"),
-)
-"""For good: the platform need not bring the message again."""
-
-
-TROUBLED = {
-    Trouble.REFUSES: deliveries.NotSent,
-    Trouble.FAILS: deliveries.NotSent | deliveries.Unknown,
-    Trouble.HANGS: deliveries.Unknown,
-    Trouble.CUTS: deliveries.Unknown,
-}
-"""What is known of an answer after each trouble."""
 
 
 class SendingContract(ChannelContract[SendingBench]):
@@ -288,9 +229,63 @@ class SendingContract(ChannelContract[SendingBench]):
 
     async def test_longest_text_arrives_whole(self) -> None:
         async with self.on_desk() as (desk, bench):
-            text = "ü" * (bench.channel.capabilities.text_limit or 50_000)
-            await bench.channel.send(await self.delivery(bench, desk, text))
-            assert [each.text for each in await bench.arrived()] == [text]
+            can = bench.channel.capabilities
+            most = can.text_limit or 50_000
+            texts = [character * (most // can.text_unit.length(character)) for character in "ü🙂"]
+            for text in texts:
+                await bench.channel.send(await self.delivery(bench, desk, text))
+            assert [each.text for each in await bench.arrived()] == texts
+
+    def asking(self, number: int) -> PlatformEvent:
+        """A message with which the platform brings what it wants back, if it ever does."""
+        return self.event(number)
+
+    async def test_answer_belongs_to_its_message_and_not_to_the_latest_of_the_chat(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            for number in (1, 2):
+                assert await bench.inject(self.asking(number))
+            for turn in ("turn-1", "turn-2"):
+                (answer,) = await desk.answers(turn)
+                assert isinstance(await bench.channel.send(answer), deliveries.Sent)
+            about = [each.about for each in await bench.arrived()]
+        if not any(about):
+            raise SkipTest("the platform does not show which message is answered")
+        names = [(each.source.message_id, each.handle and each.handle.value) for each in desk.stored]
+        assert [each in names[place] for place, each in enumerate(about)] == [True, True]
+        assert about[0] != about[1]
+
+    async def test_expired_handle_keeps_nobody_from_an_outcome(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            assert await bench.inject(self.asking(1))
+            (answer,) = await desk.answers("turn-1")
+            if answer.handle is None:
+                raise SkipTest("the platform wants nothing back with an answer")
+            expired = msgspec.structs.replace(answer.handle, expires_at=answer.created_at)
+            outcome = await bench.channel.send(msgspec.structs.replace(answer, handle=expired))
+            arrived = [(each.text, each.chat_id) for each in await bench.arrived()]
+        if isinstance(outcome, deliveries.Sent):
+            assert arrived == [(answer.text, answer.to.chat_id)]
+        else:
+            assert (isinstance(outcome, deliveries.NotSent), outcome.hopeless) == (True, True)
+            assert not arrived
+
+    async def test_answer_that_arrived_unnoticed_is_found_and_one_that_did_not_is_not(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            seeking = bench.channel
+            if not isinstance(seeking, channels.Seeking):
+                raise SkipTest("the channel cannot look for what it has sent")
+            taken, never = [await self.delivery(bench, desk, text) for text in ("Taken", "Never")]
+            await bench.trouble(Trouble.CUTS)
+            assert isinstance(await bench.channel.send(taken), deliveries.Unknown)
+            await bench.trouble(Trouble.REFUSES)
+            assert isinstance(await bench.channel.send(never), deliveries.NotSent)
+            assert not isinstance(await seeking.find(taken), deliveries.NotSent)
+            await bench.trouble(None)
+            assert isinstance(await seeking.find(taken), deliveries.Sent)
+            assert isinstance(await seeking.find(never), deliveries.NotSent)
+            assert isinstance(await bench.channel.send(never), deliveries.Sent)
+            assert isinstance(await seeking.find(never), deliveries.Sent)
+            assert [each.text for each in await bench.arrived()] == ["Taken", "Never"]
 
     async def test_platform_in_trouble_never_makes_send_raise_or_say_sent(self) -> None:
         async with self.on_desk() as (desk, bench):

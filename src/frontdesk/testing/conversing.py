@@ -1,5 +1,7 @@
 """What every channel of a chat platform must hold: presses, files, quotes, and what people change later."""
 
+import tempfile
+from pathlib import Path
 from typing import ClassVar, cast
 from unittest import SkipTest
 
@@ -8,11 +10,20 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model import deliveries
-from frontdesk.model.chats import Attachment, Button
-from frontdesk.testing.channels import Act, EditingContract, PlatformFile, SendingBench, SendingContract
+from frontdesk.model.chats import Attachment, Button, ChatSign, StoredFile
+from frontdesk.testing.benches import SignedBench, VisibleSign, until
+from frontdesk.testing.channels import (
+    Act,
+    EditingContract,
+    PlatformFile,
+    SendingBench,
+    SendingContract,
+    Trouble,
+)
 from frontdesk.testing.desks import RecordingDesk
 
 NOTE = PlatformFile(name="note.txt", data="Grüße\n".encode() * 100, kind="text/plain")
+MARKDOWN = "**Bold**, 2 < 3 & <i>x</i>\n\n```\na *b* <c> &amp;\n```"
 BUTTONS = (Button(label="Yes", token="tok-1"), Button(label="No", token="tok-2"))
 
 
@@ -46,6 +57,40 @@ class PeopleContract(SendingContract):
         written, deleted = desk.happened
         assert isinstance(deleted, channels.Deleted)
         assert deleted.source.message_id == written.source.message_id
+
+    async def test_message_that_was_deleted_before_we_read_it_is_not_read(self) -> None:
+        self.needs(Act.DELETE)
+        async with self.on_lasting_desk() as (desk, bench, lasting):
+            assert await bench.inject(self.event(1, "before"))
+            taken_back = self.event(3, act=Act.DELETE, about="event-2")
+            await lasting.restart(self.event(2, "a secret"), taken_back, self.event(4, "meanwhile"))
+            await until(lambda: desk.stored[-1].text == "meanwhile")
+        assert [incoming.text for incoming in desk.stored] == ["before", "meanwhile"]
+
+    async def test_message_to_us_among_many_is_known_from_the_others(self) -> None:
+        self.needs(Act.MENTION)
+        async with self.on_desk() as (desk, bench):
+            assert await bench.inject(self.event(1, "to everybody", in_group=True))
+            assert await bench.inject(self.event(2, "to you", in_group=True, act=Act.MENTION))
+        assert [incoming.addressed for incoming in desk.stored] == [False, True]
+        assert "to you" in desk.stored[1].text
+
+    async def test_chat_that_we_were_thrown_out_of_is_given_up_and_said_so(self) -> None:
+        self.needs(Act.EXPEL)
+        async with self.on_desk() as (desk, bench):
+            answer = await self.delivery(bench, desk)
+            assert await bench.inject(self.event(8, chat=1))
+            (other,) = await desk.answers(f"turn-{len(desk.stored)}")
+            await bench.inject(self.event(9, act=Act.EXPEL))
+            for _ in range(2):
+                outcome = await bench.channel.send(answer)
+                assert isinstance(outcome, deliveries.NotSent), outcome
+                assert (outcome.hopeless, bool(outcome.why), outcome.whole_account) == (True, True, False)
+            if isinstance(bench.channel, channels.Signing):
+                shown = await bench.channel.sign(answer.to, ChatSign.TYPING)
+                assert not isinstance(shown, deliveries.Sent)
+            assert isinstance(await bench.channel.send(other), deliveries.Sent)
+            assert [each.chat_id for each in await bench.arrived()] == [self.chats[1]]
 
     async def test_quote_brings_the_message_that_is_answered(self) -> None:
         self.needs(Act.QUOTE)
@@ -81,6 +126,56 @@ class PeopleContract(SendingContract):
             gone = msgspec.structs.replace(attachment, id="gone")
             for wanted, most in ((attachment, size - 1), (gone, size)):
                 await refuses(fetching, wanted, most)
+
+    async def test_file_of_ours_arrives_as_it_is(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            if not bench.channel.capabilities.most_files:
+                raise SkipTest("the platform takes no files")
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "kept"
+                place.write_bytes(NOTE.data)  # noqa: ASYNC240
+                size = len(NOTE.data)
+                file = StoredFile(digest="x", name=NOTE.name, kind=NOTE.kind, size=size, path=str(place))
+                answer = msgspec.structs.replace(await self.delivery(bench, desk, ""), files=(file,))
+                assert isinstance(await bench.channel.send(answer), deliveries.Sent)
+            brought = [(each.chat_id, file) for each in await bench.arrived() for file in each.files]
+        assert brought == [(self.chats[0], NOTE)]
+
+    async def test_markdown_is_shown_and_what_only_looks_like_it_stays(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            answer = msgspec.structs.replace(await self.delivery(bench, desk, MARKDOWN), is_markdown=True)
+            assert isinstance(await bench.channel.send(answer), deliveries.Sent)
+            (shown,) = await bench.arrived()
+        for part in ("Bold", "2 < 3 & <i>x</i>", "a *b* <c> &amp;"):
+            assert part in shown.text, shown.text
+
+    async def test_sign_is_shown_and_takes_the_place_of_the_one_before(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            signing = bench.channel
+            if not (isinstance(signing, channels.Signing) and isinstance(bench, SignedBench)):
+                raise SkipTest("the channel shows nothing but messages")
+            to = (await self.delivery(bench, desk)).to
+            can = channels.capabilities_in(bench.channel, to)
+            writing = await signing.sign(to, ChatSign.TYPING)
+            assert isinstance(writing, deliveries.Sent) == bool(can.typing_seconds)
+            shown = [VisibleSign(chat_id=to.chat_id)] if can.typing_seconds else []
+            if can.reactions:
+                for sign in (ChatSign.SEEN, ChatSign.WORKING, ChatSign.DONE):
+                    assert isinstance(await signing.sign(to, sign), deliveries.Sent)
+                shown.append(VisibleSign(chat_id=to.chat_id, message_id=to.message_id))
+            assert list(await bench.signs()) == shown
+
+    async def test_sign_that_cannot_be_shown_fails_nothing(self) -> None:
+        async with self.on_desk() as (desk, bench):
+            signing = bench.channel
+            if not isinstance(signing, channels.Signing):
+                raise SkipTest("the channel shows nothing but messages")
+            answer = await self.delivery(bench, desk)
+            await bench.trouble(Trouble.REFUSES)
+            for sign in ChatSign:
+                assert not isinstance(await signing.sign(answer.to, sign), deliveries.Sent)
+            await bench.trouble(None)
+            assert isinstance(await bench.channel.send(answer), deliveries.Sent)
 
     async def test_press_says_who_pressed_what_and_is_stored_before_it_is_confirmed(self) -> None:
         self.needs(Act.PRESS)

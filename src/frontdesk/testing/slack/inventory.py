@@ -47,6 +47,8 @@ class TeamPost(msgspec.Struct, kw_only=True):
     """It is a stream that nobody has ended."""
     is_stopped: bool = False
     """Whoever reads it has stopped it."""
+    response_url: str | None = None
+    """Where it came in, if that is the address of a command: whoever gave that sees it, and nobody else."""
 
     @property
     def shown(self) -> str:

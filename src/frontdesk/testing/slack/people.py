@@ -22,6 +22,8 @@ class TeamPeople:
         self.files: dict[str, TeamFile] = {}
         self.names: dict[str, str] = {}
         """What people are called; others as their ids are."""
+        self.commanded: dict[str, str] = {}
+        """The chats in which commands were given."""
         self._numbers = itertools.count(1)
         self._last_stamp = 0
 
@@ -89,6 +91,7 @@ class TeamPeople:
 
     async def command(self, user: str, text: str, chat: str) -> Envelope | None:
         trigger = self.number("trigger-")
+        self.commanded[trigger] = chat
         payload = {
             "command": "/frontdesk",
             "text": _escaped(text),

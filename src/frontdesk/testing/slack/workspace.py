@@ -55,6 +55,8 @@ class Workspace(TeamPeople):
         self.statuses: list[tuple[str, str, str]] = []
         self.answers: list[dict[str, Any]] = []
         """What came at the addresses of commands."""
+        self.whispers: list[TeamPost] = []
+        """The same, as messages."""
         self.faults: list[TeamFault] = []
         self.weather: Callable[[TeamCall], TeamFault | None] = lambda _: None
         self.scopes = SCOPES
@@ -296,5 +298,15 @@ class Workspace(TeamPeople):
         return web.Response(body=file.data, content_type=file.kind)
 
     async def _answered(self, request: web.Request) -> web.Response:
-        self.answers.append(await request.json())
+        told, trigger = await request.json(), request.match_info["trigger"]
+        self.answers.append(told)
+        self.whispers.append(
+            TeamPost(
+                channel=self.commanded[trigger],
+                ts=self.stamp(),
+                text=told["text"],
+                blocks=told.get("blocks") or [],
+                response_url=f"{self.origin}/commands/{trigger}",
+            )
+        )
         return web.Response(text="ok")
