@@ -5,7 +5,7 @@ import contextlib
 import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import NamedTuple
@@ -73,10 +73,10 @@ def endpoint(route: channels.Route) -> Handler:
 
 @asynccontextmanager
 async def receiving(channel: channels.Channel, desk: channels.Desk, port: int = 0) -> AsyncIterator[str]:
-    """The channel at work: its routes served, what comes in handed to the desk."""
+    """The channel at work: its routes served, if it has any, what comes in handed to the desk."""
     task = asyncio.create_task(channel.receive(desk))
     try:
-        async with served(channel.routes, port) as url:
+        async with served(channel.routes, port) if channel.routes else nullcontext("") as url:
             yield url
     finally:
         task.cancel()

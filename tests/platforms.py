@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 import tomllib
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,15 @@ import tomlkit
 
 from frontdesk import config, plugins
 from frontdesk.app import build
-from frontdesk.contracts.channels import Capabilities, Channel, Seeking
+from frontdesk.contracts.channels import Capabilities, Channel, Seeking, Signing
 from frontdesk.model.chats import TextUnit
-from frontdesk.testing.channels import Act, ChannelContract, CollectingContract, EditingContract
+from frontdesk.testing.channels import (
+    Act,
+    ChannelContract,
+    CollectingContract,
+    EditingContract,
+    SendingContract,
+)
 from frontdesk.testing.conversing import PeopleContract
 from tests.docs import pages
 
@@ -40,7 +47,7 @@ HEAD_OF_SUITE = """
 ## What the contract suite tries
 
 Every channel passes [the suite](channels.md#the-contract-suite) as far as it applies: repeats, what cannot be
-stored, forged fields, accounts, chats, and where it sends, a platform in trouble. Of what differs:
+stored, forged fields, accounts, chats, and where it sends, long texts and trouble. Of what differs:
 
 """
 FOOT = f"""
@@ -157,6 +164,8 @@ ACTS = {
     Act.FILE: "people send a file",
     Act.PRESS: "people press a button",
     Act.REACT: "people react",
+    Act.MENTION: "people write to us by name",
+    Act.EXPEL: "people throw us out",
 }
 
 
@@ -169,11 +178,42 @@ def _tried(act: Act) -> Callable[[Known], str]:
     return tell
 
 
+def _restarted(each: Known) -> str:
+    """Whether it is tried that a channel goes on where it was; one that we have nothing to read from need
+    not."""
+    return YES if hasattr(_bench(each.suite), "restart") else NO
+
+
+def _bench(suite: type) -> object:
+    """The class of benches that a suite opens, as it says itself."""
+    for each in suite.__mro__:
+        if "open_bench" in vars(each):
+            given = typing.get_type_hints(vars(each)["open_bench"])["return"]
+            return typing.get_args(given)[0]
+    raise AssertionError(suite)
+
+
+def _shows(kind: type) -> Callable[[Known], str]:
+    return lambda each: (
+        YES if isinstance(each.channel, kind) and issubclass(each.suite, PeopleContract) else NO
+    )
+
+
 SUITE: dict[str, Callable[[Known], str]] = {
     "answers are sent": lambda each: NO if issubclass(each.suite, CollectingContract) else YES,
     "answers are collected": lambda each: YES if issubclass(each.suite, CollectingContract) else NO,
     "an answer grows": lambda each: (
         YES if issubclass(each.suite, EditingContract) else UNTRIED if each.can.edits else NO
+    ),
+    "what came while we were away is read, once": _restarted,
+    "an answer that may be lost is looked for": lambda each: (
+        YES if isinstance(each.channel, Seeking) and issubclass(each.suite, SendingContract) else NO
+    ),
+    "signs": lambda each: (
+        YES if isinstance(each.channel, Signing) and issubclass(each.suite, PeopleContract) else NO
+    ),
+    "our own files": lambda each: (
+        (YES if issubclass(each.suite, PeopleContract) else UNTRIED) if each.can.most_files else NO
     ),
     **{what: _tried(act) for act, what in ACTS.items()},
 }

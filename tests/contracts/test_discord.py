@@ -14,7 +14,6 @@ from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.discord import DiscordApi, DiscordFault, visible
 from tests.contracts.benching import ServedBench, started
 
-TIMEOUT_SECONDS = 5.0
 TROUBLES = {
     Trouble.FAILS: DiscordFault(method="POST", status=429, retry_after=0.5, times=None),
     Trouble.HANGS: DiscordFault(method="POST", taken=True, hangs=True, times=None),
@@ -45,7 +44,7 @@ class Watching:
 
 
 class DiscordBench(ServedBench[discord.Channel]):
-    def __init__(self, api: DiscordApi, make: Callable[[], discord.Channel], desk: Watching) -> None:
+    def __init__(self, api: DiscordApi, make: Callable[[float], discord.Channel], desk: Watching) -> None:
         super().__init__(make, cast("contract.Desk", desk))
         self.api, self.desk = api, desk
         self.messages: dict[str, dict[str, Any]] = {}
@@ -127,6 +126,7 @@ class DiscordBench(ServedBench[discord.Channel]):
         return writing + [VisibleSign(chat_id=chats[each], message_id=each) for each, _ in put]
 
     async def trouble(self, trouble: Trouble | None) -> None:
+        await self.face(trouble)
         self.api.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
         await (self.api.refuse() if trouble is Trouble.REFUSES else self.api.listen())
 
@@ -143,13 +143,15 @@ class TestDiscord(ChatContract):
         async with DiscordApi.open() as api:
             for chat in self.chats:
                 api.channel(chat)
-            options = discord.Options(
-                token=lambda: api.token,
-                api_url=api.url,
-                gateway_url=api.gateway_url,
-                timeout_seconds=TIMEOUT_SECONDS,
-            )
-            watching = Watching(desk, api)
-            made = DiscordBench(api, lambda: discord.Channel(options, account), watching)
-            async with started(made) as bench:
+
+            def make(seconds: float) -> discord.Channel:
+                options = discord.Options(
+                    token=lambda: api.token,
+                    api_url=api.url,
+                    gateway_url=api.gateway_url,
+                    timeout_seconds=seconds,
+                )
+                return discord.Channel(options, account)
+
+            async with started(DiscordBench(api, make, Watching(desk, api))) as bench:
                 yield bench

@@ -18,7 +18,8 @@ from frontdesk.testing.conversing import ChatContract
 from frontdesk.testing.slack import Envelope, TeamFault, Workspace
 from tests.contracts.benching import ServedBench, started
 
-TIMEOUT_SECONDS = 5.0
+SILENT_SECONDS = 5.0
+"""So long a press is waited for that may not be acknowledged."""
 NAMES = {"👍": "+1"}
 AWAY = "C0AWAY"
 """A channel that we are not in."""
@@ -31,7 +32,7 @@ TROUBLES = {
 
 
 class SlackBench(ServedBench[slack.Channel]):
-    def __init__(self, team: Workspace, make: Callable[[], slack.Channel], desk: Desk) -> None:
+    def __init__(self, team: Workspace, make: Callable[[float], slack.Channel], desk: Desk) -> None:
         super().__init__(make, desk)
         self.team = team
         self.messages: dict[str, dict[str, Any]] = {}
@@ -56,7 +57,7 @@ class SlackBench(ServedBench[slack.Channel]):
         if self.team.request_url is None:
             if envelope.kind == "interactive":  # waits behind nothing
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(envelope.acknowledged.wait(), TIMEOUT_SECONDS)
+                    await asyncio.wait_for(envelope.acknowledged.wait(), SILENT_SECONDS)
             behind = await self.team.event(UNHEARD)
             assert behind is not None
             await behind.acknowledged.wait()
@@ -110,6 +111,7 @@ class SlackBench(ServedBench[slack.Channel]):
         return writing + put
 
     async def trouble(self, trouble: Trouble | None) -> None:
+        await self.face(trouble)
         self.team.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
         if trouble is Trouble.REFUSES:
             await self.team.refuse()
@@ -135,13 +137,13 @@ class TestSlack(ChatContract):
             for chat in (*self.chats, AWAY):
                 team.channel(chat)
             team.chats[AWAY].is_member = False
-            options = slack.Options(
-                bot_token=lambda: team.bot_token,
-                api_url=team.url,
-                timeout_seconds=TIMEOUT_SECONDS,
-                **self.called_by(team),
-            )
-            async with started(SlackBench(team, lambda: self.channel(options, account), desk)) as bench:
+
+            def make(seconds: float) -> slack.Channel:
+                given: dict[str, Any] = {"bot_token": lambda: team.bot_token, **self.called_by(team)}
+                options = slack.Options(api_url=team.url, timeout_seconds=seconds, **given)
+                return self.channel(options, account)
+
+            async with started(SlackBench(team, make, desk)) as bench:
                 yield bench
 
     def called_by(self, team: Workspace) -> dict[str, Secret]:

@@ -10,16 +10,18 @@ from msgspec.structs import replace
 from frontdesk.channels import telegram
 from frontdesk.contracts import channels as contract
 from frontdesk.model import deliveries
-from frontdesk.model.chats import Attachment
+from frontdesk.model.chats import Attachment, ChatSign
+from frontdesk.model.sources import SessionSource
 from frontdesk.testing import channels
 from frontdesk.testing.benches import VisibleSign
 from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, Trouble
 from frontdesk.testing.conversing import BUTTONS, ChatContract
 from frontdesk.testing.telegram import ApiFault, BotApi, Member
+from frontdesk.testing.telegram.chats import Chat
 from tests import loopback
 from tests.contracts.benching import ServedBench, started
 
-TIMEOUT_SECONDS = 5.0
+RECEIVING = ("getUpdates", "setWebhook")
 SECRET = "a-secret-of-the-webhook"
 TROUBLES = {
     Trouble.FAILS: ApiFault(method="sendMessage", status=429, description="Too Many Requests", times=None),
@@ -30,20 +32,22 @@ TROUBLES = {
 
 class TelegramBench(ServedBench[telegram.Channel]):
     def __init__(
-        self, api: BotApi, make: Callable[[], telegram.Channel], desk: contract.Desk, port: int = 0
+        self, api: BotApi, make: Callable[[float], telegram.Channel], desk: contract.Desk, port: int = 0
     ) -> None:
         super().__init__(make, desk, port)
         self.api = api
         self.messages: dict[str, dict[str, Any]] = {}
+        self.called = 0
+        """How many calls there were before this channel began."""
         for number in (1, 2):
             api.group(number)
 
     async def connected(self) -> None:
-        await self.api.until(lambda: self.api.polled or self.api.webhook_url)
+        await self.api.until(lambda: any(each.method in RECEIVING for each in self.api.calls[self.called :]))
 
     async def stop(self) -> None:
         await super().stop()
-        self.api.release_poll()
+        self.called = len(self.api.calls)
 
     async def inject(self, event: PlatformEvent) -> bool:
         number = 800_000_000 + int(event.id.removeprefix("event-"))
@@ -72,24 +76,26 @@ class TelegramBench(ServedBench[telegram.Channel]):
         elif event.act is Act.EXPEL:
             chat.blocked = True
         else:
-            more: dict[str, Any] = {**event.forged}
-            if event.act is Act.QUOTE:
-                more["reply_to_message"] = self.messages[event.about or ""]
-            for file in event.files:
-                more["document"] = self.api.keep_file(file.name, file.data, file.kind)
-            if event.album:
-                more["media_group_id"] = event.album
-            if known := self.messages.get(event.id):
-                more["message_id"] = known["message_id"]
-            if event.files:
-                more["caption"] = event.text
-            text = None if event.files else event.text
-            if event.act is Act.MENTION:
-                called = f"@{self.api.me.username}"
-                text = f"{called} {event.text}"
-                more["entities"] = [{"type": "mention", "offset": 0, "length": len(called)}]
-            message = self.api.say(member, text, chat, update_id=number, **more)
-            self.messages[event.id] = message
+            self.write(event, number, chat, member)
+
+    def write(self, event: PlatformEvent, number: int, chat: Chat, member: Member) -> None:
+        more: dict[str, Any] = {**event.forged}
+        if event.act is Act.QUOTE:
+            more["reply_to_message"] = self.messages[event.about or ""]
+        for file in event.files:
+            more["document"] = self.api.keep_file(file.name, file.data, file.kind)
+        if event.album:
+            more["media_group_id"] = event.album
+        if known := self.messages.get(event.id):
+            more["message_id"] = known["message_id"]
+        if event.files:
+            more["caption"] = event.text
+        text = None if event.files else event.text
+        if event.act is Act.MENTION:
+            called = f"@{self.api.me.username}"
+            text = f"{called} {event.text}"
+            more["entities"] = [{"type": "mention", "offset": 0, "length": len(called)}]
+        self.messages[event.id] = self.api.say(member, text, chat, update_id=number, **more)
 
     async def arrived(self) -> Sequence[Arrival]:
         return [
@@ -109,6 +115,7 @@ class TelegramBench(ServedBench[telegram.Channel]):
         return writing + [VisibleSign(chat_id=str(chat), message_id=str(number)) for chat, number in put]
 
     async def trouble(self, trouble: Trouble | None) -> None:
+        await self.face(trouble)
         self.api.faults = [TROUBLES[trouble]] if trouble in TROUBLES else []
         if trouble is Trouble.REFUSES:
             await self.api.wire.refuse()
@@ -127,10 +134,14 @@ class TestTelegram(ChatContract):
         self, desk: channels.RecordingDesk, account: str | None = None
     ) -> AsyncIterator[TelegramBench]:
         async with BotApi.open() as api:
-            options = telegram.Options(
-                token=lambda: api.token, api_url=api.url, poll_seconds=5, timeout_seconds=TIMEOUT_SECONDS
-            )
-            async with started(TelegramBench(api, lambda: self.channel(options, account), desk)) as bench:
+
+            def make(seconds: float) -> telegram.Channel:
+                options = telegram.Options(
+                    token=lambda: api.token, api_url=api.url, poll_seconds=5, timeout_seconds=seconds
+                )
+                return self.channel(options, account)
+
+            async with started(TelegramBench(api, make, desk)) as bench:
                 yield bench
 
 
@@ -142,15 +153,18 @@ class TestTelegramThatCalls(TestTelegram):
         async with BotApi.open() as api:
             port = loopback.free_port()
             path = f"/channels/telegram/{account}" if account else "/channels/telegram"
-            options = telegram.Options(
-                token=lambda: api.token,
-                api_url=api.url,
-                public_url=f"http://127.0.0.1:{port}{path}",
-                public_secret=lambda: SECRET,
-                timeout_seconds=TIMEOUT_SECONDS,
-            )
-            made = TelegramBench(api, lambda: telegram.Channel(options, account), desk, port)
-            async with started(made) as bench:
+
+            def make(seconds: float) -> telegram.Channel:
+                options = telegram.Options(
+                    token=lambda: api.token,
+                    api_url=api.url,
+                    public_url=f"http://127.0.0.1:{port}{path}",
+                    public_secret=lambda: SECRET,
+                    timeout_seconds=seconds,
+                )
+                return telegram.Channel(options, account)
+
+            async with started(TelegramBench(api, make, desk, port)) as bench:
                 yield bench
                 await api.stop_pushing()
 
@@ -213,9 +227,47 @@ class FetchesAll(telegram.Channel):
         return super().fetch(attachment, 10**9)
 
 
+class AnswersTheLatest(telegram.Channel):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await super().send(replace(delivery, to=replace(delivery.to, message_id="2")))
+
+
+class NeverGivesUp(telegram.Channel):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        outcome = await super().send(delivery)
+        return replace(outcome, hopeless=False) if isinstance(outcome, deliveries.NotSent) else outcome
+
+
+class ShowsNothing(telegram.Channel):
+    async def sign(self, to: SessionSource, sign: ChatSign) -> deliveries.Outcome:
+        return deliveries.Sent()
+
+
+class LosesFiles(telegram.Channel):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await super().send(replace(delivery, text=delivery.text or "A file", files=()))
+
+
+class HearsEverything(Alters):
+    def alter(self, happening: contract.Happening) -> contract.Happening:
+        return replace(happening, addressed=True) if isinstance(happening, contract.Incoming) else happening
+
+
+class ShowsMarks(telegram.Channel):
+    async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
+        return await super().send(replace(delivery, text=delivery.text.replace("<i>", "")))
+
+
 @pytest.mark.parametrize(
     ("bad", "test"),
     [
+        (AnswersTheLatest, "answer_belongs_to_its_message_and_not_to_the_latest_of_the_chat"),
+        (NeverGivesUp, "chat_that_we_were_thrown_out_of_is_given_up_and_said_so"),
+        (ShowsNothing, "sign_is_shown_and_takes_the_place_of_the_one_before"),
+        (ShowsNothing, "sign_that_cannot_be_shown_fails_nothing"),
+        (LosesFiles, "file_of_ours_arrives_as_it_is"),
+        (HearsEverything, "message_to_us_among_many_is_known_from_the_others"),
+        (ShowsMarks, "markdown_is_shown_and_what_only_looks_like_it_stays"),
         (TakesEditsForMessages, "edit_names_the_message_that_it_changes"),
         (ForgetsWhatCameAlong, "quote_brings_the_message_that_is_answered"),
         (ForgetsWhatCameAlong, "parts_of_an_album_are_known_to_belong_together"),

@@ -18,11 +18,11 @@ from frontdesk.model.findings import Severity
 from frontdesk.testing import channels
 from frontdesk.testing.channels import Act
 from frontdesk.testing.conversing import PeopleContract
+from tests.contracts.benching import ServedBench, started
 from tests.flow.harness import poll
 from tests.patience import PATIENCE_SECONDS
 from tests.peers.mail import LOGIN, PASSWORD, PostOffice
 
-TIMEOUT_SECONDS = 5.0
 IDLE_SECONDS = 0.1
 """For most tests: the server takes half a second to tell."""
 LATER = (errors.StoreError, errors.TooManyWaiting)
@@ -52,31 +52,42 @@ def mail(
     return made.as_bytes()
 
 
-class EmailBench:
+class EmailBench(ServedBench[email.Channel]):
     def __init__(
         self, office: PostOffice, desk: channels.RecordingDesk, account: str | None, **more: Any
     ) -> None:
         self.office, self.desk = office, desk
         self.folder = more.pop("folder", None) or office.new_folder()
-        options = email.Options(
-            address=LOGIN,
-            password=lambda: PASSWORD,
-            imap_host="127.0.0.1",
-            imap_port=office.imap_port,
-            imap_security=Security.NONE,
-            smtp_host="127.0.0.1",
-            smtp_port=office.smtp_port,
-            smtp_security=Security.NONE,
-            folder=self.folder,
-            timeout_seconds=TIMEOUT_SECONDS,
-            **({"idle_seconds": IDLE_SECONDS} | more),
-        )
-        self.channel = email.Channel(options, account)
+        given = {
+            "address": LOGIN,
+            "password": lambda: PASSWORD,
+            "imap_host": "127.0.0.1",
+            "imap_port": office.imap_port,
+            "imap_security": Security.NONE,
+            "smtp_host": "127.0.0.1",
+            "smtp_port": office.smtp_port,
+            "smtp_security": Security.NONE,
+            "folder": self.folder,
+            "idle_seconds": IDLE_SECONDS,
+            **more,
+        }
+
+        def make(seconds: float) -> email.Channel:
+            return email.Channel(email.Options(timeout_seconds=seconds, **given), account)
+
+        super().__init__(make, desk)
+
+    async def connected(self) -> None:
+        await until(lambda: "" in self.desk.read_until)
 
     async def inject(self, event: channels.PlatformEvent) -> bool:
-        forged = {f"X_{name}": str(value) for name, value in event.forged.items()}
-        named = f"<{event.id}@a.test>"
-        return await self.bring(mail(event.text, event.chat_id, event.files, Message_ID=named, **forged))
+        if event.act is Act.EXPEL:
+            self.office.forget(event.chat_id)
+            return True
+        return await self.bring(written(event))
+
+    async def happen(self, event: channels.PlatformEvent) -> None:
+        await asyncio.to_thread(self.office.bring, self.folder, written(event))
 
     async def bring(self, raw: bytes) -> bool:
         """Whether the mail counts as read."""
@@ -98,12 +109,25 @@ class EmailBench:
                 text=each.get_body(("plain",)).get_content().replace("\r\n", "\n").removesuffix("\n"),  # type: ignore[union-attr]
                 chat_id=each["To"],
                 id=each["Message-ID"],
+                about=each["In-Reply-To"],
+                files=tuple(map(attached, each.iter_attachments())),
             )
             for each in self.office.taken()
         ]
 
     async def trouble(self, trouble: channels.Trouble | None) -> None:
+        await self.face(trouble)
         self.office.mode(MODES[trouble])
+
+
+def written(event: channels.PlatformEvent) -> bytes:
+    forged = {f"X_{name}": str(value) for name, value in event.forged.items()}
+    return mail(event.text, event.chat_id, event.files, Message_ID=f"<{event.id}@a.test>", **forged)
+
+
+def attached(part: Any) -> channels.PlatformFile:
+    data = part.get_payload(decode=True)
+    return channels.PlatformFile(name=part.get_filename(), data=data, kind=part.get_content_type())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -119,15 +143,9 @@ async def opened(
 ) -> AsyncIterator[EmailBench]:
     office.mode("works")
     office.empty()
-    bench = EmailBench(office, desk, account, **more)
-    receiving = asyncio.create_task(bench.channel.receive(desk))
-    try:
-        await until(lambda: "" in desk.read_until)
+    office.forget("nobody")
+    async with started(EmailBench(office, desk, account, **more)) as bench:
         yield bench
-    finally:
-        receiving.cancel()
-        await asyncio.wait({receiving})
-        await bench.channel.close()
 
 
 class CrowdedDesk(channels.RecordingDesk):
@@ -161,7 +179,7 @@ def fixture_office(post_office: PostOffice) -> PostOffice:
 
 
 class TestEmail(PeopleContract):
-    brings: ClassVar[frozenset[Act]] = frozenset({Act.FILE})
+    brings: ClassVar[frozenset[Act]] = frozenset({Act.FILE, Act.EXPEL})
     chats: ClassVar[tuple[str, str]] = ("ann@a.test", "bob@b.test")
     users: ClassVar[tuple[str, str]] = ("ann@a.test", "bob@b.test")
     office: ClassVar[PostOffice]
@@ -173,8 +191,9 @@ class TestEmail(PeopleContract):
     def open_bench(
         self, desk: channels.RecordingDesk, account: str | None = None
     ) -> AbstractAsyncContextManager[EmailBench]:
-        desk.read_until.clear()
-        return opened(self.office, desk, account)
+        sent = self.office.new_folder()
+        self.office.file_into(sent)
+        return opened(self.office, desk, account, sent_folder=sent)
 
 
 async def test_server_tells_of_new_mail(office: PostOffice) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
@@ -15,8 +16,10 @@ from frontdesk.contracts.channels import Deleted, Edited, Reacted
 from frontdesk.model.chats import Button, ChatSign, StoredFile
 from frontdesk.model.deliveries import NotSent, Sent
 from frontdesk.model.sources import ChatType
-from frontdesk.testing.channels import Act, Arrival, PlatformEvent, RecordingDesk
+from frontdesk.testing.benches import VisibleSign
+from frontdesk.testing.channels import Act, Arrival, PlatformEvent, PlatformFile, RecordingDesk
 from frontdesk.testing.conversing import ChatContract
+from tests.contracts.benching import ServedBench, started
 from tests.peers.people import Person, said_by
 from tests.peers.proxies import Proxy, proxy_to
 from tests.peers.synapse import Homeserver
@@ -30,27 +33,36 @@ def world(synapse: Homeserver) -> World:
     return new_world(synapse)
 
 
-class Bench:
+class MatrixBench(ServedBench[Channel]):
     """The channel, behind a proxy; what people do is done at the homeserver itself."""
 
-    def __init__(self, world: World, proxy: Proxy, channel: Channel, desk: RecordingDesk) -> None:
-        self.channel = channel
+    def __init__(
+        self, world: World, proxy: Proxy, make: Callable[[float], Channel], desk: RecordingDesk
+    ) -> None:
+        super().__init__(make, desk)
         self.trouble = proxy.trouble
-        self._world, self._desk = world, desk
+        self._world, self._recording = world, desk
         self._read_before: dict[str, str] = {}
         self._sent: dict[str, str] = {}
-        self.restart: Callable[[str], Any]
+        self._group = ""
+
+    async def connected(self) -> None:
+        await until(lambda: self._recording.read_until and self.channel.trouble() is None)
 
     async def inject(self, event: PlatformEvent) -> bool:
         """Yes is said by reading on behind it. The homeserver brings an event again to whoever has not."""
-        desk, offered = self._desk, len(self._desk.offered)
+        desk, offered = self._recording, len(self._recording.offered)
         if before := self._read_before.get(event.id):
             read = before
-            await self.restart(before)
+            await self.stop()
+            desk.read_until[""] = before
+            await self.restart()
         else:
             self._read_before[event.id] = read = desk.read_until[""]
             happened = len(desk.happened)
-            await asyncio.to_thread(self._do, self._world.person(event.user_id), event)
+            await self.happen(event)
+            if event.act is Act.EXPEL:
+                return True
             if event.act in (Act.EDIT, Act.DELETE, Act.REACT):
                 await until(lambda: len(desk.happened) > happened and desk.read_until.get("") != read)
                 return True
@@ -59,37 +71,77 @@ class Bench:
         await until(lambda: desk.read_until.get("") != read or len(desk.offered) >= twice)
         return desk.read_until.get("") != read
 
+    async def happen(self, event: PlatformEvent) -> None:
+        await asyncio.to_thread(self._do, self._world.person(event.user_id), event)
+
     def _do(self, person: Person, event: PlatformEvent) -> None:
         room, about = event.chat_id, self._sent.get(event.about or "", event.about or "")
+        if event.in_group:
+            room = self._group = self._group or self._world.room(name="The team")
         if event.act is Act.DELETE:
             person.redact(room, about)
         elif event.act is Act.REACT:
             person.react(room, about, event.emoji or "")
+        elif event.act is Act.EXPEL:
+            person.call("POST", f"/rooms/{quote(room)}/kick", {"user_id": self._world.us.user_id})
         else:
-            content: dict[str, Any] = {"msgtype": "m.text", "body": event.text} | dict(event.forged)
-            if event.act is Act.EDIT:
-                content["m.new_content"] = dict(content)
-                content["m.relates_to"] = {"rel_type": "m.replace", "event_id": about}
-            elif event.act is Act.QUOTE:
-                content["m.relates_to"] = {"m.in_reply_to": {"event_id": about}}
-            for file in event.files:
-                place = person.upload(file.data, file.kind)
-                info = {"mimetype": file.kind, "size": len(file.data)}
-                content |= {"msgtype": "m.file", "body": file.name, "url": place, "info": info}
-            self._sent[event.id] = person.send(room, "m.room.message", content)
+            self._sent[event.id] = person.send(room, "m.room.message", self._content(person, event, about))
 
-    async def arrived(self) -> list[Arrival]:
-        events = [
+    def _content(self, person: Person, event: PlatformEvent, about: str) -> dict[str, Any]:
+        content: dict[str, Any] = {"msgtype": "m.text", "body": event.text} | dict(event.forged)
+        if event.act is Act.EDIT:
+            content["m.new_content"] = dict(content)
+            content["m.relates_to"] = {"rel_type": "m.replace", "event_id": about}
+        elif event.act is Act.QUOTE:
+            content["m.relates_to"] = {"m.in_reply_to": {"event_id": about}}
+        elif event.act is Act.MENTION:
+            content["m.mentions"] = {"user_ids": [self._world.us.user_id]}
+        for file in event.files:
+            place = person.upload(file.data, file.kind)
+            info = {"mimetype": file.kind, "size": len(file.data)}
+            content |= {"msgtype": "m.file", "body": file.name, "url": place, "info": info}
+        return content
+
+    async def _events(self) -> list[dict[str, Any]]:
+        return [
             event
             for room in self._world.rooms
             for event in await asyncio.to_thread(self._world.ann.events, room)
         ]
-        said = said_by(self._world.us.user_id, events)
+
+    async def arrived(self) -> list[Arrival]:
+        said = said_by(self._world.us.user_id, await self._events())
         said.sort(key=lambda each: int(each["origin_server_ts"]))
         return [
-            Arrival(text=each["content"]["body"], chat_id=each["room_id"], id=each["event_id"])
+            Arrival(
+                text=each["content"]["body"],
+                chat_id=each["room_id"],
+                id=each["event_id"],
+                files=await asyncio.to_thread(self._files, each["content"]),
+            )
             for each in said
         ]
+
+    def _files(self, content: dict[str, Any]) -> tuple[PlatformFile, ...]:
+        if "url" not in content:
+            return ()
+        data = self._world.ann.download(content["url"])
+        return (PlatformFile(name=content["filename"], data=data, kind=content["info"]["mimetype"]),)
+
+    async def signs(self) -> list[VisibleSign]:
+        us, synced = self._world.us.user_id, await asyncio.to_thread(self._world.ann.call, "GET", "/sync")
+        writing = [
+            VisibleSign(chat_id=room)
+            for room, joined in synced["rooms"]["join"].items()
+            for event in joined["ephemeral"]["events"]
+            if event["type"] == "m.typing" and us in event["content"]["user_ids"]
+        ]
+        put = [
+            VisibleSign(chat_id=each["room_id"], message_id=each["content"]["m.relates_to"]["event_id"])
+            for each in await self._events()
+            if each["sender"] == us and each["type"] == "m.reaction" and each["content"]
+        ]
+        return writing + put
 
 
 class TestMatrix(ChatContract):
@@ -102,28 +154,14 @@ class TestMatrix(ChatContract):
         self.users = (world.ann.user_id, world.bob.user_id)  # type: ignore[misc]
 
     @asynccontextmanager
-    async def open_bench(self, desk: RecordingDesk, account: str | None = None) -> AsyncIterator[Bench]:
+    async def open_bench(self, desk: RecordingDesk, account: str | None = None) -> AsyncIterator[MatrixBench]:
         async with proxy_to(self._url) as proxy:
-            channel = Channel(self._world.options(proxy.url, self._home), account)
-            bench = Bench(self._world, proxy, channel, desk)
-            task: list[asyncio.Task[None]] = []
 
-            async def restart(since: str | None = None) -> None:
-                for each in task:
-                    each.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await each
-                if since:
-                    desk.read_until[""] = since
-                task[:] = [asyncio.create_task(channel.receive(desk))]
+            def make(_: float) -> Channel:
+                return Channel(self._world.options(proxy.url, self._home), account)
 
-            bench.restart = restart
-            await restart()
-            await until(lambda: desk.read_until and channel.trouble() is None)
-            yield bench
-            task[0].cancel()
-            with suppress(asyncio.CancelledError):
-                await task[0]
+            async with started(MatrixBench(self._world, proxy, make, desk)) as bench:
+                yield bench
 
 
 def found(desk: RecordingDesk, kind: type) -> list[Any]:

@@ -62,6 +62,10 @@ class PostOffice:
         """It keeps what it takes in this folder, too."""
         self.mode(f"files {self.imap_port} {LOGIN} {PASSWORD} {folder}")
 
+    def forget(self, address: str) -> None:
+        """There is no such mailbox any more; the one forgotten before is there again."""
+        self.mode(f"knows not {address}")
+
     def taken(self) -> list[EmailMessage]:
         """All that it took, copies included."""
         files = sorted(self._taken.iterdir())

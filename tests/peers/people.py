@@ -59,6 +59,11 @@ class Person:
         told = httpx.post(url, content=data, headers=headers, trust_env=False).raise_for_status()
         return str(told.json()["content_uri"])
 
+    def download(self, place: str) -> bytes:
+        url = f"{self._server.url}/_matrix/client/v1/media/download/{place.removeprefix('mxc://')}"
+        headers = {"authorization": f"Bearer {self.account.token}"}
+        return httpx.get(url, headers=headers, trust_env=False).raise_for_status().content
+
     def redact(self, room: str, event_id: str) -> None:
         self.call("PUT", f"/rooms/{quote(room)}/redact/{quote(event_id)}/n{next(NUMBERS)}", {})
 

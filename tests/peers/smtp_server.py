@@ -23,10 +23,13 @@ class Handler:
         self.chance = random.Random()
         self.mailbox: list[str] = []
         self.thread = ThreadPoolExecutor(1)
+        self.unknown = ""
 
     def obey(self, order: str) -> None:
         if order.startswith("files "):
             self.mailbox = order.split()[1:]
+        elif order.startswith("knows not "):
+            self.unknown = order.removeprefix("knows not ")
         else:
             self.mode = order
 
@@ -40,6 +43,14 @@ class Handler:
         with imaplib.IMAP4(HOST, int(port)) as box:
             box.login(login, password)
             box.append(folder, "", "", content)
+
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address == self.unknown:
+            return "550 5.1.1 no such mailbox"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         mode, content = self.mode, bytes(envelope.content or b"")

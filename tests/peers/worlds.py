@@ -61,7 +61,7 @@ class World:
         return next(each for each in (self.us, self.ann, self.bob) if each.user_id == user_id)
 
     def options(self, url: str, home: Path, **more: Any) -> Options:
-        given: dict[str, Any] = {"timeout_seconds": 2.0, "encryption": False, "home": str(home)} | more
+        given: dict[str, Any] = {"timeout_seconds": 5.0, "encryption": False, "home": str(home)} | more
         return Options(homeserver=url, access_token=lambda: self.us.account.token, **given)
 
 

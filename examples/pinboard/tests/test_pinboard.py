@@ -35,10 +35,14 @@ class Board:
             self.asked.notify_all()
         return HttpReply(body=json.dumps(self.notes[after:]).encode())
 
-    async def inject(self, event):
+    def pin(self, event):
         place = len(self.notes) + 1
         said = {"id": event.id, "chat": event.chat_id, "user": event.user_id, "text": event.text}
         self.notes.append({**said, "place": place, **event.forged})
+        return place
+
+    async def inject(self, event):
+        place = self.pin(event)
         async with self.asked:
             enough = self.times + 2
             await self.asked.wait_for(lambda: self.reached >= place or self.times >= enough)
@@ -52,16 +56,30 @@ class Board:
         self.faced = trouble
         await (self.server.refuse() if trouble is Trouble.REFUSES else self.server.listen())
 
+    async def start(self, desk, account):
+        url = f"http://127.0.0.1:{self.server.port}"
+        self.channel = Channel(Options(url=url, pause_seconds=0.01, timeout_seconds=0.5), account)
+        self.receiving = asyncio.create_task(self.channel.receive(desk))
+        self.begin_anew = lambda: self.start(desk, account)
+
+    async def stop(self):
+        self.receiving.cancel()
+        await asyncio.wait([self.receiving])
+        await self.channel.close()
+
+    async def restart(self, *meanwhile):
+        await self.stop()
+        for event in meanwhile:
+            self.pin(event)
+        await self.begin_anew()
+
 
 class TestPinboard(SendingContract):
     @asynccontextmanager
     async def open_bench(self, desk, account=None):
         board = Board()
         await board.server.listen()
-        url = f"http://127.0.0.1:{board.server.port}"
-        board.channel = Channel(Options(url=url, pause_seconds=0.01, timeout_seconds=0.5), account)
-        receiving = asyncio.create_task(board.channel.receive(desk))
+        await board.start(desk, account)
         yield board
-        receiving.cancel()
-        await board.channel.close()
+        await board.stop()
         await board.server.close()

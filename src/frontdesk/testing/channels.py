@@ -30,7 +30,6 @@ from frontdesk.testing.desks import Answer as Answer  # noqa: PLC0414
 from frontdesk.testing.desks import RecordingDesk as RecordingDesk  # noqa: PLC0414
 from frontdesk.testing.desks import echo as echo  # noqa: PLC0414
 
-
 AnyBench = TypeVar("AnyBench", bound=Bench)
 
 

@@ -133,7 +133,7 @@ class PeopleContract(SendingContract):
                 raise SkipTest("the platform takes no files")
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder) / "kept"
-                place.write_bytes(NOTE.data)  # noqa: ASYNC240
+                place.write_bytes(NOTE.data)
                 size = len(NOTE.data)
                 file = StoredFile(digest="x", name=NOTE.name, kind=NOTE.kind, size=size, path=str(place))
                 answer = msgspec.structs.replace(await self.delivery(bench, desk, ""), files=(file,))

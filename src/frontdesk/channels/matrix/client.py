@@ -182,6 +182,11 @@ class Homeserver:
         told = await self.request(Method.PUT, place("rooms", room_id, "send", kind, number), content)
         return str(told.get("event_id", ""))
 
+    async def redact(self, room_id: str, event_id: str) -> None:
+        """Take back an event of ours; once, however often this is asked."""
+        number = quote(f"redact-{event_id}", safe="")
+        await self.request(Method.PUT, f"{ROOT}/rooms/{quote(room_id)}/redact/{quote(event_id)}/{number}", {})
+
     async def show_typing(self, us: Us, room_id: str, seconds: float) -> None:
         path = place("rooms", room_id, "typing", us.user_id)
         await self.request(Method.PUT, path, {"typing": True, "timeout": int(seconds * 1000)})

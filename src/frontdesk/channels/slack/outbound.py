@@ -29,6 +29,7 @@ PAGE = 100
 MOST_PAGES = 10
 GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
 NO_THREAD = ("thread_not_found", "cannot_reply_to_message")
+AS_IT_IS = ("already_reacted", "no_reaction")
 NOT_THERE = ("not_in_channel", "channel_not_found")
 SIGNS = {
     ChatSign.SEEN: "eyes",
@@ -36,6 +37,12 @@ SIGNS = {
     ChatSign.DONE: "white_check_mark",
     ChatSign.FAILED: "x",
 }
+BEFORE = {
+    ChatSign.WORKING: ChatSign.SEEN,
+    ChatSign.DONE: ChatSign.WORKING,
+    ChatSign.FAILED: ChatSign.WORKING,
+}
+"""The sign whose place another takes."""
 STATUS = "is writing…"
 FILES_UNSURE = "the text arrived, its files may not have"
 
@@ -83,23 +90,31 @@ async def find(line: "SlackLine", delivery: Delivery) -> Outcome:
 
 
 async def sign(line: "SlackLine", to: SessionSource, shown: ChatSign) -> Outcome:
-    """Show that we write, or put a reaction to the message."""
+    """Show that we write, or put a reaction to the message in the place of the one before."""
     try:
         if shown is ChatSign.TYPING and to.thread_id:
             place = {"channel_id": to.chat_id, "thread_ts": to.thread_id}
             await line.write("assistant.threads.setStatus", status=STATUS, **place)
         elif shown is not ChatSign.TYPING and to.message_id:
-            await line.write("reactions.add", channel=to.chat_id, timestamp=to.message_id, name=SIGNS[shown])
+            if earlier := BEFORE.get(shown):
+                await _react(line, "reactions.remove", to, earlier)
+            await _react(line, "reactions.add", to, shown)
         else:
             return NotSent(why="there is nothing to put it to", hopeless=True)
     except SlackRefusal as error:
-        if error.code == "already_reacted":
-            return Sent()
         verdict = judge(error)
         return msgspec.structs.replace(verdict, hopeless=error.wait is None and not error.token_refused)
     except SlackError as error:
         return judge(error)
     return Sent()
+
+
+async def _react(line: "SlackLine", method: str, to: SessionSource, shown: ChatSign) -> None:
+    try:
+        await line.write(method, channel=to.chat_id, timestamp=to.message_id, name=SIGNS[shown])
+    except SlackRefusal as error:
+        if error.code not in AS_IT_IS:
+            raise
 
 
 def written(delivery: Delivery) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the platform does for each method, and what it refuses."""
 
+import mimetypes
 import re
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ MOST_ELEMENTS = 25
 BUTTON_CHARACTERS = 75
 VALUE_CHARACTERS = 2000
 MOST_PAGE = 999
+UNKNOWN_KIND = "application/octet-stream"
 NAME = re.compile(r"[a-z0-9_+:'-]{1,100}")
 MARKED = re.compile(r"<(?![@#!]|https?://|mailto:)")
 
@@ -229,6 +231,17 @@ def add_reaction(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     return {}
 
 
+@method("reactions.remove")
+def remove_reaction(team: "Workspace", call: TeamCall) -> dict[str, Any]:
+    chat = find_chat(team, call)
+    needed(call, "timestamp", "name")
+    put = (chat.id, call.fields["timestamp"], call.fields["name"])
+    if put not in team.signs:
+        raise TeamRefusal("no_reaction")
+    team.signs.remove(put)
+    return {}
+
+
 @method("assistant.threads.setStatus")
 def set_status(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     chat = find_chat(team, call, "channel_id")
@@ -315,7 +328,8 @@ def file_info(team: "Workspace", call: TeamCall) -> dict[str, Any]:
 @method("files.getUploadURLExternal")
 def upload_place(team: "Workspace", call: TeamCall) -> dict[str, Any]:
     needed(call, "filename", "length")
-    file = TeamFile(id=team.number("F"), name=call.fields["filename"])
+    name = call.fields["filename"]
+    file = TeamFile(id=team.number("F"), name=name, kind=mimetypes.guess_type(name)[0] or UNKNOWN_KIND)
     team.files[file.id] = file
     team.expected[file.id] = int(call.fields["length"])
     return {"upload_url": f"{team.origin}/upload/{file.id}", "file_id": file.id}
