@@ -36,7 +36,6 @@ REPEAT_SECONDS = 24 * 3600.0
 """So long a homeserver knows a repeated number again."""
 MOST_FILE_BYTES = 50 * 1024 * 1024
 MOST_ASKED = 10_000
-MOST_SIGNS = 1000
 NOT_CONNECTED = "the homeserver has not been reached yet"
 REVOKED = "the homeserver does not know the access token any more: log in anew, and set access_token"
 SEND_AGAIN = "I could not read this message: its keys have not reached me. Please send it again."
@@ -61,8 +60,6 @@ class Channel:
         self._asked: set[tuple[str, str]] = set()
         self._is_reading = False
         self._opening = asyncio.Lock()
-        self._signs: dict[str, str] = {}
-        """The sign that we have put to a message."""
         self._library: Any = None
         self._trouble: str | None = NOT_CONNECTED
         self.capabilities = channels.Capabilities(
@@ -342,27 +339,13 @@ class Channel:
                 if sign is ChatSign.TYPING:
                     await connection.server.show_typing(connection.us, to.chat_id, TYPING_SECONDS)
                 elif to.message_id:
-                    await self._put_sign(connection, to.chat_id, to.message_id, sign)
+                    await connection.put_sign(to.chat_id, to.message_id, sign, SIGNS[sign])
         except TimeoutError:
             return Unknown(why="no answer in time")
         except self._library.FAILURES as error:
             outcome: Outcome = self._library.judge(error)
             return outcome
         return Sent()
-
-    async def _put_sign(
-        self, connection: "Connection", room_id: str, message_id: str, sign: ChatSign
-    ) -> None:
-        """In the place of the one before, as far as we know of one."""
-        earlier = self._signs.pop(message_id, None)
-        if earlier:
-            await connection.server.redact(room_id, earlier)
-        shown = outbound.reaction(message_id, SIGNS[sign])
-        number = f"sign-{message_id}-{sign}"
-        put = await connection.put(room_id, number, shown, self._library.REACTION)
-        if len(self._signs) >= MOST_SIGNS:
-            self._signs.clear()
-        self._signs[message_id] = put
 
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
         connection = self._connection

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ENCRYPTED, MESSAGE, REACTION = "m.room.encrypted", "m.room.message", "m.reaction"
 QUOTE_CHARACTERS = 2_000
+MOST_SIGNS = 1000
 CANNOT_ENCRYPT = (
     "this room is encrypted, and encryption is off, or the library for it (python-olm) is not installed;"
     " it has wheels up to Python 3.12: pip install 'frontdesk[matrix]' with such a Python"
@@ -49,6 +50,8 @@ class Connection:
         self.server = Homeserver(options, account)
         self._account = account
         self._encryption: Encryption | None = None
+        self._signs: dict[str, str] = {}
+        """The sign that we have put to a message."""
 
     async def open(self, *, keys: bool = True) -> None:
         self.us = await self.server.who()
@@ -143,6 +146,16 @@ class Connection:
                 raise RoomClosed(UNKNOWN_ALGORITHM)
             content, kind = await self._encryption.lock(room_id, kind, content), ENCRYPTED
         return await self.server.put(room_id, kind, number, content)
+
+    async def put_sign(self, room_id: str, message_id: str, name: str, emoji: str) -> None:
+        """React to a message: in the place of the sign before, as far as we know of one."""
+        if earlier := self._signs.pop(message_id, None):
+            await self.server.redact(room_id, earlier)
+        shown = outbound.reaction(message_id, emoji)
+        put = await self.put(room_id, f"sign-{message_id}-{name}", shown, REACTION)
+        if len(self._signs) >= MOST_SIGNS:
+            self._signs.clear()
+        self._signs[message_id] = put
 
     async def put_file(self, room_id: str, file: StoredFile) -> outbound.Content:
         """A file, kept by the homeserver, as the content of a message."""
