@@ -1,12 +1,13 @@
 """The gateway over every store."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import examples
 from tests.flow.harness import House, open_house
+from tests.schemas import Schemas
 
 FOLDER = Path(__file__).parent
 OTHER_STATES = {"test_ordering", "test_suspects", "test_tenure", "test_withdrawals"}
@@ -19,6 +20,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _differs_in_what_people_say(item: pytest.Item) -> bool:
     return item.path.parent == FOLDER and item.path.stem not in OTHER_STATES
+
+
+@pytest.fixture
+def shared_url(postgres_schemas: Schemas) -> Iterator[str]:
+    """The address of a store that several nodes share."""
+    with postgres_schemas.lent() as url:
+        yield url
 
 
 @pytest.fixture

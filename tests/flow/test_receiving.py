@@ -1,23 +1,12 @@
 """Who reads a platform that has its messages for one reader."""
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
-
-import pytest
 
 from frontdesk.contracts.channels import Desk
 from frontdesk.model.running import Running
 from tests.flow.harness import Notebook, open_house, poll
-from tests.schemas import Schemas
-
-
-@pytest.fixture
-def shared_url(postgres_schemas: Schemas) -> Iterator[str]:
-    """The address of a store that several nodes share."""
-    with postgres_schemas.lent() as url:
-        yield url
 
 
 class Reader(Notebook):

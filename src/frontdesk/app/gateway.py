@@ -17,6 +17,7 @@ from frontdesk.contracts.files import Shelf, Transcriber
 from frontdesk.contracts.hooks import Hooks, NoHooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
+from frontdesk.flow.carrying import Carrying
 from frontdesk.flow.clockwatch import Elapsed, since_boot
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
@@ -70,7 +71,7 @@ class Gateway:
         clock, running = clock or SystemClock(), running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
         settings = confirming or confirmations.Settings()
-        pacing = Pacing(elapsed)
+        pacing, live = Pacing(elapsed), Live()
         notifier = Notifier(channels_by_name, sessions.config, clock, settings.page_url)
         service = ConfirmationService(sessions.store, settings, clock=clock, tell=notifier)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)
@@ -90,8 +91,9 @@ class Gateway:
             running=running,
             clock=clock,
             elapsed=elapsed,
-            live=Live(),
+            live=live,
             following=follow_feed(sessions.store),
+            carrying=Carrying(sessions.store.nodes, live),
             confirmations=service,
             notifier=notifier,
             gate=Gate(service, notifier, sessions.store, clock),
@@ -106,8 +108,7 @@ class Gateway:
         """Tells what is set up wrongly, whenever somebody asks."""
         self.node: int | None = None
         self._worker: Worker | None = None
-        self._hurried = asyncio.Event()
-        self._closed = False
+        self._hurried, self._closed = asyncio.Event(), False
         self._tasks: list[asyncio.Task[None]] = []
 
     def routes(self) -> list[Route]:
@@ -149,6 +150,7 @@ class Gateway:
         if self._worker:
             await self._stop(self._worker)
         await self.parts.signs.close()
+        await self.parts.carrying.close()
         for channel in self.parts.channels.values():
             await _close(channel)
         await asyncio.gather(*(agent.close() for agent in self._agents))

@@ -332,10 +332,10 @@ class Intake:
         return mode
 
     async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
-        """What happens in a turn as far as it happens on this node, and at the end the finished turn."""
+        """What happens in a turn, and at the end the finished turn."""
         live, following = self._parts.live, self._parts.following
         async with following.about(turn_id) as follower:  # before the first look: what happens since comes
-            with live.listening(turn_id, follower.ring) as heard:
+            with self._parts.carrying.wanted(turn_id), live.listening(turn_id, follower.ring) as heard:
                 ended = await self._ended(turn_id)
                 while not ended:
                     await follower.wait()
@@ -343,6 +343,7 @@ class Intake:
                         yield event
                     if heard.is_over() or has_ended(follower.take()):
                         ended = await self._ended(turn_id)
+                await self._parts.carrying.rest(turn_id)
                 for event in heard.drain():
                     yield event
                 yield ended

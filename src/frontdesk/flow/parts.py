@@ -17,6 +17,7 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.contracts.hooks import Hooks
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, Refusals
+from frontdesk.flow.carrying import Carrying
 from frontdesk.flow.clockwatch import Elapsed
 from frontdesk.flow.confirmations.approvals import Gate
 from frontdesk.flow.confirmations.confirming import ConfirmationService
@@ -71,6 +72,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     elapsed: Elapsed
     live: Live
     following: Following[FeedEvent]
+    carrying: Carrying
     confirmations: ConfirmationService
     notifier: Notifier
     gate: Gate

@@ -237,6 +237,10 @@ class Live:
         for heard in self._followers.get(turn_id, ()) if attempt > 1 else ():
             heard.put(events.Restarted())
 
+    def has(self, turn_id: str) -> bool:
+        """Whether somebody tells here what happens in a turn."""
+        return turn_id in self._told
+
     @contextmanager
     def listening(self, turn_id: str, ring: Callable[[], None]) -> Iterator[Heard]:
         """What happens in a turn, from its beginning; ``ring`` is called when there is something."""

@@ -1,5 +1,6 @@
 """Nodes: who takes part, and who is gone and left lanes behind."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from frontdesk.contracts.store import Row, Work
@@ -13,6 +14,8 @@ class Nodes(Noun):
 
     is_alone = True
     """Whether there is no other node."""
+    hear: Callable[[str], None] | None = None
+    """Is called with what another node says."""
     standing: int | None = 0
     """Another number each time that the others may have taken this node for gone; None while they may."""
 
@@ -25,6 +28,9 @@ class Nodes(Noun):
     @writes
     def _join(self, name: str, now: datetime) -> Work[int]:
         return value("join_node", name=name, now=to_micros(now))
+
+    async def say(self, words: str) -> None:
+        """To the other nodes, ours included, as far as they listen just now; less than 8,000 bytes."""
 
     @writes
     def announce_stop(self, node: int, now: datetime) -> Work[None]:

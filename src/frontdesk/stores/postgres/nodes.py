@@ -118,7 +118,14 @@ class PostgresNodes(Nodes):
         self._missed.clear()
         self._lost.set()
 
+    async def say(self, words: str) -> None:
+        await self._ring_others(words)
+
     def _on_notified(self, _link: object, _pid: int, _channel: str, payload: object) -> None:
+        if str(payload).startswith("{"):
+            if self.hear is not None:
+                self.hear(str(payload))
+            return
         for name in str(payload).split():
             if name in set(Topic):
                 self._bells.ring(Topic(name), far=False)
