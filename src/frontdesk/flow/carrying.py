@@ -39,7 +39,7 @@ CARRIED: Mapping[str, type[events.Event]] = {
 """What else happens is in the store at once."""
 
 
-class Want(msgspec.Struct, frozen=True, tag="want"):
+class CarryWish(msgspec.Struct, frozen=True, tag="want"):
     """A node wants to be told of turns; of some from the beginning."""
 
     by: str
@@ -47,7 +47,7 @@ class Want(msgspec.Struct, frozen=True, tag="want"):
     still: tuple[str, ...]
 
 
-class Said(msgspec.Struct, frozen=True, tag="said"):
+class CarriedPiece(msgspec.Struct, frozen=True, tag="said"):
     """A piece of what happens in a turn; without a kind, that it is over where it ran."""
 
     to: str
@@ -57,7 +57,7 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
     event: dict[str, Any] = {}
 
 
-WORDS = msgspec.json.Decoder(Want | Said)
+WORDS = msgspec.json.Decoder(CarryWish | CarriedPiece)
 
 
 class Carrying:
@@ -124,7 +124,7 @@ class Carrying:
                 still = tuple(filter(self._is_told, some))
                 anew = tuple(turn_id for turn_id in some if not self._is_told(turn_id))
                 with rounds.going_on():
-                    await self._say(Want(self._name, anew, still))
+                    await self._say(CarryWish(self._name, anew, still))
             await asyncio.sleep(WANT_SECONDS)
 
     def _is_told(self, turn_id: str) -> bool:
@@ -139,14 +139,14 @@ class Carrying:
         with suppress(msgspec.MsgspecError):  # another version of us may say it otherwise
             self._heed(WORDS.decode(words))
 
-    def _heed(self, words: Want | Said) -> None:
+    def _heed(self, words: CarryWish | CarriedPiece) -> None:
         match words:
-            case Want(by=by) as want if by != self._name:
+            case CarryWish(by=by) as want if by != self._name:
                 for turn_id in filter(self._is_here, want.anew):
                     self._tell_anew(turn_id, by)
                 for told in {(turn_id, by) for turn_id in want.still} & self._until.keys():
                     self._until[told] = asyncio.get_running_loop().time() + WANTED_SECONDS
-            case Said(to=to, turn=turn_id) as said if to == self._name and turn_id in self._wanted:
+            case CarriedPiece(to=to, turn=turn_id) as said if to == self._name and turn_id in self._wanted:
                 self._take(said)
 
     def _tell_anew(self, turn_id: str, node: str) -> None:
@@ -169,14 +169,14 @@ class Carrying:
                 over = heard.is_over()
                 for event in _pieces(list(heard.drain())):
                     facts = msgspec.to_builtins(event)
-                    await self._say(Said(node, turn_id, number, type(event).__name__, facts))
+                    await self._say(CarriedPiece(node, turn_id, number, type(event).__name__, facts))
                     number += 1
                 if not over:
                     await asyncio.sleep(GATHER_SECONDS)
             if over:
-                await self._say(Said(node, turn_id, number))
+                await self._say(CarriedPiece(node, turn_id, number))
 
-    def _take(self, said: Said) -> None:
+    def _take(self, said: CarriedPiece) -> None:
         if self._is_here(said.turn):
             return
         if said.number == 0:
@@ -194,7 +194,7 @@ class Carrying:
             self._over[said.turn].clear()
             self._live.tell(said.turn, msgspec.convert(said.event, CARRIED[said.kind]))
 
-    async def _say(self, words: Want | Said) -> None:
+    async def _say(self, words: CarryWish | CarriedPiece) -> None:
         await self._nodes.say(msgspec.json.encode(words).decode())
 
 
