@@ -198,11 +198,11 @@ def test_order_to_stop_lets_the_running_turn_finish(
     tmp_path: Path, receiver: Receiver, order: signal.Signals
 ) -> None:
     with gateway(tmp_path, receiver) as (process, url):
-        assert post(url, "e1", "!sleep 2; done") == 202
-        wait_until_running(tmp_path)
+        assert post(url, "e1", "!send origin begun; !sleep 2; done") == 202
+        assert receiver.wait_for(1) == ["begun"]
         process.send_signal(order)
         assert process.wait(program.PATIENCE_SECONDS) == 0
-    assert receiver.wait_for(1) == ["echo: done"]
+    assert receiver.wait_for(2) == ["begun", "echo: done"]
 
 
 def test_second_signal_ends_the_draining_and_the_turn_goes_on_later(
