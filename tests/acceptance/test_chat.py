@@ -372,7 +372,7 @@ def test_line_that_was_written_before_the_question_decides_nothing(home: Path) -
     deny(home, asked, "another piped")
     with seated(home, "chat", "--chat", "typed ahead", **AGENT) as seat:
         seat.read_until(PROMPT)
-        seat.type("!sleep 1; !approve shred Shred it?\nyes\n")
+        seat.type("!sleep 3; !approve shred Shred it?\nyes\n")
         asked = seat.read_until(ALLOW)
         deny(home, asked, "another typed")
         assert "denied: shred" in seat.read_until(PROMPT)
@@ -423,7 +423,7 @@ def test_ctrl_d_at_the_question_leaves_the_gateway_of_the_same_process(tmp_path:
 def test_command_that_was_typed_ahead_is_obeyed(home: Path) -> None:
     with seated(home, "chat", "--chat", "stopped ahead", **AGENT) as seat:
         seat.read_until(PROMPT)
-        seat.type("!sleep 1; !approve shred Shred six?\r/stop\rhello\r")
+        seat.type("!sleep 3; !approve shred Shred six?\r/stop\rhello\r")
         shown = seat.read_until("echo: hello")
         assert "Stopped" in shown
         assert ALLOW not in shown
@@ -434,7 +434,7 @@ def test_command_that_was_typed_ahead_is_obeyed(home: Path) -> None:
 def test_text_that_was_typed_ahead_waits_and_an_answer_decides_nothing(home: Path) -> None:
     with seated(home, "chat", "--chat", "said ahead", **AGENT) as seat:
         seat.read_until(PROMPT)
-        seat.type("!sleep 1; !approve shred Shred seven?\ryes\rhello\rand more\r")
+        seat.type("!sleep 3; !approve shred Shred seven?\ryes\rhello\rand more\r")
         shown = seat.read_until(ALLOW)
         assert "Your message is queued" in shown
         assert "'and more' waits" in shown

@@ -105,7 +105,7 @@ def test_person_gets_an_answer_that_grows_a_notice_and_a_card_that_only_an_appro
     with scene.running():
         # An answer that grows in one message.
         direct = scene.room(direct=True)
-        scene.ann.say(direct, "!say This is the beginning of it.; !sleep 1.5; !say And the end.")
+        scene.ann.say(direct, "!say This is the beginning of it.; !sleep 8; !say And the end.")
         wait_for(lambda: any("And the end" in text for text in scene.texts(direct)))
         events = scene.ann.events(direct)
         ours = [each["content"] for each in events if each["type"] == "m.room.message"][1:]

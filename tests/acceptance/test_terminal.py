@@ -268,7 +268,7 @@ def test_answer_does_not_command_the_terminal(home: Path, attack: str) -> None:
 def test_question_is_answered_at_the_prompt_and_what_was_begun_comes_back(home: Path) -> None:
     with chatting(home, "asked") as screen:
         screen.wait_for_prompt()
-        screen.type(f"!sleep 1; !approve shred Shred it?{ENTER}")
+        screen.type(f"!sleep 3; !approve shred Shred it?{ENTER}")
         screen.type("ye")
         screen.wait(lambda seen: seen.last == ALLOW)
         screen.type(f"s{ENTER}")
@@ -317,7 +317,7 @@ def test_action_and_target_stand_above_the_question_on_a_narrow_terminal(home: P
 def test_yes_of_before_the_question_decides_nothing(home: Path) -> None:
     with chatting(home, "early") as screen:
         screen.wait_for_prompt()
-        screen.type(f"!sleep 1; !approve shred Shred it early?{ENTER}yes{ENTER}")
+        screen.type(f"!sleep 3; !approve shred Shred it early?{ENTER}yes{ENTER}")
         screen.wait(lambda seen: seen.last == ALLOW)
         screen.type(f"no{ENTER}")
         screen.wait_for("denied: shred")

@@ -1,16 +1,16 @@
 """A gateway in this process: a channel that remembers, the scripted agent, a real store."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore
 from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
-from frontdesk.contracts.agents import Agent
+from frontdesk.contracts.agents import Agent, Line
 from frontdesk.contracts.channels import Capabilities, Desk, Incoming, Receipt, Route
-from frontdesk.model import deliveries, turns
+from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
 from tests import patience
 
@@ -28,6 +28,31 @@ async def poll(look: Callable[[], Awaitable[T | None]]) -> T:
             if found is not None:
                 return found
             await asyncio.sleep(POLL_SECONDS)
+
+
+class Resting(scripted.Driver):
+    """The scripted agent, with ``!rest``: it goes on when it may, or when it is stopped."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(scripted.Options(**options))
+        self.may_go_on = asyncio.Event()
+
+    def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event, None]:
+        return RestingPerformance(turn, line, self._options, self.may_go_on).run()
+
+
+class RestingPerformance(scripted.Performance):
+    def __init__(self, *given: Any) -> None:
+        *given, self._may_go_on = given
+        super().__init__(*given)
+
+    async def do_rest(self, step: scripted.Step) -> Sequence[events.Event]:
+        going_on = asyncio.ensure_future(self._may_go_on.wait())
+        stopped = asyncio.ensure_future(self._wait(None))
+        await asyncio.wait({going_on, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        for each in (going_on, stopped):
+            each.cancel()
+        return []
 
 
 class Notebook:

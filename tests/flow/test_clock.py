@@ -12,7 +12,7 @@ from frontdesk.agents import scripted
 from frontdesk.model import deliveries, turns
 from frontdesk.model.running import Running
 from frontdesk.testing import SettableClock
-from tests.flow.harness import Notebook, open_house, poll
+from tests.flow.harness import Notebook, Resting, open_house, poll
 
 HOUR = timedelta(hours=1)
 ONE_AT_A_TIME = Running(turns_at_once=1, drain_seconds=1.0)
@@ -26,12 +26,14 @@ def clock() -> SettableClock:
 async def test_messages_that_wait_are_answered_after_the_clock_was_set_back(
     store_url: str, clock: SettableClock
 ) -> None:
-    async with open_house(store_url, clock=clock, running=ONE_AT_A_TIME) as house:
-        await house.until((await house.say("!sleep 1")).turn_id, turns.TurnState.RUNNING)
+    agent = Resting()
+    async with open_house(store_url, clock=clock, running=ONE_AT_A_TIME, agent=agent) as house:
+        await house.until((await house.say("!rest")).turn_id, turns.TurnState.RUNNING)
         await house.say("second")
         await house.say("another chat", user="bob")
         clock.advance(-HOUR)
         await house.say("third")
+        agent.may_go_on.set()
         assert set(await house.notebook.wait_for(4)) >= {"echo: second", "echo: third", "echo: another chat"}
         assert [text for text in house.notebook.replies if text in ("echo: second", "echo: third")] == [
             "echo: second",

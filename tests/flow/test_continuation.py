@@ -13,10 +13,12 @@ from tests.flow.harness import House, open_house
 NEVER = SessionResetPolicy(mode=ResetMode.NONE)
 CONFIG = GatewayConfig(default_reset_policy=NEVER)
 CUT_OFF = Running(drain_seconds=0.05)
+SLOW = "!tool look; !sleep 5; done"
+"""Each time that it is asked; the other hangs the first time alone."""
 
 
 async def interrupted(
-    store_url: str, clock: SettableClock, *more: str, text: str = "!tool look; !sleep 2; done"
+    store_url: str, clock: SettableClock, *more: str, text: str = "!tool look; !hang 1; done"
 ) -> str:
     """A gateway is stopped in the middle of a turn, while more messages wait; that turn."""
     async with open_house(store_url, config=CONFIG, running=CUT_OFF, clock=clock) as house:
@@ -54,7 +56,7 @@ async def test_turn_that_was_interrupted_an_hour_ago_does_not_go_on_by_itself(st
 
 async def test_retry_answers_what_was_not_continued_in_its_conversation(store_url: str) -> None:
     clock = SettableClock()
-    turn_id = await interrupted(store_url, clock)
+    turn_id = await interrupted(store_url, clock, text=SLOW)
     clock.advance(hours=5)
     async with open_house(store_url, config=CONFIG, clock=clock) as house:
         turn = await house.finished(turn_id)
@@ -62,7 +64,7 @@ async def test_retry_answers_what_was_not_continued_in_its_conversation(store_ur
         assert await ask(house, "/retry") == "echo: done"
         assert turn.session_id is not None
         said = await contents(house, turn.session_id)
-    assert said == ["hello", "echo: hello", "!tool look; !sleep 2; done", "echo: done"]
+    assert said == ["hello", "echo: hello", SLOW, "echo: done"]
 
 
 async def test_next_message_after_that_starts_a_new_conversation(store_url: str) -> None:
@@ -79,7 +81,7 @@ async def test_next_message_after_that_starts_a_new_conversation(store_url: str)
 
 async def test_messages_that_had_not_begun_are_answered_however_late(store_url: str) -> None:
     clock = SettableClock()
-    turn_id = await interrupted(store_url, clock, "second", "third")
+    turn_id = await interrupted(store_url, clock, "second", "third", text=SLOW)
     clock.advance(days=3)
     async with open_house(store_url, config=CONFIG, clock=clock) as house:
         turn = await house.finished(turn_id)
@@ -113,7 +115,7 @@ async def test_without_a_window_everything_goes_on_by_itself(store_url: str, sec
 async def test_turn_of_a_crashed_gateway_is_as_old_as_its_last_sign_of_life(store_url: str) -> None:
     clock = SettableClock()
     async with open_house(store_url, config=CONFIG, running=CUT_OFF, clock=clock) as house:
-        receipt = await house.say("!sleep 2; done")
+        receipt = await house.say("!hang; done")
         await house.rows(1)
         assert house.gateway.node is not None
         await house.store.turns.recover(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from frontdesk import EndReason, GatewayConfig, ResetMode, SessionResetPolicy, errors
-from frontdesk.agents import scripted
 from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.contracts.hooks import LoadTranscript, NoHooks
 from frontdesk.flow import hook_calls
@@ -17,7 +16,7 @@ from frontdesk.model import events, turns
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus
 from frontdesk.testing import SettableClock
-from tests.flow.harness import House, Notebook, open_house, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, Resting, open_house, poll
 
 SELDOM_SECONDS = 3600.0
 QUIET = Running(drain_seconds=1.0, expiry_check_seconds=SELDOM_SECONDS)
@@ -39,7 +38,7 @@ class Story(NoHooks):
         self.saved: list[int] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self._driver = scripted.Driver(scripted.Options())
+        self.agent = Resting()
 
     async def on_session_end(self, entry: SessionEntry, reason: EndReason) -> None:
         self.told.append(f"end {reason}")
@@ -53,16 +52,16 @@ class Story(NoHooks):
 
     @property
     def abilities(self) -> Abilities:
-        return self._driver.abilities
+        return self.agent.abilities
 
     def run(self, turn: events.Assignment, line: Line) -> AsyncGenerator[events.Event]:
-        return self._driver.run(turn, line)
+        return self.agent.run(turn, line)
 
     async def release(self, session_id: str) -> None:
         self.told.append("release")
 
     async def close(self) -> None:
-        await self._driver.close()
+        await self.agent.close()
 
 
 async def current(house: House) -> Session:
@@ -298,10 +297,11 @@ async def test_session_that_is_active_again_is_left_alone(store_url: str) -> Non
         await house.ask("hello")
         session = await current(house)
         clock.advance(minutes=20)
-        receipt = await house.say("!sleep 0.3; still here")
+        receipt = await house.say("!rest; still here")
         await house.rows(3)
         clock.advance(minutes=31)
         await order_expired(house.gateway.parts)  # the order waits behind the turn, which ends just now
+        story.agent.may_go_on.set()
         await house.finished(receipt.turn_id)
         await nothing_waits(house)
         after = await current(house)
@@ -366,9 +366,11 @@ async def test_webhook_session_rests_after_its_answer_and_is_taken_up_again(stor
 
 
 async def test_turns_may_finish_before_the_gateway_closes(store_url: str) -> None:
-    async with open_house(store_url, running=Running(drain_seconds=20.0)) as house:
-        receipt = await house.say("!sleep 0.3; done")
+    agent, bounds = Resting(), Running(drain_seconds=PATIENCE_SECONDS)
+    async with open_house(store_url, running=bounds, agent=agent) as house:
+        receipt = await house.say("!rest; done")
         await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+        asyncio.get_running_loop().call_later(0.2, agent.may_go_on.set)
         notebook = house.notebook
     assert notebook.replies == ["echo: done"]
 

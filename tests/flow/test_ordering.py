@@ -2,16 +2,15 @@
 
 import pytest
 
-from frontdesk.agents import scripted
 from frontdesk.flow import intake
 from frontdesk.model import turns
 from frontdesk.model.running import Running
 from frontdesk.model.turns import Busy
-from tests.flow.harness import House, open_house
+from tests.flow.harness import House, Resting, open_house
 
 
-def steerable() -> scripted.Driver:
-    return scripted.Driver(scripted.Options(steers=True))
+def steerable() -> Resting:
+    return Resting(steers=True)
 
 
 def running(mode: Busy) -> Running:
@@ -41,9 +40,12 @@ async def test_steered_message_reaches_the_running_turn_whatever_the_mode(store_
 async def test_queued_message_waits_for_the_running_turn_whatever_the_mode(
     store_url: str, mode: Busy
 ) -> None:
-    async with open_house(store_url, running=running(mode), agent=steerable()) as house:
-        first = await begun(house, "!sleep 0.3; slept")
-        assert await house.ask("/queue then this") == "echo: then this"
+    agent = steerable()
+    async with open_house(store_url, running=running(mode), agent=agent) as house:
+        first = await begun(house, "!rest; slept")
+        second = await house.say("/queue then this")
+        agent.may_go_on.set()
+        assert (await house.finished(second.turn_id)).state is turns.TurnState.DONE
         assert (await house.finished(first)).state is turns.TurnState.DONE
         assert await house.notebook.wait_for(2) == ["echo: slept", "echo: then this"]
         assert house.notebook.notices == [intake.BUSY_NOTICES[Busy.QUEUE]]
@@ -62,17 +64,25 @@ async def test_queueing_while_nothing_runs_is_a_message(house: House) -> None:
 
 
 async def test_agent_that_cannot_be_steered_gets_the_message_next_and_that_is_said(store_url: str) -> None:
-    async with open_house(store_url, running=running(Busy.STEER)) as house:
-        await begun(house, "!sleep 0.3; slept")
-        assert await house.ask("/steer then this") == "echo: then this"
+    agent = Resting()
+    async with open_house(store_url, running=running(Busy.STEER), agent=agent) as house:
+        await begun(house, "!rest; slept")
+        await house.say("/steer then this")
+        agent.may_go_on.set()
+        assert await house.notebook.wait_for(2) == ["echo: slept", "echo: then this"]
         assert house.notebook.notices == [intake.CANNOT_STEER]
 
 
-async def test_message_behind_others_is_told_so(house: House) -> None:
-    await begun(house, "!sleep 0.3; slept")
-    await house.say("one")
-    await house.ask("/steer two")
-    assert "behind 2 others" in house.notebook.notices[-1]
+async def test_message_behind_others_is_told_so(store_url: str) -> None:
+    agent = Resting()
+    async with open_house(store_url, agent=agent) as house:
+        await begun(house, "!rest; slept")
+        await house.say("one")
+        two = await house.say("/steer two")
+        agent.may_go_on.set()
+        await house.finished(two.turn_id)
+        await house.notebook.wait_for(3)
+        assert "behind 2 others" in house.notebook.notices[-1]
 
 
 @pytest.mark.parametrize("command", ["/queue", "/steer"])
@@ -87,9 +97,12 @@ async def test_text_after_the_order_is_taken_as_it_is(house: House) -> None:
 
 @pytest.mark.parametrize("mode", Busy)
 async def test_command_that_has_to_wait_says_so(store_url: str, mode: Busy) -> None:
-    async with open_house(store_url, running=Running(busy_mode=mode, drain_seconds=1.0)) as house:
-        first = await begun(house, "!sleep 1; !say done")
+    agent = Resting()
+    bounds = Running(busy_mode=mode, drain_seconds=1.0)
+    async with open_house(store_url, running=bounds, agent=agent) as house:
+        first = await begun(house, "!rest; !say done")
         second = await house.say("/export")
+        agent.may_go_on.set()
         assert (await house.finished(second.turn_id)).state is turns.TurnState.DONE
         assert (await house.finished(first)).state is turns.TurnState.DONE
         assert (await house.notebook.wait_for(1, "notice"))[0] == intake.BUSY_NOTICES[Busy.QUEUE]

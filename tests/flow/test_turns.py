@@ -19,7 +19,7 @@ from frontdesk.flow.crew import Place
 from frontdesk.flow.runner import RunningTurn
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
-from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, Resting, open_house, poll
 
 
 async def test_message_is_answered(house: House) -> None:
@@ -411,10 +411,12 @@ async def test_session_is_rotated_at_its_limit(store_url: str) -> None:
 async def test_what_turns_say_while_the_gateway_stops_is_sent_before_it_ends(store_url: str) -> None:
     notebook = Notebook()
     people = [f"p{number}" for number in range(8)]
-    async with open_house(store_url, running=Running(drain_seconds=10.0), notebook=notebook) as house:
+    agent, bounds = Resting(), Running(drain_seconds=PATIENCE_SECONDS)
+    async with open_house(store_url, running=bounds, notebook=notebook, agent=agent) as house:
         for name in people:
-            receipt = await house.say("!sleep 0.5; done", user=name)
+            receipt = await house.say("!rest; done", user=name)
             await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+        asyncio.get_running_loop().call_later(0.2, agent.may_go_on.set)
     assert notebook.replies == ["echo: done"] * len(people)
 
 

@@ -81,7 +81,7 @@ async def test_people_of_the_own_workspace_are_let_in_without_those_of_a_shared_
 
 async def test_answer_grows_in_one_message(tmp_path: Path) -> None:
     async with opened(tmp_path) as team:
-        script = "!say This is the beginning of it; !sleep 2.5; !say and this its end."
+        script = "!say This is the beginning of it; !sleep 8; !say and this its end."
         await team.say(ANN, script, team.direct(ANN))
         await team.until(lambda: any("its end" in post.shown for post in team.posts))
     (post,) = team.posts
@@ -91,7 +91,7 @@ async def test_answer_grows_in_one_message(tmp_path: Path) -> None:
 async def test_answer_in_a_thread_of_a_direct_chat_streams(tmp_path: Path) -> None:
     async with opened(tmp_path) as team:
         root = team.written(ANN, "root", team.direct(ANN))["ts"]
-        script = "!say This is the beginning of it; !sleep 2.5; !say and this its end."
+        script = "!say This is the beginning of it; !sleep 8; !say and this its end."
         await team.say(ANN, script, team.direct(ANN), thread_ts=root)
         await team.until(lambda: any("its end" in post.shown and not post.streams for post in team.posts))
     (post,) = team.posts

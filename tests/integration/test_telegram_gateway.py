@@ -67,7 +67,7 @@ async def test_stranger_in_private_gets_no_answer_of_the_agent(tmp_path: Path) -
 
 async def test_answer_grows_in_one_message(tmp_path: Path) -> None:
     async with opened(tmp_path) as api:
-        api.say(ANN, "!say This is the beginning of it; !sleep 1.5; !say and this its end.")
+        api.say(ANN, "!say This is the beginning of it; !sleep 8; !say and this its end.")
         await api.until(lambda: any("its end" in post.text for post in api.posts))
     (post,) = api.posts
     assert post.edits > 0
@@ -86,7 +86,7 @@ async def test_files_come_and_go(tmp_path: Path) -> None:
 
 async def test_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as api:
-        api.say(ANN, "!sleep 1")
+        api.say(ANN, "!sleep 4")
         waiting = api.say(ANN, "the frist")
         api.edit(waiting, "the first")
         await api.until(lambda: any(post.text == "echo: the first" for post in api.posts))

@@ -88,7 +88,7 @@ class DiscordApi:
         """Nobody answers calls; lines stay."""
         await self._rest.refuse()
 
-    async def until(self, holds: Callable[[], object], seconds: float = 20) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 60) -> None:
         """Wait until something holds that a call or a line brings about."""
         async with asyncio.timeout(seconds), self.gateway.changed:
             await self.gateway.changed.wait_for(holds)

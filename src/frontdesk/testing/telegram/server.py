@@ -99,7 +99,7 @@ class BotApi:
         """Whether somebody waits for updates now."""
         return self._poller is not None and not self._poller.done()
 
-    async def until(self, holds: Callable[[], object], seconds: float = 20) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 60) -> None:
         """Wait until something holds that a call or an update brings about."""
         async with asyncio.timeout(seconds), self._new:
             await self._new.wait_for(holds)
