@@ -43,8 +43,8 @@ class Resting(scripted.Driver):
 
 class RestingPerformance(scripted.Performance):
     def __init__(self, *given: Any) -> None:
-        *given, self._may_go_on = given
-        super().__init__(*given)
+        *others, self._may_go_on = given
+        super().__init__(*others)
 
     async def do_rest(self, step: scripted.Step) -> Sequence[events.Event]:
         going_on = asyncio.ensure_future(self._may_go_on.wait())
