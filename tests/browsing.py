@@ -31,7 +31,7 @@ OPTIONS = [
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
-PATIENCE_MILLISECONDS = 30_000
+PATIENCE_MILLISECONDS = 60_000
 DESKTOP = {"width": 1100, "height": 900}
 PHONE = {"width": 360, "height": 740}
 
