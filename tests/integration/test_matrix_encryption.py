@@ -71,6 +71,12 @@ async def test_encrypted_room_is_read_and_answered_encrypted(
             shown = await channel.draft(draft)
             assert isinstance(shown, Sent)
             assert await client.hears() == [room, us, "You", True]
+            longest = "я" * ((channel.capabilities.text_limit or 0) // 2)
+            grown = replace(
+                draft, id="d-2", text=longest, extra={"draft": shown.message_id}, is_markdown=True
+            )
+            assert isinstance(await channel.send(grown), Sent)
+            assert (await client.hears())[2:] == [f"* {longest[:500]}", True]
     assert [each.text for each in desk.stored] == ["a secret", "another"]
     assert {each["type"] for each in ann.events(room) if each["sender"] == us} <= {
         "m.room.member",

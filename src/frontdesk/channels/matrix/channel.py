@@ -17,7 +17,7 @@ from frontdesk.channels.matrix.inbound import Event
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
 from frontdesk.model import findings
-from frontdesk.model.chats import Attachment, ChatSign, Cursor
+from frontdesk.model.chats import Attachment, ChatSign, Cursor, TextUnit
 from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
 from frontdesk.model.findings import Finding
 from frontdesk.model.platforms import Platform
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 plugins.need("mautrix", "aiosqlite", "asyncpg")
 
 CONNECTION = "frontdesk.channels.matrix.connection"
-TEXT_CHARACTERS = 16_000
-"""An event may have 64 KiB with everything around it: the text stands in it twice, and encrypted it grows."""
+TEXT_BYTES = 13_000
+"""Encrypted, a letter of two bytes takes eight; an event may have 64 KiB."""
 TYPING_SECONDS = 25.0
 REPEAT_SECONDS = 24 * 3600.0
 """So long a homeserver knows a repeated number again."""
@@ -63,7 +63,8 @@ class Channel:
         self._library: Any = None
         self._trouble: str | None = NOT_CONNECTED
         self.capabilities = channels.Capabilities(
-            text_limit=TEXT_CHARACTERS,
+            text_limit=TEXT_BYTES,
+            text_unit=TextUnit.BYTES,
             edits=True,
             edit_pause_seconds=options.edit_pause_seconds,
             reactions=True,
@@ -316,7 +317,9 @@ class Channel:
         """Each part under a number of its own: whatever is tried again is there once."""
         room_id, number, message_id = delivery.to.chat_id, delivery.id, delivery.draft
         if delivery.text or not delivery.files:
-            sent = await connection.put(room_id, number, outbound.message(delivery))
+            room = await connection.rooms.find(room_id)
+            said = outbound.message(delivery, is_encrypted=room.is_encrypted)
+            sent = await connection.put(room_id, number, said)
             message_id = message_id or sent
         for place, file in enumerate(delivery.files, 1):
             said = await connection.put_file(room_id, file) | outbound.relates_to(delivery.to)

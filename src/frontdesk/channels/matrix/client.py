@@ -40,8 +40,8 @@ FILTER = json.dumps(
         },
     }
 )
-GONE = ("M_NOT_FOUND", "M_FORBIDDEN", "M_USER_DEACTIVATED")
-"""What a homeserver says of a room that we are not in, or no more."""
+GONE = ("M_NOT_FOUND", "M_FORBIDDEN", "M_USER_DEACTIVATED", "M_TOO_LARGE")
+"""What a homeserver says of a room that we are not in, or no more; and of what it will never take."""
 REVOKED = ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED")
 
 FAILURES = (MatrixError, aiohttp.ClientError, TimeoutError, sqlite3.Error)

@@ -1,5 +1,7 @@
 """What goes out: a delivery as the content of an event."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from frontdesk.formats.markdown import page_html, plaintext
@@ -9,28 +11,54 @@ from frontdesk.model.sources import SessionSource, readable
 
 Content = dict[str, Any]
 
+EVENT_BYTES = 60_000
+"""An event may have 64 KiB with everything around it."""
+SHOWN_CHARACTERS = 500
+"""What those see of a changed message whose program knows no changes."""
 HTML = "org.matrix.custom.html"
 
 
-def message(delivery: Delivery) -> Content:
-    """The event; one that changes another says what it becomes."""
-    said = _text(delivery)
-    if delivery.draft:
-        changed = dict(said) | {"body": f"* {said['body']}", "m.new_content": said}
-        if "formatted_body" in said:
-            changed["formatted_body"] = f"* {said['formatted_body']}"
-        return changed | {"m.relates_to": {"rel_type": "m.replace", "event_id": delivery.draft}}
-    return said | relates_to(delivery.to)
+def message(delivery: Delivery, *, is_encrypted: bool = False) -> Content:
+    """The event, in the richest form that fits; one that changes another says what it becomes."""
+    forms = _forms(delivery)
+    said = next(forms)
+    while _size(said, is_encrypted) > EVENT_BYTES and (simpler := next(forms, None)):
+        said = simpler
+    return said
 
 
-def _text(delivery: Delivery) -> Content:
+def _forms(delivery: Delivery) -> Iterator[Content]:
+    """From the richest to the shortest."""
+    for said in _texts(delivery):
+        if delivery.draft:
+            shown = {
+                "msgtype": said["msgtype"],
+                "body": f"* {said['body'][:SHOWN_CHARACTERS]}",
+                "m.mentions": {},
+            }
+            changed = {"rel_type": "m.replace", "event_id": delivery.draft}
+            yield shown | {"m.new_content": said, "m.relates_to": changed}
+        else:
+            yield said | relates_to(delivery.to)
+
+
+def _texts(delivery: Delivery) -> Iterator[Content]:
     """Programs say what nobody should answer in a way of its own. Nobody is called by a name in the text."""
     kind = "m.notice" if delivery.kind is DeliveryKind.NOTICE else "m.text"
     text = readable(delivery.text)
-    if not delivery.is_markdown:
-        return {"msgtype": kind, "body": text, "m.mentions": {}}
-    formatted = {"format": HTML, "formatted_body": page_html.render(text)}
-    return {"msgtype": kind, "body": plaintext.render(text), "m.mentions": {}} | formatted
+    said = {"msgtype": kind, "body": text, "m.mentions": {}}
+    if delivery.is_markdown:
+        plain = said | {"body": plaintext.render(text)}
+        yield plain | {"format": HTML, "formatted_body": page_html.render(text)}
+        yield plain
+    yield said
+
+
+def _size(content: Content, is_encrypted: bool) -> int:
+    """How long an event gets: what is encrypted is written in ASCII, and then in base64."""
+    if is_encrypted:
+        return len(json.dumps(content)) * 4 // 3
+    return len(json.dumps(content, ensure_ascii=False).encode())
 
 
 def reply(message_id: str) -> Content:
