@@ -16,7 +16,6 @@ from frontdesk.channels.matrix import options as settings
 from frontdesk.channels.matrix.inbound import Event
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
-from frontdesk.model import findings
 from frontdesk.model.chats import Attachment, ChatSign, Cursor, TextUnit
 from frontdesk.model.deliveries import Delivery, NotSent, Outcome, Sent, Unknown
 from frontdesk.model.findings import Finding
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 plugins.need("mautrix", "aiosqlite", "asyncpg")
 
 CONNECTION = "frontdesk.channels.matrix.connection"
+CHECKUP = "frontdesk.channels.matrix.checkup"
 TEXT_BYTES = 13_000
 """Encrypted, a letter of two bytes takes eight; an event may have 64 KiB."""
 TYPING_SECONDS = 25.0
@@ -37,11 +37,7 @@ REPEAT_SECONDS = 24 * 3600.0
 MOST_FILE_BYTES = 50 * 1024 * 1024
 MOST_ASKED = 10_000
 NOT_CONNECTED = "the homeserver has not been reached yet"
-REVOKED = "the homeserver does not know the access token any more: log in anew, and set access_token"
 SEND_AGAIN = "I could not read this message: its keys have not reached me. Please send it again."
-UNSIGNED = "Without recovery_key the device is not signed, and the clients of others may not let it read."
-NOT_YET_SIGNED = "The device is not signed yet: that is done when the gateway connects."
-SIGNED = "The device is signed by its account: the clients of others let it read encrypted rooms."
 SIGNS = {ChatSign.SEEN: "👀", ChatSign.WORKING: "⏳", ChatSign.DONE: "✅", ChatSign.FAILED: "❌"}
 
 log = get_logger(__name__)
@@ -262,7 +258,7 @@ class Channel:
         elif isinstance(error, sqlite3.Error):
             trouble = f"the file with the keys of this device cannot be used: {error}"
         elif self._library.is_revoked(error):
-            trouble = REVOKED
+            trouble = self._library.LOGGED_OUT
         if trouble != self._trouble:
             log.warning("channel_troubled", platform=self.name, account=self.account, why=trouble)
         self._trouble = trouble
@@ -361,34 +357,10 @@ class Channel:
             raise errors.FileLater(why=f"{type(error).__name__} {error}") from None
 
     async def examine(self, *, in_use: bool, home: str | None = None) -> Sequence[Finding]:  # noqa: ARG002
-        """Who we are there, and whether encrypted rooms can be read. The keys are left alone: a gateway may
-        have them."""
-        library = await asyncio.to_thread(importlib.import_module, CONNECTION)
-        try:
-            server = library.Homeserver(self._options, self.account)
-        except errors.MissingSecret as error:
-            return [findings.failed(str(error))]
-        try:
-            us = await server.who()
-            found = [Finding(text=f"This is {us.user_id}, on the device {us.device_id}.")]
-            if home and us.user_id not in await server.members(home):
-                found.append(findings.failed(f"It is not in the home channel {home}: invite it there."))
-            keys = await server.keys_of(us.user_id)
-        except library.FAILURES as error:
-            why = REVOKED if library.is_revoked(error) else f"{type(error).__name__} {error}"
-            return [findings.failed(f"The homeserver cannot be used: {why}")]
-        finally:
-            await server.close()
-        if self._options.encryption:
-            found.append(self._examine_keys(library, is_signed=answers.is_signed(keys, us)))
+        """The keys are left alone: a gateway may have them."""
+        checkup = await asyncio.to_thread(importlib.import_module, CHECKUP)
+        found: Sequence[Finding] = await checkup.examine(self._options, self.account, home)
         return found
-
-    def _examine_keys(self, library: Any, *, is_signed: bool) -> Finding:
-        if not library.can_encrypt():
-            return findings.warning(f"Encrypted rooms cannot be read: {library.CANNOT_ENCRYPT}.")
-        if is_signed:
-            return Finding(text=SIGNED)
-        return findings.note(UNSIGNED if self._options.recovery_key is None else NOT_YET_SIGNED)
 
     async def close(self) -> None:
         """What is read with is closed where it was opened, at the end of receiving."""

@@ -35,6 +35,7 @@ CANNOT_ENCRYPT = (
     " it has wheels up to Python 3.12: pip install 'frontdesk[matrix]' with such a Python"
 )
 
+LOGGED_OUT = "the homeserver does not know the access token any more: log in anew, and set access_token"
 UNKNOWN_ALGORITHM = "this room is encrypted in a way that is not known here"
 
 log = get_logger(__name__)
