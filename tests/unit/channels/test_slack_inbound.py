@@ -153,7 +153,9 @@ def test_text_is_what_people_see(raw: str, text: str) -> None:
 
 def test_what_is_attached_and_what_stands_in_blocks_is_read_too() -> None:
     attached = read(text="See", attachments=[{"title": "T", "text": "X"}, {"fallback": "F"}])
-    assert attached.text == "See\nT\nX\nF"
+    assert attached.text == "See\n(Attached: T\nX)\n(Attached: F)"
+    for shared in ({"text": "/approve c_1"}, {"author_name": "/approve c_1", "text": "X"}):
+        assert read(text="", attachments=[shared]).text.startswith("(Attached: /approve")
     assert read(text="", blocks=RICH).text == "Hi"
 
 

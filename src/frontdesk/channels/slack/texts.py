@@ -10,6 +10,7 @@ from frontdesk.model.sources import readable
 MOST_TEXT_CHARACTERS = 100_000
 MOST_PARTS = 200
 MOST_DEPTH = 12
+ATTACHED = "(Attached: {text})"
 MARKED = re.compile(r"<([^<>\n]{1,4000})>")
 ESCAPED = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 ESCAPE = re.compile("&(?:lt|gt|amp);")
@@ -83,13 +84,14 @@ def without_mention(text: str, user: str) -> str:
 
 
 def told(message: Mapping[str, Any]) -> str:
-    """What a message says: its text; of one without, what its blocks say; and what is attached to it."""
+    """What a message says: its text; of one without, what its blocks say; and what is attached to it, which
+    somebody else has written, and which is no command."""
     text = message.get("text")
     parts = [text] if isinstance(text, str) and text.strip() else _blocks(message.get("blocks"))
     attached = message.get("attachments")
     for each in attached[:10] if isinstance(attached, list) else ():
-        if isinstance(each, dict):
-            parts += _attached(each)
+        if isinstance(each, dict) and (said := _attached(each)):
+            parts.append(ATTACHED.format(text="\n".join(said)))
     return "\n".join(parts)[:MOST_TEXT_CHARACTERS]
 
 
