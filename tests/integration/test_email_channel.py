@@ -73,7 +73,7 @@ class EmailBench(ServedBench[email.Channel]):
         }
 
         def make(seconds: float) -> email.Channel:
-            return email.Channel(email.Options(timeout_seconds=seconds, **given), account)
+            return email.Channel(email.Options(**({"timeout_seconds": seconds} | given)), account)
 
         super().__init__(make, desk)
 

@@ -29,6 +29,7 @@ class PostOffice:
         self.imap_port, self.smtp_port = imap_port, smtp_port
         self._smtp, self._taken = smtp, taken
         self._numbers = itertools.count(1)
+        self._read: dict[Path, EmailMessage] = {}
 
     def use(self, own: imap_tools.BaseMailBox) -> None:
         self._own = own
@@ -68,12 +69,16 @@ class PostOffice:
 
     def taken(self) -> list[EmailMessage]:
         """All that it took, copies included."""
-        files = sorted(self._taken.iterdir())
-        return [email.message_from_bytes(file.read_bytes(), policy=default) for file in files]
+        files = sorted(file for file in self._taken.iterdir() if not file.suffix)
+        for file in files:
+            if file not in self._read:
+                self._read[file] = email.message_from_bytes(file.read_bytes(), policy=default)
+        return [self._read[file] for file in files]
 
     def empty(self) -> None:
         for file in self._taken.iterdir():
             file.unlink()
+        self._read.clear()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ class Handler:
         self.count = 0
         self.chance = random.Random()
         self.mailbox: list[str] = []
+        self.box: imaplib.IMAP4 | None = None
         self.thread = ThreadPoolExecutor(1)
         self.unknown = ""
 
@@ -36,13 +37,19 @@ class Handler:
     def take(self, content: bytes) -> None:
         """On a thread, which goes on to its end when whoever sent it hangs up."""
         self.count += 1
-        (self.folder / f"{self.count:04}").write_bytes(content)
-        if not self.mailbox:
-            return
-        port, login, password, folder = self.mailbox
-        with imaplib.IMAP4(HOST, int(port)) as box:
-            box.login(login, password)
-            box.append(folder, "", "", content)
+        whole = self.folder / f"{self.count:04}"
+        whole.with_suffix(".part").write_bytes(content)
+        whole.with_suffix(".part").rename(whole)
+        if self.mailbox:
+            self.opened().append(self.mailbox[3], "", "", content)
+
+    def opened(self) -> imaplib.IMAP4:
+        """Signing in takes the server longer than all else: once will do."""
+        if self.box is None:
+            port, login, password, _ = self.mailbox
+            self.box = imaplib.IMAP4(HOST, int(port))
+            self.box.login(login, password)
+        return self.box
 
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]

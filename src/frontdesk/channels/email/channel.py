@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,7 @@ from frontdesk.channels.email import inbound
 from frontdesk.channels.email import options as settings
 from frontdesk.channels.email.addresses import ADDRESS
 from frontdesk.channels.email.positions import MailboxTrouble, Position
+from frontdesk.channels.email.shared import TROUBLES, SentMail, SharedMailbox
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, findings
@@ -60,6 +62,8 @@ class Channel:
         self._open: set[Mailbox] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._outbound: Any = None
+        self._inbox = self._shared(None)
+        self._sent = SentMail(self._shared(options.sent_folder)) if options.sent_folder else None
         self.capabilities = channels.Capabilities(
             text_limit=options.max_text_characters,
             most_files=MOST_FILES,
@@ -82,7 +86,7 @@ class Channel:
             self._advanced = False
             try:
                 await self._read(desk)
-            except (MailboxTrouble, errors.MissingSecret) as error:
+            except TROUBLES as error:
                 self._trouble = str(error)
                 log.warning("mailbox_troubled", account=self.account, why=error)
             except streams.LATER as error:
@@ -95,11 +99,14 @@ class Channel:
         """Take in what is new, for ever."""
         box = await self._opened()
         try:
-            position, held = await self._position(desk, box), dict[int, Conversation]()
+            position, held = Position.parse((await desk.cursors()).get("")), dict[int, Conversation]()
             while True:
-                newer = await self._off_loop(box.newer, position.uid)
+                begins = await self._position(desk, box, position)
+                if begins is not position:  # other mails have those numbers now
+                    held = {}
+                newer = await self._off_loop(box.newer, begins.uid)
                 before, held = held, await self._take_all(desk, box, held, newer)
-                position = _position(box, max([position.uid, *newer]))
+                position = _position(box, max([begins.uid, *newer]))
                 if before and not held:
                     await desk.move_cursor(Cursor(value=str(position)))
                 self._trouble = None
@@ -109,6 +116,7 @@ class Channel:
                     await self._off_loop(box.wait)
                 else:
                     await asyncio.sleep(self._options.idle_seconds)
+                await self._off_loop(box.look)
         finally:
             self._close(box)
 
@@ -126,11 +134,14 @@ class Channel:
         self._open.discard(box)
         box.cut()
 
-    async def _position(self, desk: channels.Desk, box: "Mailbox") -> Position:
+    def _shared(self, folder: str | None) -> SharedMailbox:
+        return SharedMailbox(partial(self._opened, folder), self._close, self._off_loop)
+
+    async def _position(self, desk: channels.Desk, box: "Mailbox", known: Position | None) -> Position:
         """Where to go on. A mailbox that is read for the first time is read from now on; one whose mails are
-        numbered anew, from the day before: what was taken in is known again."""
-        known = Position.parse((await desk.cursors()).get(""))
-        if known and known.validity == box.validity:
+        numbered anew, whether or not the server says so, from the day before: what was taken in is known
+        again."""
+        if known and known.validity == box.validity and known.uid < box.next_uid:
             return known
         if known is None:
             begins = _position(box, box.next_uid - 1)
@@ -211,20 +222,13 @@ class Channel:
         return self._outbound
 
     async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
-        folder = self._options.sent_folder
-        if folder is None:
+        if self._sent is None:
             return deliveries.Unknown(why="nobody keeps what we send: email.sent_folder", hopeless=True)
         named = (await self._sending()).message_id(delivery, self._options.address)
         try:
-            box = await self._opened(folder)
-        except (MailboxTrouble, errors.MissingSecret) as error:
+            found = await self._sent.has(named)
+        except TROUBLES as error:
             return deliveries.Unknown(why=str(error))
-        try:
-            found = await self._off_loop(box.has, named)
-        except MailboxTrouble as error:
-            return deliveries.Unknown(why=str(error))
-        finally:
-            self._close(box)
         if found:
             return deliveries.Sent(message_id=named)
         return deliveries.NotSent(why="it is not among what was sent")
@@ -242,15 +246,9 @@ class Channel:
         except ValueError:
             raise errors.FileUnavailable(why="there is no such file") from None
         try:
-            box = await self._opened()
-        except (MailboxTrouble, errors.MissingSecret) as error:
+            raw = await self._inbox.ask(lambda box: box.read(uid) if box.validity == validity else None)
+        except TROUBLES as error:
             raise errors.FileLater(why=str(error)) from error
-        try:
-            raw = await self._off_loop(box.read, uid) if box.validity == validity else None
-        except MailboxTrouble as error:
-            raise errors.FileLater(why=str(error)) from error
-        finally:
-            self._close(box)
         data = await self._off_loop(inbound.read_file, raw, number) if raw else None
         if data is None:
             raise errors.FileUnavailable(why="the mail is gone")
@@ -260,7 +258,7 @@ class Channel:
         options = self._options
         try:
             self._close(await self._opened())
-        except (MailboxTrouble, errors.MissingSecret) as error:
+        except TROUBLES as error:
             return [findings.failed(f"The mailbox of {options.address} cannot be read: {error}")]
         found = [Finding(text=f"This is {options.address}; its folder {options.folder} can be read.")]
         if why := await (await self._sending()).why_refused(options):
@@ -272,6 +270,9 @@ class Channel:
         return found
 
     async def close(self) -> None:
+        self._inbox.close()
+        if self._sent:
+            self._sent.close()
         for box in list(self._open):
             self._close(box)
         threads, self._threads = self._threads, None

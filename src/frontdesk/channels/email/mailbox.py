@@ -2,7 +2,7 @@
 
 import imaplib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -54,12 +54,18 @@ class Mailbox:
 
     def _begin(self, folder: str) -> None:
         self._box.login(self._options.login, self._options.password(), initial_folder=None)
-        self._box.folder.set(folder)
-        self.validity = self._number("UIDVALIDITY")
-        self.next_uid = self._number("UIDNEXT")
+        self._folder = folder
+        self.look()
         _, told = self._box.client.capability()
         self.tells = any(b"IDLE" in bytes(line).upper().split() for line in told if line)
         """Whether the server says by itself that there is something new."""
+
+    def look(self) -> None:
+        """See the folder as it is now: under its name there may be another by now."""
+        with translated_errors():
+            self._box.folder.set(self._folder, readonly=True)
+        self.validity = self._number("UIDVALIDITY")
+        self.next_uid = self._number("UIDNEXT")
 
     def _number(self, name: str) -> int:
         _, found = self._box.client.response(name)
@@ -76,9 +82,14 @@ class Mailbox:
         day = datetime.fromtimestamp(at, UTC) - MARGIN
         return self._search(f"SINCE {day.day}-{MONTHS[day.month - 1]}-{day.year}")
 
-    def has(self, message_id: str) -> bool:
-        """Whether a mail with this id is here."""
-        return bool(self._search(f'HEADER MESSAGE-ID "{message_id}"'))
+    def having(self, message_ids: Sequence[str]) -> set[str]:
+        """Which of these ids mails here have. Servers find more than what is asked for: so it is read."""
+        *others, last = [f'HEADER MESSAGE-ID "{each}"' for each in message_ids]
+        found = self._search("".join([f"OR {each} " for each in others]) + last)
+        if not found:
+            return set()
+        there = self._fetch(",".join(map(str, found)), "(BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)])")
+        return {each for each in message_ids if any(each.encode() in head for head in there)}
 
     def _search(self, criteria: str) -> list[int]:
         with translated_errors():
@@ -89,13 +100,15 @@ class Mailbox:
 
     def read(self, uid: int) -> bytes | None:
         """The bytes of a mail, as many as are allowed; None when it is gone. It stays unread."""
+        found = self._fetch(str(uid), f"(BODY.PEEK[]<0.{self._options.max_mail_bytes}>)")
+        return found[0] if found else None
+
+    def _fetch(self, uids: str, what: str) -> list[bytes]:
         with translated_errors():
-            asked = f"(BODY.PEEK[]<0.{self._options.max_mail_bytes}>)"
-            _, found = self._box.client.uid("FETCH", str(uid), asked)
-        for each in found:
-            if isinstance(each, tuple):
-                return bytes(each[1])
-        return None
+            status, found = self._box.client.uid("FETCH", uids, what)
+        if status != "OK":  # what cannot be had now is not gone
+            raise MailboxTrouble(f"the server does not give out mail {quoting.one_line(uids, 100)}")
+        return [bytes(each[1]) for each in found if isinstance(each, tuple)]
 
     def wait(self) -> None:
         """Until the server has news, or for a while."""

@@ -12,6 +12,8 @@ from frontdesk.channels.email.addresses import ADDRESS
 from frontdesk.contracts.secrets import Secret
 
 MIB = 1024 * 1024
+MOST_IDLE_SECONDS = 29 * 60.0
+"""Servers may hang up on whoever waits longer."""
 
 
 class Security(StrEnum):
@@ -56,6 +58,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         check_positive(
             "email", self, "max_mail_bytes", "max_text_characters", "idle_seconds", "timeout_seconds"
         )
+        if self.idle_seconds > MOST_IDLE_SECONDS:
+            allowed = f"at most {MOST_IDLE_SECONDS:g}"
+            raise errors.InvalidSetting(key="email.idle_seconds", value=self.idle_seconds, allowed=allowed)
         for server in ("imap", "smtp"):
             host, security = getattr(self, f"{server}_host"), getattr(self, f"{server}_security")
             if security is Security.NONE and not self.allow_insecure and not _is_loopback(host):
