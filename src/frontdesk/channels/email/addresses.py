@@ -1,6 +1,7 @@
 """Addresses and names in the headers of a mail, read strictly: who wrote it must mean one thing."""
 
 import re
+import unicodedata
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
@@ -10,10 +11,11 @@ from frontdesk.formats import quoting
 MOST_CHARACTERS = 5_000
 """Of a header that is read; few have more."""
 MOST_ADDRESS_CHARACTERS = 254
-MOST_ID_CHARACTERS = 250
-MOST_REFERENCES = 100
-ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@[^\s@<>()\[\]\\,;:\".]+(?:\.[^\s@<>()\[\]\\,;:\".]+)*")
-MESSAGE_ID = re.compile(r"<[^<>\s]{1,248}>")
+MOST_REFERENCE_CHARACTERS = 6_000
+SIGN = r"[!#-'*+\-/-9=?A-Z^-~]"
+"""Of an address: no letters that look like others, nothing that other programs read as more than a letter."""
+ADDRESS = re.compile(rf"(?=[^@]{{1,64}}@){SIGN}+(?:\.{SIGN}+)*@{SIGN}+(?:\.{SIGN}+)*")
+MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,240}>")
 NAMED = re.compile(r"[^<>,;:@\"()]*<([^<>\s]+)>")
 
 
@@ -53,7 +55,8 @@ def unquoted(text: str) -> str | None:
 
 
 def sender(mail: Message) -> tuple[str, str] | None:
-    """The address and the name of whoever wrote it; None unless there is exactly one, written plainly."""
+    """The address and the name of whoever wrote it; None unless there is exactly one, written plainly. A name
+    that has an address in it is none: whoever reads it would take that for the sender's."""
     found = mail.get_all("From") or []
     if len(found) != 1:
         return None
@@ -66,7 +69,8 @@ def sender(mail: Message) -> tuple[str, str] | None:
     if not ADDRESS.fullmatch(address) or len(address) > MOST_ADDRESS_CHARACTERS:
         return None
     name = header(mail, "From").rpartition("<")[0].strip().strip('"')
-    return address, quoting.clean_text(name)
+    poses = "@" in unicodedata.normalize("NFKC", name)
+    return address, "" if poses else quoting.clean_text(name)
 
 
 def message_id(mail: Message) -> str | None:
@@ -75,7 +79,13 @@ def message_id(mail: Message) -> str | None:
 
 
 def references(mail: Message) -> list[str]:
-    """The mails before it, oldest first."""
+    """The mails before it, oldest first; of many, the first and the last ones."""
     named = f"{mail.get('References', '')} {mail.get('In-Reply-To', '')}"
-    found = list(dict.fromkeys(MESSAGE_ID.findall(named)))
-    return [*found[:1], *found[1:][-MOST_REFERENCES:]]
+    first, *others = list(dict.fromkeys(MESSAGE_ID.findall(named))) or [""]
+    kept, room = [first] if first else [], MOST_REFERENCE_CHARACTERS
+    for each in reversed(others):
+        room -= len(each)
+        if room < 0:
+            break
+        kept.insert(1, each)
+    return kept

@@ -1,11 +1,17 @@
 """What a person wrote in a mail: its text, without what they quote and sign with, and its files."""
 
+import codecs
 import html
 import re
 from collections.abc import Iterator
 from email.message import Message
 
 MOST_HTML_CHARACTERS = 200_000
+MOST_TEXT_BYTES = 4 * 1024 * 1024
+CHARSET = re.compile(
+    r"utf-?(?:7|8|16|32)|ascii|iso8859-\d+|iso2022_|cp\d+|koi8-|gb|hz|big5|shift_jis|euc_|johab|mac-|tis-620"
+)
+"""Those in which people write: Python knows others, with which a few bytes keep it busy for hours."""
 MOST_PARTS = 200
 UNSEEN = frozenset({"head", "script", "style", "title", "blockquote"})
 LINES = frozenset(
@@ -40,8 +46,10 @@ def is_file(part: Message) -> bool:
     )
 
 
-def files(mail: Message) -> list[Message]:
-    return [part for part in parts(mail) if is_file(part)]
+def files(mail: Message, *, is_cut: bool = False) -> list[Message]:
+    """Its files; of a mail whose end was not read, those that are whole."""
+    found = list(parts(mail))
+    return [part for part in (found[:-1] if is_cut else found) if is_file(part)]
 
 
 def payload(part: Message) -> bytes:
@@ -69,12 +77,15 @@ def written(mail: Message, most_characters: int) -> str:
 
 
 def _decoded(part: Message) -> str:
-    data = payload(part)
-    charset = str(part.get_content_charset() or "utf-8")
+    data = payload(part)[:MOST_TEXT_BYTES]
     try:
-        return data.decode(charset, "replace")
+        charset = codecs.lookup(str(part.get_content_charset() or "utf-8")).name
+        if not CHARSET.match(charset):
+            charset = "utf-8"
+        text = data.decode(charset, "replace")
     except (LookupError, ValueError):
-        return data.decode("latin-1")
+        text = data.decode("latin-1")
+    return text.encode("utf-8", "replace").decode()
 
 
 def without_quotes(text: str) -> str:

@@ -1,14 +1,11 @@
 """What comes in: a mail becomes a message, or a reason why it does not."""
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.errors import MessageError
 from email.message import Message
-from email.parser import BytesParser
-from email.policy import compat32
 from email.utils import parsedate_to_datetime
 
 import msgspec
@@ -16,6 +13,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels.email import addresses, bodies, trust
 from frontdesk.channels.email.options import Options
+from frontdesk.channels.email.parsing import TooMuch, parse
 from frontdesk.contracts import channels
 from frontdesk.formats import quoting
 from frontdesk.model.chats import Attachment, ReplyHandle
@@ -24,9 +22,8 @@ from frontdesk.model.sources import SessionSource
 
 MOST_SUBJECT_CHARACTERS = 200
 MOST_FILES = 50
-BOUNDARY = re.compile(rb"boundary", re.I)
-MOST_LOOKS = 10_000_000
-"""Seconds. A mail of 25 MiB in lines of the usual length may have 28 parts that hold others."""
+CUT = "[The mail is longer than {most} bytes: its end was not read.]"
+LEFT_OUT = "[It has {count} files, of which the first {most} can be had.]"
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +40,8 @@ def translated_errors() -> Iterator[None]:
         yield
     except errors.FrontdeskError:
         raise
+    except TooMuch as error:
+        raise errors.InvalidInput(what="The mail", why=str(error)) from error
     except (AttributeError, LookupError, MessageError, RecursionError, TypeError, ValueError) as error:
         why = f"it cannot be read ({type(error).__name__})"
         raise errors.InvalidInput(what="The mail", why=why) from error
@@ -71,14 +70,6 @@ def read_file(raw: bytes, number: int) -> bytes | None:
         return bodies.payload(files[number]) if number < len(files) else None
 
 
-def parse(raw: bytes) -> Message:
-    """The library looks at each line once for every part that it is in: mail is written by anybody."""
-    lines = raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
-    if lines * (1 + len(BOUNDARY.findall(raw))) > MOST_LOOKS:
-        raise errors.InvalidInput(what="The mail", why="it has too many lines and parts")
-    return BytesParser(policy=compat32).parsebytes(raw)
-
-
 def _incoming(
     mail: Message, raw: bytes, place: str, options: Options, account: str | None, address: str, name: str
 ) -> channels.Incoming:
@@ -86,17 +77,24 @@ def _incoming(
     before = addresses.references(mail)
     subject = quoting.clean_text(addresses.header(mail, "Subject"), MOST_SUBJECT_CHARACTERS)
     text = bodies.written(mail, options.max_text_characters)
+    is_cut = len(raw) >= options.max_mail_bytes
+    found = bodies.files(mail, is_cut=is_cut)
     files = tuple(
         Attachment(
             id=f"{place}:{number}",
-            name=quoting.clean_text(_name(part)) or None,
+            name=quoting.one_line(_name(part), quoting.MAX_CHARACTERS) or None,
             kind=part.get_content_type(),
             size=len(bodies.payload(part)),
         )
-        for number, part in enumerate(bodies.files(mail)[:MOST_FILES])
+        for number, part in enumerate(found[:MOST_FILES])
     )
     if not text.strip() and not files:
         text = subject
+    more = (
+        CUT.format(most=options.max_mail_bytes) if is_cut else "",
+        LEFT_OUT.format(count=len(found), most=MOST_FILES) if len(found) > MOST_FILES else "",
+    )
+    text = "\n\n".join(filter(None, (text, *more)))
     thread = Thread(subject=subject, references=(*before, own_id))
     source = SessionSource(
         platform=Platform.EMAIL,
@@ -134,6 +132,6 @@ def _without_re(subject: str) -> str:
 def _sent_at(mail: Message) -> datetime | None:
     try:
         at = parsedate_to_datetime(str(mail.get("Date", "")))
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -42,7 +42,7 @@ def build_mail(delivery: Delivery, options: Options) -> bytes:
     mail = EmailMessage(policy=SMTP_POLICY.clone(max_line_length=900))
     mail["From"] = Address(quoting.clean_text(options.name or ""), addr_spec=options.address)
     mail["To"] = Address(addr_spec=delivery.to.chat_id)
-    subject = thread.subject or delivery.to.chat_topic or NO_SUBJECT
+    subject = _as_written(thread.subject or delivery.to.chat_topic or NO_SUBJECT)
     answers = bool(thread.references)
     mail["Subject"] = f"Re: {subject}" if answers and subject[:3].lower() != "re:" else subject
     mail["Date"] = format_datetime(delivery.created_at)
@@ -62,9 +62,14 @@ def build_mail(delivery: Delivery, options: Options) -> bytes:
             Path(file.path or "").read_bytes(),
             maintype=main or "application",
             subtype=sub or "octet-stream",
-            filename=quoting.one_line(file.name, 200),
+            filename=_as_written(quoting.one_line(file.name, 200)),
         )
     return mail.as_bytes()
+
+
+def _as_written(text: str) -> str:
+    """What looks encoded and is not: the library would take it for what it seems to hold."""
+    return readable(text).replace("=?", "= ?")
 
 
 def _thread(delivery: Delivery) -> Thread:

@@ -33,7 +33,10 @@ def _passes(result: str, domain: str) -> bool:
     words = result.lower().split()
     if not words:
         return False
-    found = dict(word.split("=", 1) for word in words if "=" in word)
+    pairs = [word.split("=", 1) for word in words if "=" in word]
+    found = dict(pairs)
+    if len(found) != len(pairs):  # who says something twice means two things
+        return False
     match words[0]:
         case "dmarc=pass":
             return found.get("header.from") == domain
