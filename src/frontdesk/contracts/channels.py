@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from frontdesk.model import deliveries, events, turns
-from frontdesk.model.chats import Attachment, ChatSign, Cursor, Quote, ReplyHandle, TextUnit
+from frontdesk.model.chats import Attachment, ChatSign, Cursor, Quota, Quote, ReplyHandle, TextUnit
 from frontdesk.model.sources import SessionSource
 
 
@@ -47,6 +47,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """One reader at a time gets what the platform keeps for us: of several nodes one receives."""
     notices: bool = True
     """People want to be told that their message is queued and the like."""
+    quotas: tuple[Quota, ...] = ()
+    """How much is answered in one chat: where a program may answer us without saying that it is one, two of
+    them must not go on for ever."""
 
 
 class Incoming(msgspec.Struct, frozen=True, kw_only=True):

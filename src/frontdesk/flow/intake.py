@@ -25,7 +25,7 @@ from frontdesk.flow.following import has_ended
 from frontdesk.flow.parts import Parts, new_id
 from frontdesk.logs import get_logger
 from frontdesk.model import access, deliveries, events, lanes, turns
-from frontdesk.model.chats import ChatSign, Cursor
+from frontdesk.model.chats import Allowance, ChatSign, Cursor, Quota
 from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
@@ -53,7 +53,10 @@ FULL = (
     " Wait for an answer, or end what runs with /stop."
 )
 TELL_FULL_SECONDS = 600
-
+ENOUGH = (
+    "I have answered so much here lately that I make a pause: two programs might be answering each other."
+    " This message and those that follow are not read. Please write again later."
+)
 NO_WORDS = "(something other than a message)"
 
 log = get_logger(__name__)
@@ -146,6 +149,8 @@ class Intake:
         checks.check_message(incoming)
         meant = await self._is_meant(incoming)
         verdict = await self._admitted(incoming.source, answers=meant)
+        if meant and (quotas := self._parts.capabilities_of(incoming.source).quotas):
+            await self._keep_quotas(incoming, quotas, verdict)
         key = await self._parts.conversations.route(incoming.source)
         digits = incoming.text.strip().isdigit() and not incoming.source.is_bot
         if digits and (token := await offering.chosen_by(self._parts, incoming, key)):
@@ -188,6 +193,22 @@ class Intake:
         spell = f"{told.lane} {turn.received_at.timestamp() // TELL_FULL_SECONDS}"
         known = hashlib.sha256(spell.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         await self._parts.store.deliveries.add([replace(told, id=f"d_{known}")])
+
+    async def _keep_quotas(
+        self, incoming: Incoming, quotas: Sequence[Quota], verdict: access.AccessVerdict
+    ) -> None:
+        """Refuse what would be answered too often; the first who is, is told."""
+        source, parts = incoming.source, self._parts
+        event = incoming.event_id or new_id("e")
+        allowance = await parts.store.people.take_quota(source, event, quotas, parts.clock.now())
+        if allowance is Allowance.WITHIN:
+            return
+        if allowance is Allowance.FULL:
+            log.warning(
+                "answers_capped", platform=str(source.platform), account=source.account, who=verdict.who
+            )
+            await parts.store.deliveries.add([self._notice(source, ENOUGH)])
+        raise errors.NotAllowed(who=verdict.who, rule="too many answers")
 
     async def _is_meant(self, incoming: Incoming) -> bool:
         """Whether it is for the agent to answer: not what is merely said in a group, and not what bots say,

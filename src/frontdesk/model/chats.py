@@ -100,6 +100,22 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
                 raise errors.InvalidInput(what=f"a cursor's {name}", why=why)
 
 
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may be answered in one chat within a time, which is a day at most."""
+
+    most: int
+    seconds: float
+
+
+class Allowance(StrEnum):
+    """Whether something may be answered, as its quotas say."""
+
+    WITHIN = "within"
+    FULL = "full"
+    """No more is: whoever wrote is to be told, once."""
+    OVER = "over"
+
+
 class ChatSign(StrEnum):
     """What a chat is shown besides messages."""
 

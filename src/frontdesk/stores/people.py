@@ -10,11 +10,16 @@ from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
 from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
+from frontdesk.model.chats import Allowance, Quota, message_digest
 from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
+from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
 
+A_DAY = timedelta(days=1)
+TOLD = "told"
+"""In place of an event: that somebody was told that no more is answered."""
 LINGERS = timedelta(hours=3)
 """How long those who were linked stay one person where people are counted: longer than a request waits, and
 the one that is asked after it."""
@@ -90,6 +95,29 @@ class People(Noun):
         if offer and (yield from _put_pairing(*offer, now)):
             return codes.Meeting.OFFERED
         return codes.Meeting.ANSWERED
+
+    @writes
+    def take_quota(
+        self, source: SessionSource, event_id: str, quotas: Sequence[Quota], now: datetime
+    ) -> Work[Allowance]:
+        """Count what somebody wrote, once for each event, if it may still be answered."""
+        chat, event = (str(message_digest(source, each)) for each in (TOLD, event_id))
+        yield "lock_key", {"key": f"answered:{chat}"}
+        account = source.account or ""
+        if (yield "turn_of_event", {"platform": source.platform, "account": account, "event_id": event_id}):
+            return Allowance.WITHIN
+        yield "forget_answered", {"before": to_micros(now - A_DAY)}
+        if (yield "is_answered", {"chat": chat, "event": event, "since": 0}):
+            return Allowance.WITHIN
+        for quota in quotas:
+            since = to_micros(now - timedelta(seconds=quota.seconds))
+            if (yield from value("count_taken", chat=chat, since=since)) >= quota.most:
+                if (yield "is_answered", {"chat": chat, "event": TOLD, "since": since}):
+                    return Allowance.OVER
+                yield "put_answered", {"chat": chat, "event": TOLD, "now": to_micros(now)}
+                return Allowance.FULL
+        yield "put_answered", {"chat": chat, "event": event, "now": to_micros(now)}
+        return Allowance.WITHIN
 
     @writes
     def begin_pairing(self, pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:

@@ -71,6 +71,7 @@ class Channel:
             reliable_sender_ids=options.authserv_id is not None,
             reads_alone=True,
             notices=False,
+            quotas=options.quotas,
         )
 
     @property

@@ -10,6 +10,7 @@ from frontdesk import errors
 from frontdesk.channels.called import check_positive
 from frontdesk.channels.email.addresses import ADDRESS
 from frontdesk.contracts.secrets import Secret
+from frontdesk.model.chats import Quota
 
 MIB = 1024 * 1024
 MOST_IDLE_SECONDS = 29 * 60.0
@@ -46,6 +47,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_mail_bytes: int = 25 * MIB
     """Longer mails are not read to their end: their text may be there, their files are not."""
     max_text_characters: int = 100_000
+    max_answers_per_hour: int = 30
+    """To one correspondent; 0: as many as they want."""
+    max_answers_per_day: int = 200
     idle_seconds: float = 60.0
     """How long the server is waited for before we look by ourselves."""
     timeout_seconds: float = 20.0
@@ -58,6 +62,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         check_positive(
             "email", self, "max_mail_bytes", "max_text_characters", "idle_seconds", "timeout_seconds"
         )
+        for name in ("max_answers_per_hour", "max_answers_per_day"):
+            if getattr(self, name) < 0:
+                allowed = "a number; 0 sets no bound"
+                raise errors.InvalidSetting(key=f"email.{name}", value=getattr(self, name), allowed=allowed)
         if self.idle_seconds > MOST_IDLE_SECONDS:
             allowed = f"at most {MOST_IDLE_SECONDS:g}"
             raise errors.InvalidSetting(key="email.idle_seconds", value=self.idle_seconds, allowed=allowed)
@@ -68,6 +76,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise errors.InvalidSetting(
                     key=f"email.{server}_security", value=str(security), allowed=allowed
                 )
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]:
+        bounds = ((self.max_answers_per_hour, 3600.0), (self.max_answers_per_day, 24 * 3600.0))
+        return tuple(Quota(most=most, seconds=seconds) for most, seconds in bounds if most)
 
     @property
     def login(self) -> str:

@@ -90,6 +90,24 @@ INSERT INTO strangers (principal, platform, answered_at) VALUES (:principal, :pl
 ON CONFLICT (principal) DO UPDATE SET answered_at = excluded.answered_at
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
+-- name: is_answered
+-- Whether something of a chat was taken in to be answered since a time.
+SELECT 1 FROM answered WHERE chat = :chat AND event = :event AND at > :since;
+
+-- name: count_taken
+-- How much of a chat was taken in to be answered since a time.
+SELECT COUNT(*) FROM answered WHERE chat = :chat AND at > :since;
+
+-- name: put_answered
+-- Something of a chat is taken in to be answered.
+INSERT INTO answered (chat, event, at) VALUES (:chat, :event, :now)
+ON CONFLICT (chat, event) DO UPDATE SET at = excluded.at
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: forget_answered
+-- What was taken in before a time counts nowhere any more.
+DELETE FROM answered WHERE at <= :before;
+
 -- name: person_of
 -- The person that somebody is, when they linked anything.
 SELECT person FROM links WHERE principal = :principal;
