@@ -40,6 +40,8 @@ folder = "{folder}"
 sent_folder = "{sent_folder}"
 idle_seconds = 0.5
 timeout_seconds = 5
+max_answers_per_hour = 0
+max_answers_per_day = 0
 allow = ["*"]
 """
 PEOPLE = [f"ann{number}@a.test" for number in range(4)]
