@@ -2,8 +2,10 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
+from frontdesk.app.health import HealthTrouble, find_troubles
 from frontdesk.contracts.channels import Desk
 from frontdesk.model.running import Running
 from tests.flow.harness import Notebook, open_house, poll
@@ -41,6 +43,20 @@ async def test_one_of_two_nodes_reads_and_the_other_once_it_has_ended(shared_url
         await other.gateway.close()
         await first.begins()
         assert not second.reads
+
+
+async def test_channel_that_fails_as_often_as_it_is_begun_is_told_of(tmp_path: Path) -> None:
+    class Broken(Notebook):
+        async def receive(self, desk: Desk) -> None:
+            raise ValueError("out of order")
+
+    async with open_house(f"sqlite:///{tmp_path}/state.db", notebook=Broken()) as house:
+
+        async def look() -> list[HealthTrouble] | None:
+            return await find_troubles(house.gateway) or None
+
+        (told,) = await poll(look)
+        assert told.why.endswith("takes no messages: it fails again and again (ValueError); the log has more")
 
 
 async def test_every_node_receives_where_the_platform_does_not_mind(shared_url: str) -> None:

@@ -50,6 +50,9 @@ log = get_logger(__name__)
 class Gateway:
     """Takes messages in, runs turns and delivers answers from `start` until `close`."""
 
+    receivings: Sequence[Receiving] = ()
+    """What is being received, once it runs."""
+
     def __init__(  # noqa: PLR0913 - here the parts are put together
         self,
         sessions: SessionStore,
@@ -138,8 +141,8 @@ class Gateway:
         self._worker = Worker(self.parts, self.node)
         self._tasks = [asyncio.create_task(self._worker.run(), name="frontdesk-worker")]
         self._tasks.append(asyncio.create_task(self.parts.confirmations.watch()))
-        for channel in self.parts.channels.values():
-            self._tasks.append(asyncio.create_task(Receiving(self.parts, channel, self.node).run()))
+        self.receivings = [Receiving(self.parts, each, self.node) for each in self.parts.channels.values()]
+        self._tasks += [asyncio.create_task(each.run()) for each in self.receivings]
         log.info("gateway_started", node=self.node, channels=len(self.parts.channels))
 
     async def close(self) -> None:

@@ -47,8 +47,9 @@ async def _store_troubles(gateway: "Gateway") -> list[HealthTrouble]:
 
 
 def _channel_troubles(gateway: "Gateway") -> Iterator[HealthTrouble]:
-    for channel in gateway.parts.channels.values():
-        why = channel.trouble() if isinstance(channel, Watchful) else None
+    for receiving in gateway.receivings:
+        channel = receiving.channel
+        why = (channel.trouble() if isinstance(channel, Watchful) else None) or receiving.trouble()
         if why is not None:
             name = name_of(channel)
             outside = f"The channel {name} takes no messages: it is not set up rightly."

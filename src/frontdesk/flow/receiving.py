@@ -14,6 +14,10 @@ LOOK_SECONDS = 2.0
 """How often a node that does not read looks whether it should."""
 RENEWALS = 3
 RECEIVE_PAUSE_SECONDS = 1.0
+SETTLED_SECONDS = 10.0
+"""So long a channel has to receive to count as one that works again."""
+MOST_FAILURES = 2
+"""How often in a row a channel may fail before that is told."""
 
 log = get_logger(__name__)
 
@@ -23,24 +27,42 @@ class Receiving:
 
     def __init__(self, parts: Parts, channel: Channel, node: int) -> None:
         self._parts = parts
-        self._channel = channel
+        self.channel = channel
         self._taker = Taker(node=node, lease_seconds=parts.running.lease_seconds)
         self._lane = stream_lane(channel.name, channel.account)
+        self._begun = parts.elapsed()
+        self._failures = 0
+        self._why = ""
+
+    def trouble(self) -> str | None:
+        """Why no messages come in, while the channel fails as often as it is begun."""
+        return self._why if self._failures > MOST_FAILURES and not self._is_settled else None
+
+    @property
+    def _is_settled(self) -> bool:
+        return self._parts.elapsed() - self._begun >= SETTLED_SECONDS
 
     async def run(self) -> None:
         """The outermost door of a channel: when it fails, it is begun again."""
-        about = {"channel": self._channel.name, "account": self._channel.account}
+        about = {"channel": self.channel.name, "account": self.channel.account}
         while True:
+            self._begun = self._parts.elapsed()
             try:
                 await self._receive()
             except errors.FrontdeskError as error:
                 log.warning("channel_failed", **about, why=str(error))
-            except Exception:
+                self._fail(str(error))
+            except Exception as error:
                 log.exception("channel_failed", **about)
+                self._fail(f"it fails again and again ({type(error).__name__}); the log has more")
             await asyncio.sleep(RECEIVE_PAUSE_SECONDS)
 
+    def _fail(self, why: str) -> None:
+        self._failures = 1 if self._is_settled else self._failures + 1
+        self._why = why
+
     async def _receive(self) -> None:
-        parts, channel = self._parts, self._channel
+        parts, channel = self._parts, self.channel
         desk = Intake(parts, channel)
         if not channel.capabilities.reads_alone or parts.store.nodes.is_alone:
             await channel.receive(desk)
@@ -81,4 +103,4 @@ class Receiving:
                 log.warning("store_troubled", lane=self._lane, why=str(error))
             else:
                 renewed = asked
-        log.warning("stream_lost", channel=self._channel.name, account=self._channel.account)
+        log.warning("stream_lost", channel=self.channel.name, account=self.channel.account)
