@@ -39,6 +39,7 @@ max_messages = 0
 [channels.api_server.tokens_env]
 bench = "BENCH_TOKEN"
 """
+DESK = "@desk:bench.test"
 SAID = re.compile(r"message (\d+)")
 
 Ask = Callable[[int], Awaitable[None]]
@@ -89,9 +90,11 @@ class TelegramPeer:
 
 
 class MatrixPeer:
-    """A homeserver where nothing happens."""
+    """A homeserver where nothing happens. Each gateway is a device of its own there, with its keys."""
 
     def __init__(self) -> None:
+        self.devices: dict[str, object] = {}
+        self.device = ""
         self.server = HttpServer(self._answer)
         self.environ = {"BENCH_TOKEN": TOKEN}
         self.connected = asyncio.Event()
@@ -99,7 +102,7 @@ class MatrixPeer:
     @property
     def settings(self) -> str:
         url = f"http://127.0.0.1:{self.server.port}"
-        told = f'homeserver = "{url}"\naccess_token_env = "BENCH_TOKEN"\nencryption = false\n'
+        told = f'homeserver = "{url}"\naccess_token_env = "BENCH_TOKEN"\n'
         return f"[channels.matrix]\n{told}"
 
     async def open(self) -> None:
@@ -108,7 +111,14 @@ class MatrixPeer:
     async def _answer(self, request: HttpRequest) -> HttpReply:
         said: dict[str, object] = {}
         if request.path.endswith("/whoami"):
-            said = {"user_id": "@desk:bench.test", "device_id": "BENCH"}
+            self.device = f"BENCH{len(self.devices)}"
+            said = {"user_id": DESK, "device_id": self.device}
+        elif request.path.endswith("/keys/upload"):
+            if "device_keys" in request.fields:
+                self.devices[self.device] = json.loads(request.fields["device_keys"])
+            said = {"one_time_key_counts": {"signed_curve25519": 50}}
+        elif request.path.endswith("/keys/query"):
+            said = {"device_keys": {DESK: self.devices}}
         elif request.path.endswith("/filter"):
             said = {"filter_id": "1"}
         elif request.path.endswith("/sync"):

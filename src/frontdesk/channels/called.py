@@ -1,6 +1,7 @@
 """What channels have in common that are called over HTTP."""
 
 import asyncio
+import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
@@ -18,7 +19,6 @@ from frontdesk.model.platforms import Platform
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLAIN = {"https": "http", "wss": "ws"}
 """What is not encrypted, beside what is."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 OptionsOf = TypeVar("OptionsOf")
 Read = TypeVar("Read")
@@ -71,18 +71,32 @@ def check_positive(channel: str, options: msgspec.Struct, *names: str) -> None:
             raise errors.InvalidSetting(key=f"{channel}.{name}", value=value, allowed="a number over 0")
 
 
-def check_address(key: str, url: str, scheme: str = "https") -> None:
-    """Refuse an address that no token may go to: one that is not encrypted, but for this machine."""
+def check_address(
+    key: str, url: str, scheme: str = "https", *, allow_insecure: bool | None = None, may_ask: bool = False
+) -> None:
+    """Refuse an address that no token may go to: one that is not encrypted, but for this machine, unless its
+    owner allows that, where they can; one with a query, unless it may have one."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
-    plain = parts.scheme == PLAIN[scheme] and host in LOOPBACK
-    if not host or not (parts.scheme == scheme or plain) or parts.username or parts.query or parts.fragment:
+    plain = parts.scheme == PLAIN[scheme] and (allow_insecure or _is_here(host or ""))
+    asks = (parts.query or parts.fragment) and not may_ask
+    if not host or not (parts.scheme == scheme or plain) or parts.username is not None or asks:
+        without = "a user name" if may_ask else "a user name and a query"
+        allowed = f"an {scheme} address without {without}, or {PLAIN[scheme]} to this machine"
+        if allow_insecure is False:
+            allowed += f"; allow_insecure = true permits plain {PLAIN[scheme]}"
         shown = f"{parts.scheme}://{host}" if host else "no address"
-        allowed = f"an {scheme} address without a user name and a query, or {PLAIN[scheme]} to this machine"
         raise errors.InvalidSetting(key=key, value=shown, allowed=allowed)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def check_proxy(text: str) -> None:

@@ -1,6 +1,9 @@
 """What channels have in common that read what a platform keeps for us."""
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from frontdesk import errors
 from frontdesk.contracts.channels import Desk, Edited, Happening, Incoming, Receipt
@@ -15,6 +18,8 @@ LATER = (errors.StoreError, errors.TooManyWaiting)
 """What could not be stored now: the platform is not told that we have it."""
 REFUSED = (errors.NotAllowed, errors.InvalidInput, errors.Unroutable)
 """What is refused for good: it need not come again."""
+
+Made = TypeVar("Made")
 
 log = get_logger(__name__)
 
@@ -51,3 +56,38 @@ class GrowingPauses:
     def forget(self) -> None:
         """It works again."""
         self._seconds = FIRST_PAUSE_SECONDS
+
+
+async def load(module: str) -> Any:
+    """A module whose libraries are large: loaded beside the loop, so that nobody waits for them."""
+    return await asyncio.to_thread(import_module, module)
+
+
+class Lazily(Generic[Made]):
+    """What a channel makes of such a module, when it is needed for the first time."""
+
+    def __init__(self, module: str, make: Callable[[Any], Made]) -> None:
+        self.made: Made | None = None
+        self._module, self._make = module, make
+        self._making = asyncio.Lock()
+
+    async def get(self) -> Made:
+        async with self._making:
+            if self.made is None:
+                self.made = self._make(await load(self._module))
+            return self.made
+
+    def take(self) -> Made | None:
+        """What was made, to be closed."""
+        made, self.made = self.made, None
+        return made
+
+
+async def at_most(pieces: AsyncIterator[bytes], most_bytes: int) -> AsyncGenerator[bytes, None]:
+    """The bytes of a file; FileUnavailable when they are too many."""
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > most_bytes:
+            raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
+        yield piece

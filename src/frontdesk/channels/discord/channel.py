@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk import errors, plugins
+from frontdesk.channels import streams
 from frontdesk.channels.discord import checkup, finding, inbound, outbound, presses, reading, verdicts
 from frontdesk.channels.discord import options as settings
 from frontdesk.contracts import channels
@@ -55,23 +56,16 @@ class Channel:
         self.name: str = Platform.DISCORD
         self.account = account
         self._options = options
-        self._calls: RestCalls | None = None
-        self._opening = asyncio.Lock()
+        self._calls: streams.Lazily[RestCalls] = streams.Lazily(
+            CALLS, lambda library: library.RestCalls(options)
+        )
         self._trouble: str | None = None
 
     def trouble(self) -> str | None:
         return self._trouble
 
-    async def _now(self) -> "RestCalls":
-        """What calls the platform. Its library is large, and loaded beside the loop."""
-        async with self._opening:
-            if self._calls is None:
-                module = await asyncio.to_thread(importlib.import_module, CALLS)
-                self._calls = module.RestCalls(self._options)
-            return self._calls
-
     async def receive(self, desk: channels.Desk) -> None:
-        calls = await self._now()
+        calls = await self._calls.get()
         library = await asyncio.to_thread(_load_library)
         self._trouble = NOT_CONNECTED
         reader = reading.Reader(calls, self.account, desk, self._be_fine)
@@ -114,7 +108,7 @@ class Channel:
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         try:
-            return await outbound.send(await self._now(), delivery)
+            return await outbound.send(await self._calls.get(), delivery)
         except errors.MissingSecret as error:
             return deliveries.NotSent(why=str(error))
 
@@ -123,25 +117,22 @@ class Channel:
 
     async def find(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
         try:
-            return await finding.find(await self._now(), delivery)
+            return await finding.find(await self._calls.get(), delivery)
         except errors.MissingSecret as error:
             return deliveries.Unknown(why=str(error))
 
     async def sign(self, to: SessionSource, sign: ChatSign) -> deliveries.Outcome:
         try:
-            return await outbound.sign(await self._now(), to, sign)
+            return await outbound.sign(await self._calls.get(), to, sign)
         except errors.MissingSecret as error:
             return deliveries.NotSent(why=str(error))
 
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
         """The bytes of a file, by a link that is made for it now."""
-        size = 0
         try:
-            calls = await self._now()
-            async for piece in calls.download(await self._link(calls, attachment.id)):
-                size += len(piece)
-                if size > most_bytes:
-                    raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
+            calls = await self._calls.get()
+            pieces = calls.download(await self._link(calls, attachment.id))
+            async for piece in streams.at_most(pieces, most_bytes):
                 yield piece
         except errors.MissingSecret as error:
             raise errors.FileUnavailable(why=str(error)) from error
@@ -165,11 +156,10 @@ class Channel:
         raise errors.FileUnavailable(why="the file was taken out of its message")
 
     async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:  # noqa: ARG002
-        return await checkup.examine(await self._now(), home)
+        return await checkup.examine(await self._calls.get(), home)
 
     async def close(self) -> None:
-        calls, self._calls = self._calls, None
-        if calls is not None:
+        if calls := self._calls.take():
             await calls.close()
 
 

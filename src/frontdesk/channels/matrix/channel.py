@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import importlib
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,7 @@ class Channel:
         """Read on from where the store says. What could not be stored is read again."""
         await self._let_go()
         self._is_reading = True
-        self._library = await asyncio.to_thread(importlib.import_module, CONNECTION)
+        self._library = await streams.load(CONNECTION)
         connection: Connection = self._library.Connection(self._options, self.account)
         ended = NOT_CONNECTED
         try:
@@ -267,7 +266,7 @@ class Channel:
         """Where another node reads, a connection that only sends: the keys of the device are that node's."""
         async with self._opening:
             if self._connection is None and not self._is_reading:
-                module = await asyncio.to_thread(importlib.import_module, CONNECTION)
+                module = await streams.load(CONNECTION)
                 connection: Connection = module.Connection(self._options, self.account)
                 self._library = module
                 try:
@@ -358,7 +357,7 @@ class Channel:
 
     async def examine(self, *, in_use: bool, home: str | None = None) -> Sequence[Finding]:  # noqa: ARG002
         """The keys are left alone: a gateway may have them."""
-        checkup = await asyncio.to_thread(importlib.import_module, CHECKUP)
+        checkup = await streams.load(CHECKUP)
         found: Sequence[Finding] = await checkup.examine(self._options, self.account, home)
         return found
 

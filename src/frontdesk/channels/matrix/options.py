@@ -1,15 +1,11 @@
 """How a Matrix account is set up."""
 
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import msgspec
 
-from frontdesk import errors
-from frontdesk.channels.called import check_positive
+from frontdesk.channels.called import check_address, check_positive
 from frontdesk.contracts.secrets import Checks, Secret
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,17 +31,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_positive("matrix", self, "edit_pause_seconds", "timeout_seconds")
-        try:
-            parts = urlsplit(self.homeserver)
-            _ = parts.port
-        except ValueError:
-            raise _refused("an unreadable address", "an https address") from None
-        shown = f"{parts.scheme}://{parts.hostname}" if parts.hostname else "no address"
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-            raise _refused(shown, "an https address")
-        if parts.scheme == "http" and not self.allow_insecure and parts.hostname not in LOOPBACK:
-            raise _refused(shown, "https, or http to this machine; allow_insecure = true permits plain http")
-
-
-def _refused(shown: str, allowed: str) -> errors.InvalidSetting:
-    return errors.InvalidSetting(key="matrix.homeserver", value=shown, allowed=allowed)
+        check_address("matrix.homeserver", self.homeserver, allow_insecure=self.allow_insecure)

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import hmac
-import importlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
@@ -71,8 +70,9 @@ class Channel(CalledChannel[settings.Options]):
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(Platform.SLACK, options, account, clock)
-        self._line: SlackLine | None = None
-        self._opening = asyncio.Lock()
+        self._line: streams.Lazily[SlackLine] = streams.Lazily(
+            CALLS, lambda library: library.SlackLine(options)
+        )
         self._reader: ChatReader | None = None
         self._parser: inbound.Parser | None = None
         self._trouble: str | None = None
@@ -94,7 +94,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def receive(self, desk: channels.Desk) -> None:
         try:
-            line = await self._connected()
+            line = await self._line.get()
             us = await self._meet(line)
             self._parser = inbound.Parser(us, self.account, self._options.threads)
             self._reader = ChatReader(line, desk, self._parser, self.account)
@@ -119,15 +119,12 @@ class Channel(CalledChannel[settings.Options]):
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
         """The bytes of a file; FileUnavailable when they cannot be had or are too many, FileLater when that
         may pass."""
-        size = 0
         try:
-            line = await self._connected()
+            line = await self._line.get()
             about = inbound.table((await line.call("files.info", file=attachment.id)).get("file"))
             wanted = about.get("url_private_download") or about.get("url_private")
-            async for piece in line.download(wanted, attachment.kind == "text/html"):
-                size += len(piece)
-                if size > most_bytes:
-                    raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
+            pieces = line.download(wanted, attachment.kind == "text/html")
+            async for piece in streams.at_most(pieces, most_bytes):
                 yield piece
         except errors.MissingSecret as error:
             raise errors.FileUnavailable(why=str(error)) from error
@@ -136,17 +133,16 @@ class Channel(CalledChannel[settings.Options]):
             raise (errors.FileUnavailable if hopeless else errors.FileLater)(why=error.why) from error
 
     async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:
-        line = await self._connected()
+        line = await self._line.get()
         return await checkup.examine(line, self._options, home, in_use)
 
     async def meet(self) -> AsyncGenerator[Newcomer, None]:
-        async with aclosing(checkup.meet(await self._connected(), self._options)) as newcomers:
+        async with aclosing(checkup.meet(await self._line.get(), self._options)) as newcomers:
             async for newcomer in newcomers:
                 yield newcomer
 
     async def close(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
+        if line := self._line.take():
             await line.close()
 
     async def hear(self, kind: str, payload: object) -> None:
@@ -169,15 +165,6 @@ class Channel(CalledChannel[settings.Options]):
         if happening is not None:
             await self._reader.take(happening)
 
-    async def _connected(self) -> "SlackLine":
-        """The library is loaded beside the loop, when it is needed for the first time."""
-        async with self._opening:
-            if self._line is None:
-                library = await asyncio.to_thread(importlib.import_module, CALLS)
-                self._line = library.SlackLine(self._options)
-            line: SlackLine = self._line
-            return line
-
     async def _send(self, line: "SlackLine", delivery: Delivery) -> Outcome:
         placed = await self._streams.found(line, delivery)
         await self._streams.end(line, placed)
@@ -199,7 +186,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _with_line(self, act: Any, *arguments: Any) -> Outcome:
         try:
-            outcome: Outcome = await act(await self._connected(), *arguments)
+            outcome: Outcome = await act(await self._line.get(), *arguments)
         except errors.MissingSecret as error:
             return NotSent(why=str(error))
         return outcome

@@ -1,15 +1,14 @@
 """One bot: what the gateway knows of it before the platform's library is loaded."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from frontdesk import plugins
+from frontdesk.channels import streams
 from frontdesk.channels.called import CalledChannel
 from frontdesk.channels.telegram import limits
 from frontdesk.channels.telegram import options as settings
@@ -56,16 +55,10 @@ class Channel(CalledChannel[settings.Options]):
         self, options: settings.Options, account: str | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(Platform.TELEGRAM, options, account, clock)
-        self._connection: BotConnection | None = None
+        self._connection: streams.Lazily[BotConnection] = streams.Lazily(
+            CONNECTION, lambda library: library.BotConnection(options, account)
+        )
         self.capabilities = msgspec.structs.replace(IN_PRIVATE, reads_alone=options.public_url is None)
-
-    async def _connected(self) -> "BotConnection":
-        """The library is large: it is loaded when it is needed, and holds up nobody."""
-        if self._connection is None:
-            library = await asyncio.to_thread(import_module, CONNECTION)
-            self._connection = self._connection or library.BotConnection(self._options, self.account)
-        assert self._connection is not None
-        return self._connection
 
     def capabilities_in(self, chat: SessionSource) -> channels.Capabilities:
         return IN_PRIVATE if chat.chat_type is ChatType.DM else IN_GROUPS
@@ -80,39 +73,39 @@ class Channel(CalledChannel[settings.Options]):
         ]
 
     def trouble(self) -> str | None:
-        return self._connection.trouble if self._connection else None
+        return self._connection.made.trouble if self._connection.made else None
 
     async def receive(self, desk: channels.Desk) -> None:
-        await (await self._connected()).receive(desk)
+        await (await self._connection.get()).receive(desk)
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
-        return await (await self._connected()).send(delivery)
+        return await (await self._connection.get()).send(delivery)
 
     async def draft(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
-        return await (await self._connected()).draft(delivery)
+        return await (await self._connection.get()).draft(delivery)
 
     async def sign(self, to: SessionSource, sign: ChatSign) -> deliveries.Outcome:
-        return await (await self._connected()).sign(to, sign)
+        return await (await self._connection.get()).sign(to, sign)
 
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncIterator[bytes]:
-        connection = await self._connected()
+        connection = await self._connection.get()
         async with aclosing(connection.fetch(attachment, most_bytes)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def examine(self, *, in_use: bool, home: str | None = None) -> list[Finding]:
-        return await (await self._connected()).examine(in_use=in_use, home=home)
+        return await (await self._connection.get()).examine(in_use=in_use, home=home)
 
     async def meet(self) -> AsyncGenerator[Newcomer, None]:
-        async with aclosing((await self._connected()).meet()) as newcomers:
+        async with aclosing((await self._connection.get()).meet()) as newcomers:
             async for newcomer in newcomers:
                 yield newcomer
 
     async def close(self) -> None:
-        if self._connection:
-            await self._connection.close()
+        if connection := self._connection.made:
+            await connection.close()
 
     async def _handle(self, request: channels.Request) -> channels.Response:
-        if self._connection is None:
+        if self._connection.made is None:
             return channels.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, headers=LATER)
-        return await self._connection.handle(request)
+        return await self._connection.made.handle(request)

@@ -84,14 +84,10 @@ class BotConnection:
     async def fetch(self, attachment: Attachment, most_bytes: int) -> AsyncGenerator[bytes, None]:
         """The bytes of a file; FileUnavailable when they cannot be had or are too many, FileLater when that
         may pass."""
-        size = 0
         try:
             bot = await self._bots.now()
             found = await bot.find_file(attachment.id)
-            async for piece in bot.fetch_file(found):
-                size += len(piece)
-                if size > most_bytes:
-                    raise errors.FileUnavailable(why=f"it is larger than {most_bytes} bytes")
+            async for piece in streams.at_most(bot.fetch_file(found), most_bytes):
                 yield piece
         except errors.MissingSecret as error:
             raise errors.FileUnavailable(why=str(error)) from error
