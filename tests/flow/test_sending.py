@@ -52,6 +52,15 @@ async def test_owner_sends_to_home_to_a_chat_to_a_thread_and_to_where_a_session_
         assert (last.to.message_id, last.is_markdown) == (None, False)
 
 
+async def test_home_may_be_a_thread(store_url: str) -> None:
+    home = HomeChannel.from_dict({"platform": "matrix", "chat_id": "!ops:example.org", "thread_id": "$t"})
+    assert home.to_dict()["thread_id"] == "$t"
+    config = GatewayConfig(platforms={"matrix": PlatformConfig(enabled=True, home_channel=home)})
+    async with open_house(store_url, config=config) as house:
+        await Office.of_gateway(house.gateway).send("matrix", "home")
+        assert await all_arrived(house, 1) == [("!ops:example.org", "$t", "home")]
+
+
 async def test_same_key_to_the_same_chat_is_sent_once_in_its_pieces(store_url: str) -> None:
     async with open_house(store_url, notebook=Notebook(text_limit=10)) as house:
         office = Office.of_gateway(house.gateway)

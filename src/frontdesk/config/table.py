@@ -497,6 +497,12 @@ SETTINGS: tuple[Setting, ...] = (
         help="The chat to which unprompted output goes.",
     ),
     Setting(
+        name="platforms.<platform>.home_channel.thread_id",
+        kind=CHAT_ID,
+        default=None,
+        help="The thread or topic of that chat to which it goes; not set, to the chat itself.",
+    ),
+    Setting(
         name="platforms.<platform>.home_channel.name",
         kind=TEXT,
         default=None,

@@ -97,7 +97,9 @@ class Outlets:
         home = self._config.get_home_channel(platform)
         if home is None:
             return None
-        return SessionSource(platform=home.platform, chat_id=home.chat_id, account=account)
+        return SessionSource(
+            platform=home.platform, chat_id=home.chat_id, thread_id=home.thread_id, account=account
+        )
 
     def _account(self, meant: Destination, origin: SessionSource | None) -> str | None:
         """The one that is named; else that of the origin; else, of its profile if there are any, that without

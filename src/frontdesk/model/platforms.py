@@ -121,12 +121,13 @@ READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))
 """Nobody reads there that a session was reset."""
 
 
-class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
+class HomeChannel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The chat of a platform to which unprompted output goes."""
 
     platform: Platform
     chat_id: str
     name: str
+    thread_id: str | None = None
 
     def __post_init__(self) -> None:
         platform = Platform.parse(self.platform)
@@ -138,9 +139,13 @@ class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
             raise errors.InvalidSetting(key="home_channel.chat_id", value=self.chat_id, allowed="a chat id")
         if not isinstance(self.name, str):
             raise errors.InvalidSetting(key="home_channel.name", value=self.name, allowed="a text")
+        thread = self.thread_id
+        if thread is not None and (not isinstance(thread, str) or not thread.strip()):
+            raise errors.InvalidSetting(key="home_channel.thread_id", value=thread, allowed="a thread id")
 
     def to_dict(self) -> dict[str, str]:
-        return {"platform": str(self.platform), "chat_id": self.chat_id, "name": self.name}
+        told = {"platform": str(self.platform), "chat_id": self.chat_id, "name": self.name}
+        return told | ({"thread_id": self.thread_id} if self.thread_id else {})
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> "HomeChannel":
@@ -149,6 +154,7 @@ class HomeChannel(msgspec.Struct, frozen=True, kw_only=True):
             platform=Platform(str(data.get("platform"))),
             chat_id="" if chat_id is None else str(chat_id),
             name=str(data.get("name") or "Home"),
+            thread_id=str(data["thread_id"]) if data.get("thread_id") is not None else None,
         )
 
 

@@ -243,7 +243,9 @@ class Notifier:
         """In the order in which they are tried."""
         named = [(self._config.get_home_channel(name), account) for name, account in self._channels]
         homes = [
-            SessionSource(platform=home.platform, chat_id=home.chat_id, account=account)
+            SessionSource(
+                platform=home.platform, chat_id=home.chat_id, thread_id=home.thread_id, account=account
+            )
             for home, account in named
             if home
         ]
