@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from frontdesk.channels import clocks
 from frontdesk.channels.slack.faults import SlackError, SlackRefusal, SlackUnclear, SlackUnreached
 from frontdesk.channels.slack.options import Options
 
@@ -23,7 +23,6 @@ HEARTBEAT_SECONDS = 20.0
 MOST_ENVELOPE_BYTES = 4 * 1024 * 1024
 MOST_RETRY_AFTER_SECONDS = 24 * 3600.0
 PIECE_BYTES = 64 * 1024
-MOST_SKEW = timedelta(seconds=30)
 NEVER_LEFT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 UNFINISHED = frozenset({"internal_error", "fatal_error", "service_unavailable"})
 """Part of the call may have been carried out, as the platform's pages say."""
@@ -37,7 +36,7 @@ class SlackLine:
     """How the platform is reached. Nothing is tried twice here, redirects are not followed, proxies of the
     environment not used."""
 
-    answered: tuple[str, datetime] | None = None
+    answered: clocks.Answered = None
     """The time by the platform's clock when it last answered, as it wrote that, and by ours."""
     scopes: str = ""
     """What the token may do, as the platform last said."""
@@ -48,14 +47,7 @@ class SlackLine:
 
     def skew(self) -> timedelta:
         """How far our clock is ahead of the platform's, as far as that can be told."""
-        if self.answered is None:
-            return timedelta()
-        told, here = self.answered
-        try:
-            ahead = here - parsedate_to_datetime(told).astimezone(UTC)
-        except ValueError:
-            return timedelta()
-        return ahead if abs(ahead) > MOST_SKEW else timedelta()
+        return clocks.skew(self.answered)
 
     def now(self) -> float:
         """The time by the platform's clock: what it keeps is found by that."""

@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from frontdesk import errors
+from frontdesk.channels import clocks
 from frontdesk.channels.slack import inbound
 from frontdesk.channels.slack.connect import MANIFEST
 from frontdesk.channels.slack.faults import TOKEN_REFUSED, SlackError, SlackRefusal
@@ -46,14 +46,17 @@ OTHERS = (
 )
 UNKNOWN_HOME = "the home channel {home} is not known to it: {why}"
 NOT_AT_HOME = "it is not in the home channel {home}: /invite it there"
-SKEWED = "this machine's clock is {seconds} seconds {way} Slack's: set it by NTP"
 
 
 async def examine(line: "SlackLine", options: Options, home: str | None, in_use: bool) -> list[Finding]:
     try:
         told = await line.call("auth.test")
         name, team = (str(told.get(each))[:NAME_CHARACTERS] for each in ("user", "team"))
-        found = [Finding(text=f"@{name} in {team}"), *_clock(line), *_scopes(line)]
+        found = [
+            Finding(text=f"@{name} in {team}"),
+            *clocks.compare(line.answered, "Slack's"),
+            *_scopes(line),
+        ]
         if told.get("is_enterprise_install") is True:
             found.append(findings.failed(WHOLE_ORGANIZATION))
         if options.app_token is not None:
@@ -162,11 +165,3 @@ async def _home(line: "SlackLine", home: str) -> list[Finding]:
     chat = inbound.table(told.get("channel"))
     there = chat.get("is_im") is True or chat.get("is_member") is True
     return [] if there else [findings.failed(NOT_AT_HOME.format(home=home))]
-
-
-def _clock(line: "SlackLine") -> list[Finding]:
-    ahead = line.skew()
-    if not ahead:
-        return []
-    way = "ahead of" if ahead > timedelta() else "behind"
-    return [findings.warning(SKEWED.format(seconds=round(abs(ahead).total_seconds()), way=way))]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from telegram.constants import ChatType
 from telegram.error import TelegramError
 
 from frontdesk import errors
+from frontdesk.channels import clocks
 from frontdesk.channels.telegram import calls, inbound
 from frontdesk.channels.telegram.options import Options
 from frontdesk.contracts.channels import Incoming
@@ -24,7 +24,6 @@ CONFLICT_SECONDS = 3
 MEET_SECONDS = 10
 MOST_UPDATES = 100
 PAUSE_SECONDS = 1.0
-MOST_SKEW = timedelta(seconds=30)
 LATELY = timedelta(hours=1)
 NAME_CHARACTERS = 100
 
@@ -44,14 +43,13 @@ UNKNOWN_HOME = (
     "the home channel {home} is not known to it. If that is you, write to the bot first; to a group, add it"
 )
 MUTE_AT_HOME = "it may not write in the home channel {home}: make it a member, or give it the right to post"
-SKEWED = "this machine's clock is {seconds} seconds {way} Telegram's: set it by NTP"
 CROWDED = "so many messages wait for the bot that new ones cannot be seen: start the gateway, and pair people"
 
 
 async def examine(bot: calls.Bot, options: Options, *, in_use: bool, home: str | None) -> list[Finding]:
     try:
         me = await bot.get_me()
-        found = [Finding(text=_who(me)), *_clock(bot), *_groups(me)]
+        found = [Finding(text=_who(me)), *clocks.compare(bot.answered, "Telegram's"), *_groups(me)]
         info = await bot.get_webhook_info()
         found += _called(info, options, in_use)
         if home is not None:
@@ -71,20 +69,6 @@ def _why(error: TelegramError) -> str:
 
 def _who(me: telegram.User) -> str:
     return f"@{me.username} ({me.full_name[:NAME_CHARACTERS]})"
-
-
-def _clock(bot: calls.Bot) -> list[Finding]:
-    if bot.answered is None:
-        return []
-    told, here = bot.answered
-    try:
-        ahead = here - parsedate_to_datetime(told).astimezone(UTC)
-    except ValueError:
-        return []
-    if abs(ahead) <= MOST_SKEW:
-        return []
-    way = "ahead of" if ahead > timedelta() else "behind"
-    return [findings.warning(SKEWED.format(seconds=round(abs(ahead).total_seconds()), way=way))]
 
 
 def _groups(me: telegram.User) -> list[Finding]:
