@@ -23,7 +23,7 @@ from tests.schemas import Schemas
 
 # A busy machine is no failure; the reduced run is the same run every time, the full one explores.
 hypothesis.settings.register_profile(
-    "frontdesk", deadline=None, max_examples=counts.count(50, 1000), derandomize=not counts.proving()
+    "frontdesk", deadline=None, max_examples=counts.count(30, 1000), derandomize=not counts.proving()
 )
 hypothesis.settings.load_profile("frontdesk")
 

@@ -662,9 +662,11 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_p
             assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
             visitor.page.get_by_role("link", name="seen_before").click()
             visitor.sees("Allow this?")
-            visitor.press("Sign out")
+            with visitor.page.expect_navigation():
+                visitor.press("Sign out")
             visitor.sees("Your approver’s token")
-            visitor.page.go_back()
+            with visitor.page.expect_navigation():
+                visitor.page.evaluate("history.back()")
             visitor.sees("Your approver’s token")
             assert "seen_before" not in visitor.page.content()
             visitor.context.add_cookies([cookie])

@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -18,7 +17,6 @@ from tests.peers.people import Person, said_by, wait_for
 from tests.peers.proxies import TOO_MANY, fateful_proxy
 from tests.peers.synapse import Homeserver
 
-NUMBERS = count()
 FILE = """
 [agent]
 driver = "scripted"
@@ -47,7 +45,7 @@ class Scene:
     """The program's account, somebody who talks, somebody who decides, and a stranger."""
 
     def __init__(self, server: Homeserver, home: Path, url: str | None = None) -> None:
-        names = (f"{name}{next(NUMBERS)}" for name in ("desk", "ann", "bob", "eve"))
+        names = ("desk", "ann", "bob", "eve")
         self.us, self.ann, self.bob, self.eve = (Person(server, server.register(name)) for name in names)
         self.home = home
         folder = home / ".frontdesk"

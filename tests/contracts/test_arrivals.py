@@ -153,7 +153,7 @@ def _rows(found: sqlite3.Cursor) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(counts.count(120, 1_200))
-@settings(max_examples=counts.count(30, 1_000), deadline=None)
+@settings(max_examples=counts.count(15, 1_000), deadline=None)
 @given(rounds=ROUNDS)
 def test_messages_at_once_become_what_they_would_one_by_one(rounds: Rounds) -> None:
     with TemporaryDirectory() as folder:

@@ -469,9 +469,9 @@ def test_service_does_what_the_model_does(kind: str, tmp_path: Path, request: py
         )
 
     chosen = settings(
-        max_examples=counts.count(20, 500),
+        max_examples=counts.count(12, 500),
         stateful_step_count=STEPS_PER_RUN,
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(cast("type[RuleBasedStateMachine]", machine), settings=chosen)
-    assert steps[0] >= counts.count(300, 20_000)
+    assert steps[0] >= counts.count(150, 20_000)

@@ -137,7 +137,7 @@ def some_pair(chance: random.Random) -> tuple[Confirmation, Confirmation, str]:
 @pytest.mark.timeout(counts.count(120, 3_000))
 def test_actions_that_differ_look_different_on_every_surface(tell: counts.Tell) -> None:
     chance = random.Random(2029)
-    wanted = counts.count(200, 20_000)
+    wanted = counts.count(100, 20_000)
     compared = 0
     for _ in range(wanted):
         one, other, how = some_pair(chance)
@@ -171,7 +171,7 @@ def beginnings(text: str) -> list[str]:
 @pytest.mark.timeout(counts.count(120, 3_000))
 def test_no_line_of_the_agent_passes_for_one_of_ours_and_ours_are_the_last(tell: counts.Tell) -> None:
     chance = random.Random(2030)
-    wanted = counts.count(80, 10_000)
+    wanted = counts.count(40, 10_000)
     for _ in range(wanted):
         asked, _, _ = some_pair(chance)
         words, requester = (disguises.some_text(chance) + chance.choice(("", FORGED, "x" * 90)) for _ in "ab")

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,12 @@ class Homeserver:
         self.url = url
         self.process = process
         self._secret = secret
+        self._numbers = count()
         self._log = log
 
     def register(self, name: str, *, admin: bool = False) -> Account:
-        """A person, signed in on a first device."""
-        password = secrets.token_hex(8)
+        """A person of that name and a number, signed in on a first device."""
+        name, password = f"{name}{next(self._numbers)}", secrets.token_hex(8)
         place = f"{self.url}/_synapse/admin/v1/register"
         nonce = httpx.get(place).raise_for_status().json()["nonce"]
         said = "\0".join((nonce, name, password, "admin" if admin else "notadmin"))

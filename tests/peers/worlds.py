@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.peers.people import Person
 from tests.peers.synapse import Homeserver
 
 SECOND_CLIENT = Path(peers.__file__).with_name("second_client.py")
-NUMBERS = count()
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -66,8 +64,7 @@ class World:
 
 
 def new_world(server: Homeserver) -> World:
-    names = (f"{name}{next(NUMBERS)}" for name in ("desk", "ann", "bob"))
-    return World(*(Person(server, server.register(name)) for name in names))
+    return World(*(Person(server, server.register(name)) for name in ("desk", "ann", "bob")))
 
 
 @asynccontextmanager

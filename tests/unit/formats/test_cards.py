@@ -333,7 +333,7 @@ class TestWrapping:
         self, tell: counts.Tell
     ) -> None:
         chance = random.Random(2028)
-        wanted = counts.count(400, 20_000)
+        wanted = counts.count(200, 20_000)
         differing = hidden = 0
         while differing < wanted:
             make = chance.choice((pairs.some_pair, pairs.some_secret_pair))

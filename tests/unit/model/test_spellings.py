@@ -45,11 +45,13 @@ def spelled(action: str) -> Iterator[str]:
             yield action[:place] + other + action[place + 1 :]
 
 
+@pytest.mark.prove
 def test_all_spellings_of_the_ten_with_one_letter_are_known(tell: counts.Tell) -> None:
     every = [name for action in THE_TEN for name in spelled(action)]
-    assert [name for name in every if not is_high_risk(name)] == []
     assert len(every) > 10_000
-    tell("spellings of the ten with one look-alike: all are known", len(every))
+    tried = every[:: counts.count(7, 1)]
+    assert [name for name in tried if not is_high_risk(name)] == []
+    tell("spellings of the ten with one look-alike: all are known", len(tried))
 
 
 @pytest.mark.prove
