@@ -12,7 +12,7 @@ SOURCES := $(wildcard src tests benchmarks)
 PEERS := $(patsubst tests/peers/%.lock,.peers/%/installed,$(wildcard tests/peers/*.lock))
 PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
-JOBS ?= 4
+JOBS ?= 6
 
 BROWSERS := chromium chromium-browser google-chrome
 apt = $(1) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2)
