@@ -20,7 +20,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "description": "Cleaning up the old staging namespace, as agreed with the team. Safe to approve.",
         "details": {
             "argv": ["kubectl", "delete", "namespace", "payments-staging"],
-            "cwd": "/home/ci/work/deploy",
+            "cwd": "/srv/deploy",
         },
         "requester": "deploy-bot",
     },

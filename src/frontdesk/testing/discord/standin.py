@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from frontdesk.testing import faults
 from frontdesk.testing.discord import rest
 from frontdesk.testing.discord.lines import GatewayLines
 from frontdesk.testing.discord.rest import DiscordFault, DiscordRefusal, ReceivedFile
@@ -266,14 +267,8 @@ class DiscordApi:
             await self.gateway.ring()
 
     def _fault(self, method: str, path: str) -> DiscordFault | None:
-        for fault in self.faults:
-            if fault.concerns(method, path):
-                if fault.times is not None:
-                    fault.times -= 1
-                    if fault.times <= 0:
-                        self.faults.remove(fault)
-                return fault
-        return self.weather(method, path)
+        concerned = faults.take(self.faults, lambda fault: fault.concerns(method, path))
+        return concerned or self.weather(method, path)
 
     async def _carry_out(self, request: web.Request, method: str, path: str) -> web.Response:
         told, files = await rest.read_body(request)

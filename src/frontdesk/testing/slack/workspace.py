@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import aiohttp
 from aiohttp import web
 
+from frontdesk.testing import faults
 from frontdesk.testing.slack.inventory import (
     Envelope,
     TeamCall,
@@ -233,14 +234,8 @@ class Workspace(TeamPeople):
         )
 
     def _fault(self, call: TeamCall) -> TeamFault | None:
-        for fault in self.faults:
-            if fault.method in (None, call.method):
-                if fault.times is not None:
-                    fault.times -= 1
-                    if fault.times <= 0:
-                        self.faults.remove(fault)
-                return fault
-        return self.weather(call)
+        concerned = faults.take(self.faults, lambda fault: fault.method in (None, call.method))
+        return concerned or self.weather(call)
 
     def _carry_out(self, call: TeamCall) -> web.Response:
         wanted = self.app_token if call.method.startswith("apps.") else self.bot_token

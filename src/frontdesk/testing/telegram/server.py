@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from frontdesk.testing import faults
 from frontdesk.testing.telegram.chats import ASKED_BY_NAME, ApiCall, ApiFault, Chat, Member, Post
 from frontdesk.testing.telegram.markup import ApiRefusal, bad
 from frontdesk.testing.telegram.methods import METHODS
@@ -347,14 +348,8 @@ class BotApi:
         return _refusal(ApiRefusal(fault.status or 500, fault.description, parameters))
 
     def _fault(self, call: ApiCall) -> ApiFault | None:
-        for fault in self.faults:
-            if fault.method in (None, call.method):
-                if fault.times is not None:
-                    fault.times -= 1
-                    if fault.times <= 0:
-                        self.faults.remove(fault)
-                return fault
-        return self.weather(call)
+        concerned = faults.take(self.faults, lambda fault: fault.method in (None, call.method))
+        return concerned or self.weather(call)
 
     async def _carry_out(self, call: ApiCall) -> HttpReply:
         if call.token != self.token:
