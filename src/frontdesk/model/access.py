@@ -30,14 +30,16 @@ _CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*|role:.*)", re.DOTALL)
 
 
 class Role(StrEnum):
-    """What somebody may do; each may also do what those before it may."""
+    """What somebody may do; each may also do what those before it may, but for one who only looks."""
 
+    VIEWER = "viewer"
+    """Sees everything on the pages and changes nothing; in a chat nobody is one."""
     USER = "user"
     APPROVER = "approver"
     ADMINISTRATOR = "administrator"
 
     def covers(self, wanted: "Role") -> bool:
-        return RANKS[self] >= RANKS[wanted]
+        return self is not Role.VIEWER and RANKS[self] >= RANKS[wanted]
 
 
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}

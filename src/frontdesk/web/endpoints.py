@@ -21,6 +21,7 @@ from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
+from frontdesk.model.visitors import Visitor
 from frontdesk.web import bounds, browsers, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
@@ -61,10 +62,18 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     headers: Any
     data: Mapping[str, Any]
     """The body, read strictly; empty without one."""
+    visitor: Visitor | None = None
+    """Who sends it, where the row says what they need."""
 
     @property
     def id(self) -> str:
         return self.params["id"]
+
+    @property
+    def known(self) -> Visitor:
+        """The visitor of a row that says what they need."""
+        assert self.visitor is not None
+        return self.visitor
 
     def read(self, kind: type[Record]) -> Record:
         return read_record(kind, self.data, "The body")
@@ -80,6 +89,9 @@ class Served(msgspec.Struct, frozen=True):
     """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
     admit_proven: Callable[[Request], Caller] | None = None
     """The same where a row needs a visitor's proof. 401 or NotAllowed without session and proof."""
+    visit: Callable[[Request, Operation], Awaitable[Visitor]] | None = None
+    """Tells who visits, for a row that says what they need: by a token, or by a cookie and, where something
+    is changed, its proof. 401 for nobody we know, NotAllowed without the proof."""
     note: Callable[[errors.NotAllowed, str, str | None], Awaitable[None]] | None = None
     """Is told of whom that refuses what, and which name the path has."""
 
@@ -108,6 +120,10 @@ def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
     """A row is served only where it can be told who asks: a word in its column alone keeps nobody out."""
     if row.who is Who.OWNER and not is_owners:
         raise ValueError(f"{row.path} is for the owner, and not on the owner's socket")
+    if row.need:
+        if row.who is not Who.VISITOR or served.visit is None:
+            raise ValueError(f"{row.path} is for visitors who can {row.need}, and nobody looks who they are")
+        return
     if row.who in CREDENTIALED and served.admit is None:
         raise ValueError(f"{row.path} is for a {row.who}, and nobody looks at credentials")
     if row.needs_proof and served.admit_proven is None:
@@ -168,9 +184,11 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     early = await _data(operation, request) if operation.proof is Proof.LINK else None
     # Whoever comes with a link is nobody yet: what it names, and for whom, is told by the row's function.
     linked = early is not None and early.get(LINK_FIELD) is not None
+    caller, visitor = (ANYBODY, None) if linked else await _admitted(operation, served, request)
     return HttpCall(
         request=request,
-        caller=ANYBODY if linked else await _admitted(operation, served, request),
+        caller=caller,
+        visitor=visitor,
         params=_params(request),
         query=_query(operation, request),
         headers=_headers(operation, request),
@@ -178,17 +196,21 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     )
 
 
-async def _admitted(operation: Operation, served: Served, request: Request) -> Caller:
+async def _admitted(operation: Operation, served: Served, request: Request) -> tuple[Caller, Visitor | None]:
+    visitor = None
     try:
-        caller = _caller(operation, served, request)
+        if operation.need and served.visit:
+            visitor = await served.visit(request, operation)
+            visitor.require(operation.need)
+        caller = visitor.caller if visitor else _caller(operation, served, request)
     except errors.NotAllowed as refusal:
         if served.note is not None:
             named = request.path_params.get("id", "")
             await served.note(refusal, operation.name, named if _is_id(named) else None)
         raise
-    if caller.kind is not CallerKind.ANYBODY:
+    if visitor or caller.kind is not CallerKind.ANYBODY:
         bounds.prove(request.scope, caller.id)
-    return caller
+    return caller, visitor
 
 
 def _caller(operation: Operation, served: Served, request: Request) -> Caller:

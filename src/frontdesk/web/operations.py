@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from frontdesk.model.visitors import Need
+
 DEFAULT_BODY_BYTES = 1024 * 1024
 PROOF_HEADER = "x-frontdesk-proof"
 LINK_FIELD = "t"
@@ -86,6 +88,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     handle: Callable[..., Awaitable[Any]]
     summary: str
     who: Who = Who.EVERYBODY
+    need: Need | None = None
+    """What a visitor must be able to do; None where the page itself tells them apart."""
     origin: BrowserOrigin = BrowserOrigin.OURSELVES
     proof: Proof = Proof.SESSION
     """Of a visitor, unless the method is one that looks."""
@@ -108,6 +112,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needs_proof(self) -> bool:
+        """Whether a cookie alone is not enough."""
         return self.who is Who.VISITOR and self.method not in LOOKING and self.proof is not Proof.SIGN_IN
 
     @property

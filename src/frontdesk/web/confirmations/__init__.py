@@ -55,6 +55,7 @@ class ServedConfirmations:
             shown,
             sessions.admit,
             sessions.admit_proven,
+            sessions.visit,
             service.note_refusal,
         )
         self.url: str | None = None

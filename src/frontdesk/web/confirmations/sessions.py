@@ -15,12 +15,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from frontdesk import errors
+from frontdesk.config.confirm import OWNER
 from frontdesk.contracts.clock import Clock
 from frontdesk.formats import links
-from frontdesk.model.confirmations import Caller, Confirmation
+from frontdesk.model.access import Role
+from frontdesk.model.confirmations import TOKEN, Caller, Confirmation
+from frontdesk.model.visitors import Visitor
 from frontdesk.web.confirmations.credentials import Credentials
 from frontdesk.web.endpoints import ANYBODY
-from frontdesk.web.operations import PROOF_HEADER, Who
+from frontdesk.web.operations import PROOF_HEADER, Operation, Who
 from frontdesk.web.problems import CHALLENGE
 
 COOKIE = "frontdesk_approver"
@@ -121,6 +124,14 @@ class PageSessions:
         if found is None:
             raise errors.Unproven(who=sessions[0].caller.id, rule="the session's proof did not come along")
         return found.caller
+
+    async def visit(self, request: Request, operation: Operation) -> Visitor:
+        """Who looks, or does something. 401 without a session, Unproven without its proof."""
+        caller = self.admit_proven(request) if operation.needs_proof else self.signed_in(request)
+        if caller is None:
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+        role = Role.ADMINISTRATOR if caller.id == f"{TOKEN}{OWNER}" else Role.APPROVER
+        return Visitor(id=caller.id, name=caller.id.removeprefix(TOKEN), role=role, people=caller.people)
 
     def signed_in(self, request: Request) -> Caller | None:
         """Whose session it is; none once it has ended, or the approver's token is another one."""
