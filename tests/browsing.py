@@ -67,7 +67,7 @@ CONTRASTS = """() => {
 }"""
 
 
-class Visitor:
+class BrowserTab:
     """Somebody with a browser of their own; what goes wrong in it is noted."""
 
     def __init__(self, context: Any, url: str) -> None:
@@ -189,11 +189,11 @@ async def page(url: str) -> AsyncIterator[Any]:
 
 
 @contextmanager
-def visiting(browser: Any, url: str, **options: Any) -> Iterator[Visitor]:
+def visiting(browser: Any, url: str, **options: Any) -> Iterator[BrowserTab]:
     """A visitor with nothing kept from before. Whatever went wrong in the browser fails the test."""
     context = browser.new_context(**{"viewport": DESKTOP} | options)
     try:
-        visitor = Visitor(context, url)
+        visitor = BrowserTab(context, url)
         yield visitor
         assert visitor.troubles == [], visitor.troubles
     finally:

@@ -21,7 +21,7 @@ from tests import browsing, loopback, samples
 from tests.acceptance import program, test_approval
 from tests.acceptance.services import serving, token_of
 from tests.acceptance.test_run import Receiver, post, receiver
-from tests.browsing import Visitor
+from tests.browsing import BrowserTab
 
 __all__ = ["receiver"]
 
@@ -131,13 +131,13 @@ def forgiven(desk: Desk) -> None:
 
 
 @pytest.fixture
-def visitor(browser: Any, desk: Desk) -> Iterator[Visitor]:
+def visitor(browser: Any, desk: Desk) -> Iterator[BrowserTab]:
     with browsing.visiting(browser, desk.page_url) as opened:
         yield opened
 
 
 @pytest.fixture
-def signed_in(visitor: Visitor, desk: Desk) -> Visitor:
+def signed_in(visitor: BrowserTab, desk: Desk) -> BrowserTab:
     visitor.sign_in(desk.token)
     return visitor
 
@@ -190,7 +190,7 @@ def test_action_of_an_agent_behind_the_gateway_is_approved_with_a_click(
     assert desk.done.read_text() == "removed a.txt\n"
 
 
-def test_wrong_token_is_told_and_nothing_is_shown(visitor: Visitor, desk: Desk) -> None:
+def test_wrong_token_is_told_and_nothing_is_shown(visitor: BrowserTab, desk: Desk) -> None:
     desk.ask("hidden_from_strangers")
     assert visitor.go().status == 401
     visitor.page.get_by_label("token").fill("not-the-token")
@@ -202,7 +202,7 @@ def test_wrong_token_is_told_and_nothing_is_shown(visitor: Visitor, desk: Desk) 
     visitor.sees_link("hidden_from_strangers")
 
 
-def test_hostile_text_is_shown_as_text(signed_in: Visitor, desk: Desk) -> None:
+def test_hostile_text_is_shown_as_text(signed_in: BrowserTab, desk: Desk) -> None:
     long = "0123456789" * 1_000
     details = {HOSTILE: HOSTILE, "name": TURNED, "long": long, "address": "https://evil.example/x"}
     asked = desk.ask(HOSTILE, description=HOSTILE, details=details, session_key=HOSTILE)
@@ -224,7 +224,7 @@ def test_hostile_text_is_shown_as_text(signed_in: Visitor, desk: Desk) -> None:
     assert TURNED[4] not in signed_in.page.content()
 
 
-def test_list_follows_what_happens_elsewhere_without_a_reload(signed_in: Visitor, desk: Desk) -> None:
+def test_list_follows_what_happens_elsewhere_without_a_reload(signed_in: BrowserTab, desk: Desk) -> None:
     signed_in.page.evaluate("window.kept = true")
     asked = desk.ask("arrives_later")
     signed_in.sees_link("arrives_later")
@@ -234,7 +234,7 @@ def test_list_follows_what_happens_elsewhere_without_a_reload(signed_in: Visitor
     assert signed_in.page.evaluate("window.kept")
 
 
-def test_request_follows_a_decision_made_elsewhere(signed_in: Visitor, desk: Desk) -> None:
+def test_request_follows_a_decision_made_elsewhere(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("decided_elsewhere")
     signed_in.go(f"/approvals/{asked['id']}")
     signed_in.give_reason("half a reas")
@@ -271,7 +271,7 @@ def test_hidden_values_are_shown_with_a_click_before_deciding(browser: Any, desk
     assert desk.logged(asked) == ["submitted", "revealed", "denied"]
 
 
-def test_target_of_one_of_the_ten_is_typed(signed_in: Visitor, desk: Desk) -> None:
+def test_target_of_one_of_the_ten_is_typed(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("wipe_database", details={"database": "customers_prod"})
     signed_in.go(f"/approvals/{asked['id']}")
     assert not signed_in.can_press("Approve")
@@ -286,7 +286,7 @@ def test_target_of_one_of_the_ten_is_typed(signed_in: Visitor, desk: Desk) -> No
     assert desk.status(asked) == "approved"
 
 
-def test_decision_made_elsewhere_is_told_to_who_only_hears(signed_in: Visitor, desk: Desk) -> None:
+def test_decision_made_elsewhere_is_told_to_who_only_hears(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("told_elsewhere")
     signed_in.go(f"/approvals/{asked['id']}")
     signed_in.waits_until("Deny")
@@ -295,7 +295,7 @@ def test_decision_made_elsewhere_is_told_to_who_only_hears(signed_in: Visitor, d
     browsing.playwright.expect(told).to_have_count(1)
 
 
-def test_session_that_ended_meanwhile_is_told(visitor: Visitor, desk: Desk) -> None:
+def test_session_that_ended_meanwhile_is_told(visitor: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("ends_meanwhile")
     visitor.sign_in(desk.token)
     visitor.go(f"/approvals/{asked['id']}")
@@ -308,7 +308,7 @@ def test_session_that_ended_meanwhile_is_told(visitor: Visitor, desk: Desk) -> N
     assert "has ended" not in visitor.page.content()
 
 
-def test_what_is_dangerous_has_its_place_in_the_list(signed_in: Visitor, desk: Desk) -> None:
+def test_what_is_dangerous_has_its_place_in_the_list(signed_in: BrowserTab, desk: Desk) -> None:
     desk.ask("run", details={"command": "rm -rf /srv/listed"})
     desk.ask("look_around")
     signed_in.go()
@@ -319,7 +319,7 @@ def test_what_is_dangerous_has_its_place_in_the_list(signed_in: Visitor, desk: D
         browsing.playwright.expect(section.get_by_role("link", name=name)).to_have_count(1)
 
 
-def test_digest_that_is_typed_can_be_seen(signed_in: Visitor, desk: Desk) -> None:
+def test_digest_that_is_typed_can_be_seen(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("rotate_keys", details={})
     signed_in.go(f"/approvals/{asked['id']}")
     signed_in.page.get_by_role("link", name="Where it stands").click()
@@ -376,7 +376,7 @@ def test_decision_that_comes_too_late_is_told(browser: Any, desk: Desk) -> None:
     assert desk.status(asked) == "denied"
 
 
-def test_opening_a_link_changes_nothing_and_its_button_decides(visitor: Visitor, desk: Desk) -> None:
+def test_opening_a_link_changes_nothing_and_its_button_decides(visitor: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("linked")
     for _ in range(3):
         assert visitor.go(desk.link(asked)).status == 200
@@ -390,7 +390,7 @@ def test_opening_a_link_changes_nothing_and_its_button_decides(visitor: Visitor,
     assert visitor.button_count("Approve") == 0
 
 
-def test_link_to_another_request_is_refused(visitor: Visitor, desk: Desk) -> None:
+def test_link_to_another_request_is_refused(visitor: BrowserTab, desk: Desk) -> None:
     asked, other = desk.ask("linked_first"), desk.ask("linked_second")
     token = desk.link(other).partition("?")[2]
     assert visitor.go(f"/approvals/{asked['id']}?{token}").status == 403
@@ -398,7 +398,7 @@ def test_link_to_another_request_is_refused(visitor: Visitor, desk: Desk) -> Non
     assert "linked_first" not in visitor.page.content()
 
 
-def test_required_reason_is_asked_for(signed_in: Visitor, desk: Desk) -> None:
+def test_required_reason_is_asked_for(signed_in: BrowserTab, desk: Desk) -> None:
     desk.add_rule(effect="ask", action="needs_words", needs_reason=True)
     asked = desk.ask("needs_words")
     signed_in.go(f"/approvals/{asked['id']}")
@@ -414,7 +414,7 @@ def test_required_reason_is_asked_for(signed_in: Visitor, desk: Desk) -> None:
     signed_in.sees("It is approved")
 
 
-def test_yes_of_one_of_two_is_told_and_waits(signed_in: Visitor, desk: Desk) -> None:
+def test_yes_of_one_of_two_is_told_and_waits(signed_in: BrowserTab, desk: Desk) -> None:
     desk.add_rule(effect="ask", action="takes_two", quorum=2)
     asked = desk.ask("takes_two")
     signed_in.go(f"/approvals/{asked['id']}")
@@ -425,7 +425,7 @@ def test_yes_of_one_of_two_is_told_and_waits(signed_in: Visitor, desk: Desk) -> 
     assert signed_in.button_count("Deny") == 1, "a no is still possible"
 
 
-def test_keyboard_alone_signs_in_and_decides(visitor: Visitor, desk: Desk) -> None:
+def test_keyboard_alone_signs_in_and_decides(visitor: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("by_keyboard")
     visitor.go(f"/approvals/{asked['id']}")
     visitor.tab_to("token")
@@ -472,7 +472,7 @@ def test_every_page_fits_its_window_and_can_be_read(
             assert (visitor.overflow(), visitor.faint()) == (0, []), path
 
 
-def test_click_meant_for_another_window_decides_nothing(signed_in: Visitor, desk: Desk) -> None:
+def test_click_meant_for_another_window_decides_nothing(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("for_another_window")
     page = signed_in.page
     signed_in.go(f"/approvals/{asked['id']}")
@@ -522,7 +522,7 @@ WATCH = """(changing) => {
 """Click as soon as something has changed."""
 
 
-def test_click_on_what_has_just_changed_decides_nothing(signed_in: Visitor, desk: Desk) -> None:
+def test_click_on_what_has_just_changed_decides_nothing(signed_in: BrowserTab, desk: Desk) -> None:
     desk.add_rule(effect="ask", action="changes_below", quorum=2)
     asked = desk.ask("changes_below")
     signed_in.go(f"/approvals/{asked['id']}")
@@ -536,7 +536,7 @@ def test_click_on_what_has_just_changed_decides_nothing(signed_in: Visitor, desk
     signed_in.sees("It is denied")
 
 
-def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: Visitor, desk: Desk) -> None:
+def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: BrowserTab, desk: Desk) -> None:
     names = ("together_one", "together_two", "together_left")
     one, two, left = (desk.ask(name, details={"path": f"/srv/{name}"}) for name in names)
     page = signed_in.page
@@ -572,7 +572,7 @@ def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: Vis
     signed_in.sees("Allow this?")
 
 
-def test_end_of_what_is_long_is_seen_before_it_is_approved(signed_in: Visitor, desk: Desk) -> None:
+def test_end_of_what_is_long_is_seen_before_it_is_approved(signed_in: BrowserTab, desk: Desk) -> None:
     script = "\n".join(f"echo {number}" for number in range(200))
     page = signed_in.page
     for way in ("link", "wheel"):
@@ -685,7 +685,7 @@ def test_list_comes_back_after_a_restart(browser: Any, tmp_path: Path) -> None:
     port = loopback.free_port()
     with closing(browser.new_context()) as context:
         with alone(tmp_path, port) as desk:
-            visitor = Visitor(context, desk.page_url)
+            visitor = BrowserTab(context, desk.page_url)
             visitor.sign_in(desk.token)
             visitor.sees("Live")
         visitor.sees("Reconnecting")
@@ -766,7 +766,7 @@ def another_origin(body: str) -> Iterator[str]:
         thread.join()
 
 
-def test_page_of_another_origin_changes_and_learns_nothing(signed_in: Visitor, desk: Desk) -> None:
+def test_page_of_another_origin_changes_and_learns_nothing(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("wanted_elsewhere")
     places = {"page": desk.page_url, "service": desk.url, "id": asked["id"], "digest": asked["digest"]}
     places["link"] = desk.page_url + desk.link(asked)

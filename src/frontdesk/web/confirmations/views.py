@@ -49,7 +49,7 @@ WITHDRAWN = "It was withdrawn: nobody waits for it any more"
 Values = dict[str, Any]
 
 
-class Visitor(msgspec.Struct, frozen=True, kw_only=True):
+class Onlooker(msgspec.Struct, frozen=True, kw_only=True):
     """Who looks."""
 
     name: str
@@ -181,7 +181,7 @@ def votes(asked: Confirmation) -> str:
 def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
     """What surrounds every page."""
     place = rendering.PagePlace(name="Approvals", path=PATH, picture="check", is_here=True)
-    who = Visitor(name=caller.id, is_signed_in=is_signed_in)
+    who = Onlooker(name=caller.id, is_signed_in=is_signed_in)
     return {"home": PATH, "places": [place], "who": who, "now": now}
 
 
