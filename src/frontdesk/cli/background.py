@@ -2,7 +2,8 @@
 
 import click
 
-from frontdesk.app.office import LIST_LIMIT, Office, Plain
+from frontdesk.app.office import Office, Plain
+from frontdesk.app.office.counters import LIST_LIMIT
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering, limit_option
 from frontdesk.cli.output import Report

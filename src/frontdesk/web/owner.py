@@ -92,8 +92,9 @@ add_question(TERMINAL, "POST", "/collected", Terminal.collected)
 add_question(TERMINAL, "GET", "/titles", Terminal.titles)
 add_question(TERMINAL, "POST", "/questions/{confirmation_id}", Terminal.question)
 add_question(TERMINAL, "POST", "/questions/{confirmation_id}/decision", Terminal.decide)
-for _name, _method in vars(Office).items():
-    if inspect.isfunction(_method) and not _name.startswith("_"):
+for _name, _method in inspect.getmembers(Office, inspect.isfunction):
+    _asks = inspect.iscoroutinefunction(_method) or inspect.isasyncgenfunction(_method)
+    if _asks and not _name.startswith("_"):
         add_question(OFFICE, "POST", f"/office/{_name}", _method)
 
 

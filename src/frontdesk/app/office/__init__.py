@@ -1,0 +1,14 @@
+"""The office: everything that can be asked about the gateway, as plain data. Each public method of a counter
+is a question: commands ask it, here or through the owner's socket, pages and programs over HTTP."""
+
+from frontdesk.app.office.checkpoints import CheckpointCounter
+from frontdesk.app.office.deliveries import DeliveryCounter
+from frontdesk.app.office.people import PeopleCounter
+from frontdesk.app.office.plain import Plain as Plain
+from frontdesk.app.office.plain import picked as picked
+from frontdesk.app.office.sessions import SessionCounter
+from frontdesk.app.office.work import WorkCounter
+
+
+class Office(SessionCounter, WorkCounter, DeliveryCounter, PeopleCounter, CheckpointCounter):
+    """All of its counters."""

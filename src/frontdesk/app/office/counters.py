@@ -1,0 +1,110 @@
+"""A counter of the office: where questions of one kind are answered."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.app.office.plain import Plain, picked, where_of
+from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow.authorization import Authorization, owner_of_terminal
+from frontdesk.flow.conversations import Conversations
+from frontdesk.model.people import Viewer
+from frontdesk.model.sessions import Session
+from frontdesk.model.visitors import Visitor
+from frontdesk.stores.store import Store
+
+if TYPE_CHECKING:
+    from frontdesk.app.gateway import Gateway
+
+LIST_LIMIT = 50
+
+Channels = Callable[[], Awaitable[Sequence[Channel]]]
+Workplace = Callable[[], tuple[Snapshots | None, str | None]]
+"""The checkpoints that are made, and of which directory."""
+
+
+async def _no_channels() -> Sequence[Channel]:
+    return ()
+
+
+class Counter:
+    """What each of them answers from. Whoever can read the database is its administrator, so that everything
+    is seen here; a visitor sees what is theirs."""
+
+    def __init__(
+        self,
+        store: Store,
+        conversations: Conversations,
+        gateway: "Gateway | None" = None,
+        *,
+        clock: Clock | None = None,
+        channels: Channels = _no_channels,
+        workplace: Workplace = lambda: (None, None),
+        ports: Callable[[], Sequence[msgspec.Struct]] = tuple,
+    ) -> None:
+        """Without a gateway, ``channels`` gives those that one would have, ``workplace`` its checkpoints;
+        ``ports`` tells of each that a gateway listens on."""
+        self._store = store
+        self._conversations = conversations
+        self._gateway = gateway
+        self._channels = channels
+        self._workplace = workplace
+        self._ports = ports
+        self._clock = clock or SystemClock()
+        self._people = Authorization(store, conversations.config, clock=self._clock)
+        self._viewer = Viewer.everything()
+        self._owner = owner_of_terminal()
+
+    @classmethod
+    def of_gateway(cls, gateway: "Gateway", ports: Callable[[], Sequence[msgspec.Struct]] = tuple) -> Self:
+        parts = gateway.parts
+        return cls(
+            parts.store,
+            parts.conversations,
+            gateway,
+            clock=parts.clock,
+            workplace=lambda: (parts.snapshots, parts.running.working_dir),
+            ports=ports,
+        )
+
+    def seen_by(self, visitor: Visitor) -> Self:
+        """The same, of what this visitor may see. What they may do is asked before anybody gets here."""
+        seen = copy(self)
+        seen._viewer = visitor.viewer
+        return seen
+
+    async def _facts(self, session: Session) -> Plain:
+        return _plain_session(session, await self._conversations.count_messages(session))
+
+    async def _find(self, session_id: str) -> Session:
+        session = await self._conversations.find_session(session_id, self._viewer)
+        if session is None:
+            raise errors.SessionNotFound(session_id=session_id)
+        return session
+
+
+def _plain_session(session: Session, messages: int) -> Plain:
+    entry, origin = session.entry, session.entry.origin
+    return {
+        "id": session.id,
+        "key": entry.session_key,
+        **picked(session, "owner", "title"),
+        **picked(entry, "platform", "chat_type"),
+        "account": origin.account if origin else None,
+        "chat_id": origin.chat_id if origin else None,
+        "where": where_of(origin) if origin else entry.session_key,
+        "state": str(session.status),
+        "end_reason": session.end_reason,
+        **picked(entry, "suspended", "resume_pending"),
+        **picked(session, "parent_id", "relation"),
+        "messages": messages,
+        **picked(entry, "input_tokens", "output_tokens"),
+        "cost_usd": entry.estimated_cost_usd,
+        **picked(entry, "created_at", "updated_at"),
+        **picked(session, "ended_at"),
+    }

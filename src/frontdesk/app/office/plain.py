@@ -1,0 +1,41 @@
+"""Plain data: what is asked and answered here goes over sockets, into JSON and onto pages as it is."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.model.sources import ChatType, SessionSource
+
+Choice = TypeVar("Choice", bound=StrEnum)
+Plain = dict[str, Any]
+
+
+def chosen(kind: type[Choice], name: str) -> Choice:
+    try:
+        return kind(name)
+    except ValueError:
+        allowed = ", ".join(kind)
+        raise errors.InvalidInput(what=f"{kind.__name__} {name!r}", why=f"there is {allowed}") from None
+
+
+def plain(record: Any) -> Plain:
+    data: Plain = msgspec.to_builtins(record, enc_hook=str)
+    return data
+
+
+def picked(record: object, *names: str) -> Plain:
+    """These fields of it as plain data, times in ISO format."""
+    fields = {name: getattr(record, name) for name in names}
+    times = {name: field.isoformat() for name, field in fields.items() if isinstance(field, datetime)}
+    return plain(fields | times)
+
+
+def where_of(source: SessionSource) -> str:
+    """A place for people; with the chat, where one person may have several."""
+    place, chat = source.description, source.chat_name or source.chat_id
+    usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
+    direct = source.chat_type is ChatType.DM and chat not in usual
+    return f"{place} ({chat})" if direct else place

@@ -1,0 +1,102 @@
+"""What is asked about conversations."""
+
+from collections.abc import AsyncGenerator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from frontdesk.app.office.counters import LIST_LIMIT, Counter
+from frontdesk.app.office.plain import Plain, chosen, picked, plain
+from frontdesk.contracts.channels import Capabilities, capabilities_in
+from frontdesk.formats import exports
+from frontdesk.model import background, inputs
+from frontdesk.model.sessions import Session
+from frontdesk.model.sources import SessionSource
+
+SEARCH_LIMIT = 20
+MINUTE = timedelta(minutes=1)
+
+
+class SessionCounter(Counter):
+    async def explain(self, source: Plain) -> Plain:
+        """Where a message from there would go, and why, and whether its sender is let in; changes nothing."""
+        place = SessionSource.from_dict(source)
+        found = await self._conversations.explain(place)
+        plain: Plain = msgspec.to_builtins(found, enc_hook=str)
+        return plain | {"access": await self._access(place)}
+
+    async def _access(self, source: SessionSource) -> Plain:
+        channels = self._gateway.parts.channels.values() if self._gateway else await self._channels()
+        named = (str(source.platform), source.account)
+        channel = next((each for each in channels if (each.name, each.account) == named), None)
+        known = capabilities_in(channel, source) if channel else Capabilities()
+        verdict = await self._people.look(source, known.authenticates, reliable_ids=known.reliable_sender_ids)
+        return {"channel": channel is not None} | picked(verdict, "allowed", "rule", "role", "who")
+
+    async def list_sessions(
+        self,
+        limit: int = LIST_LIMIT,
+        active_minutes: float | None = None,
+        all: bool = False,
+    ) -> list[Plain]:
+        """Sessions, newest activity first: the current one of each conversation, or ended ones too."""
+        since = None
+        if active_minutes is not None:
+            since = inputs.ago(self._clock.now(), "active_minutes", active_minutes, MINUTE)
+        found = await self._sessions(inputs.check_limit(limit), since, all)
+        return [await self._facts(session) for session in found]
+
+    async def _sessions(self, limit: int, since: datetime | None, ended: bool) -> list[Session]:
+        if not ended:
+            return await self._store.sessions.list_current(since=since, limit=limit)
+        found = await self._conversations.list_own_sessions(self._viewer, limit=limit)
+        return [each for each in found if since is None or each.entry.updated_at >= since]
+
+    async def show_session(self, session_id: str) -> Plain:
+        """A session's facts and its messages, as they are stored."""
+        session = await self._find(session_id)
+        transcript = await self._conversations.load_records(session.id)
+        return await self._facts(session) | {"transcript": transcript}
+
+    async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[Plain]:
+        """Messages of all sessions with these words, the best first."""
+        hits = await self._conversations.search(query, self._viewer, limit=limit)
+        return [plain(hit) for hit in hits]
+
+    async def export_session(
+        self,
+        session_id: str,
+        format: str = exports.Format.JSONL,
+        ancestors: bool = False,
+    ) -> AsyncGenerator[str, None]:
+        """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
+        form = chosen(exports.Format, format)
+        session = await self._find(session_id)
+        transcript = await self._conversations.load_records(session.id, ancestors)
+        for piece in exports.export(form, await self._facts(session), transcript):
+            yield piece
+
+    async def begin_background(
+        self,
+        conversation: str,
+        name: str = background.DEFAULT_NAME,
+        seconds: float = background.DEFAULT_SECONDS,
+    ) -> Plain:
+        """Work runs for a conversation, given by a session's id or its key; at most so long."""
+        key = await self._key_of(conversation)
+        return plain(await self._conversations.begin_background(key, name, seconds))
+
+    async def end_background(self, conversation: str, name: str = background.DEFAULT_NAME) -> bool:
+        """It has ended; False when none of that name ran."""
+        return await self._conversations.end_background(await self._key_of(conversation), name)
+
+    async def list_background(self, limit: int = LIST_LIMIT) -> list[Plain]:
+        """The work that runs, the latest first."""
+        found = await self._store.background.list(self._clock.now(), inputs.check_limit(limit))
+        return [plain(work) for work in found]
+
+    async def _key_of(self, conversation: str) -> str:
+        """The key of a conversation that is given by it or by the id of one of its sessions."""
+        if await self._store.sessions.current(conversation):
+            return conversation
+        return (await self._find(conversation)).entry.session_key
