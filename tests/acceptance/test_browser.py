@@ -563,7 +563,7 @@ def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: Bro
     ]
     # Wherever a row is clicked, it opens; keys do, too.
     row = page.locator("li", has=page.get_by_role("link", name="together_left"))
-    size = row.bounding_box()
+    size = row.evaluate("row => ({width: row.clientWidth, height: row.clientHeight})")
     row.click(position={"x": size["width"] - 20, "y": size["height"] - 10})
     signed_in.sees("/srv/together_left")
     signed_in.go()

@@ -219,7 +219,7 @@ asyncio.run(main())
 
 
 def test_question_of_the_owner_is_one_method(copy: Path) -> None:
-    insert(copy / "frontdesk" / "app" / "office.py", "    async def list_people(", QUESTION)
+    insert(copy / "frontdesk" / "app" / "office" / "people.py", "    async def list_people(", QUESTION)
     install(copy)
     said = run(copy, ASKED, str(copy / "home"))
     assert said == "Office 0\nFarOffice 0\nHow many sessions there are\n"

@@ -9,8 +9,8 @@ import click
 
 from frontdesk import config
 from frontdesk.app.office import Office, Plain
+from frontdesk.app.office.conversations import SEARCH_LIMIT
 from frontdesk.app.office.counters import LIST_LIMIT
-from frontdesk.app.office.sessions import SEARCH_LIMIT
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering, ask, limit_option
 from frontdesk.cli.output import Report

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -17,6 +17,7 @@ from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.web.bounds import Listeners, PortStatus
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
+from frontdesk.web.questions import add_question, questions_of
 
 if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
@@ -59,32 +60,6 @@ async def show_ports(greeter: Greeter, _: "HttpCall") -> list[PortStatus]:
     return greeter.listeners.status()
 
 
-def add_question(table: Table, verb: str, path: str, method: Callable[..., Any]) -> None:
-    """Add a row for a method. Its arguments are in the path where that names them, else after a question mark
-    or in the body; what it returns is the answer, or the answer as it comes."""
-    hints = get_type_hints(method)
-    gives = hints.pop("return")
-    _, *parameters = inspect.signature(method).parameters.values()
-    fields: list[Any] = [
-        (each.name, hints[each.name], *(() if each.default is each.empty else (each.default,)))
-        for each in parameters
-        if f"{{{each.name}}}" not in path
-    ]
-    title = method.__qualname__.title().replace("_", "").replace(".", "")
-    arguments = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
-
-    async def handle(answering: Any, call: "HttpCall") -> Any:
-        given = call.query if verb == "GET" else call.read(arguments)
-        result = method(answering, **call.params, **msgspec.structs.asdict(given))
-        return await result if inspect.isawaitable(result) else result
-
-    handle.__name__, handle.__doc__ = method.__name__, method.__doc__
-    form = Form.JSON
-    if get_origin(gives) is AsyncGenerator:
-        form, gives = Form.TEXT if get_args(gives)[0] is str else Form.LINES, ()
-    table.add(verb, path, gives, form=form, **{"query" if verb == "GET" else "body": arguments})(handle)
-
-
 add_question(TERMINAL, "POST", "/messages", Terminal.say)
 add_question(TERMINAL, "GET", "/turns/{turn_id}/events", Terminal.follow)
 add_question(TERMINAL, "GET", "/uncollected", Terminal.uncollected)
@@ -92,10 +67,8 @@ add_question(TERMINAL, "POST", "/collected", Terminal.collected)
 add_question(TERMINAL, "GET", "/titles", Terminal.titles)
 add_question(TERMINAL, "POST", "/questions/{confirmation_id}", Terminal.question)
 add_question(TERMINAL, "POST", "/questions/{confirmation_id}/decision", Terminal.decide)
-for _name, _method in inspect.getmembers(Office, inspect.isfunction):
-    _asks = inspect.iscoroutinefunction(_method) or inspect.isasyncgenfunction(_method)
-    if _asks and not _name.startswith("_"):
-        add_question(OFFICE, "POST", f"/office/{_name}", _method)
+for _method in questions_of(Office):
+    add_question(OFFICE, "POST", f"/office/{_method.__name__}", _method)
 
 
 def far(near: type[Near], table: Table, client: SocketClient) -> Near:

@@ -16,11 +16,12 @@ from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
-from frontdesk.web import bounds, endpoints, owner, ports, public
+from frontdesk.web import bounds, endpoints, owner, ports, public, site
 from frontdesk.web.bounds import Listeners
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
+from frontdesk.web.site.base import Site
 
 if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
@@ -72,7 +73,11 @@ async def serving(
             owned = serving_owner(socket, gateway, confirmations, listeners, grace_seconds)
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
-        served = [Served(public.OPERATIONS, gateway), *([confirmations.pages] if confirmations else [])]
+        served = [Served(public.OPERATIONS, gateway)]
+        if confirmations:
+            office = Office.of_gateway(gateway, listeners.status)
+            pages = Site(office=office, clock=gateway.parts.clock, visit=confirmations.visit)
+            served += [confirmations.pages, *site.serve(pages)]
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, gateway.routes())
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))

@@ -2,11 +2,11 @@
 is a question: commands ask it, here or through the owner's socket, pages and programs over HTTP."""
 
 from frontdesk.app.office.checkpoints import CheckpointCounter
+from frontdesk.app.office.conversations import SessionCounter
 from frontdesk.app.office.deliveries import DeliveryCounter
 from frontdesk.app.office.people import PeopleCounter
 from frontdesk.app.office.plain import Plain as Plain
 from frontdesk.app.office.plain import picked as picked
-from frontdesk.app.office.sessions import SessionCounter
 from frontdesk.app.office.work import WorkCounter
 
 

@@ -58,6 +58,7 @@ class ServedConfirmations:
             sessions.visit,
             service.note_refusal,
         )
+        self.visit = sessions.visit
         self.url: str | None = None
         """The address of the service's port, while it has one."""
 

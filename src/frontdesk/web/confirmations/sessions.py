@@ -28,7 +28,7 @@ from frontdesk.web.problems import CHALLENGE
 
 COOKIE = "frontdesk_approver"
 PATH = "/approvals"
-COOKIE_FLAGS: Mapping[str, Any] = {"path": PATH, "httponly": True, "samesite": "strict"}
+COOKIE_FLAGS: Mapping[str, Any] = {"path": "/", "httponly": True, "samesite": "strict"}
 SESSION_SECONDS = 8 * 3600
 NUMBER_BYTES = 16
 MARK = "ended"

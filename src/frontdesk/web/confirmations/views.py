@@ -21,7 +21,7 @@ from frontdesk.model.confirmations import (
     Status,
 )
 from frontdesk.web.confirmations.sessions import PATH
-from frontdesk.web.pages import rendering
+from frontdesk.web.pages.frame import Onlooker, PagePlace
 
 NAME_CHARACTERS = 60
 REPEATED_CHARACTERS = 110
@@ -47,13 +47,6 @@ STANDINGS = {
 WITHDRAWN = "It was withdrawn: nobody waits for it any more"
 
 Values = dict[str, Any]
-
-
-class Onlooker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who looks."""
-
-    name: str
-    is_signed_in: bool
 
 
 class Gist(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +173,7 @@ def votes(asked: Confirmation) -> str:
 
 def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
     """What surrounds every page."""
-    place = rendering.PagePlace(name="Approvals", path=PATH, picture="check", is_here=True)
+    place = PagePlace(name="Approvals", path=PATH, picture="check", is_here=True)
     who = Onlooker(name=caller.id, is_signed_in=is_signed_in)
     return {"home": PATH, "places": [place], "who": who, "now": now}
 

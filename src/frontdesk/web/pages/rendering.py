@@ -6,10 +6,9 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from starlette.responses import Response
 
-from frontdesk.web.pages import assets
+from frontdesk.web.pages import assets, wording
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,15 +31,6 @@ HEADERS = {
 }
 
 
-class PagePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that others lead to."""
-
-    name: str
-    path: str
-    picture: str
-    is_here: bool = False
-
-
 @cache
 def _environment(package: str) -> "Environment":
     """The templates of a package, which use the shared ones."""
@@ -61,7 +51,7 @@ def _environment(package: str) -> "Environment":
         auto_reload=False,
     )
     made.filters |= {"instant": instant, "told": told, "span": span}
-    made.globals["static"] = assets.ADDRESS
+    made.globals |= {"static": assets.ADDRESS, "root": "", "say": wording.say}
     return made
 
 

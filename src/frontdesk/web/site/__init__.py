@@ -1,0 +1,17 @@
+"""The site: the pages on which people see and run the gateway. A module for each page, with its row and what
+it shows; its template beside the others."""
+
+from frontdesk.web import office_api
+from frontdesk.web.endpoints import Served
+from frontdesk.web.site import overview
+from frontdesk.web.site.base import PAGES, Site
+
+__all__ = ["overview", "serve"]
+
+
+def serve(site: Site) -> list[Served]:
+    """The rows of the pages, and of the API that they use."""
+    return [
+        Served(PAGES, site, visit=site.visit),
+        Served(office_api.OPERATIONS, site.office, visit=site.visit),
+    ]

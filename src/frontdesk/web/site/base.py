@@ -1,0 +1,51 @@
+"""What the pages of the site are made from."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from frontdesk.app.office import Office
+from frontdesk.contracts.clock import Clock
+from frontdesk.model.visitors import Need, Visitor
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
+from frontdesk.web.pages import frame, rendering, wording
+from frontdesk.web.pages.frame import Values
+from frontdesk.web.problems import ProblemDocument
+
+
+class AnyQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What else is in an address is passed over."""
+
+
+PAGES = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.PAGE, origin=BrowserOrigin.LINK, query=AnyQuery)
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """The office that pages ask, and how to tell who visits."""
+
+    office: Office
+    clock: Clock
+    visit: Callable[[Request, Operation], Awaitable[Visitor]]
+
+    def office_for(self, call: HttpCall) -> Office:
+        """The office as the visitor sees it."""
+        return self.office.seen_by(call.known)
+
+    async def page(self, call: HttpCall, here: str, template: str, values: Values) -> Response:
+        """A page, made where nobody else waits for it."""
+        root = call.request.scope.get("root_path", "")
+        around = frame.frame(call.known, here, root, self.clock.now())
+        around["title"] = wording.say(f"places.{here}")
+        return await asyncio.to_thread(rendering.render, __package__, template, around | values)
+
+    def show_refusal(self, problem: Response) -> Response:
+        """What is refused, as a page; whoever must sign in first can do so there."""
+        told = msgspec.json.decode(problem.body, type=ProblemDocument)
+        template = "sign-in.html" if told.status == HTTPStatus.UNAUTHORIZED else "refusal.html"
+        values = {"title": told.title, "detail": told.detail, "home": "/approvals", "note": ""}
+        return rendering.render(__package__, template, values, HTTPStatus(told.status))
