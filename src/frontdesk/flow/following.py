@@ -2,7 +2,7 @@
 it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ LOOK_SECONDS = 1.0
 UNSETTLED_SECONDS = 0.02
 """The same while there is something that others may still come before."""
 READ_AT_ONCE = 500
+WOKEN_AT_ONCE = 20
 MOST_UNREAD = 1_000
 """Who leaves more than that unread is told that something was missed."""
 
@@ -34,26 +35,29 @@ class Followed(msgspec.Struct, Generic[Entry], frozen=True, kw_only=True):
     """A place that nothing new comes before."""
     since: Callable[[Any, int], Awaitable[News[Entry]]]
     """What came after a place, at most so many."""
-    subject_of: Callable[[Entry], str | None]
+    subjects_of: Callable[[Entry], Iterable[str]]
     """What an entry concerns."""
     topic: Topic
     """Rings when there is something new."""
 
 
 class Follower(Generic[Entry]):
-    """What somebody who follows has not read yet."""
+    """What somebody who follows has not read yet. One task waits for it, no more."""
+
+    __slots__ = ("_missed", "_rung", "_unread", "_waiting")
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._rung = False
+        self._waiting: asyncio.Future[None] | None = None
         self._unread: list[Entry] = []
         self._missed = False
 
     def put(self, entry: Entry) -> None:
+        """Something came, and whoever puts it rings."""
         if len(self._unread) < MOST_UNREAD:
             self._unread.append(entry)
         else:
             self._missed = True
-        self.ring()
 
     def miss(self) -> None:
         """Something may have come, and only the store knows what."""
@@ -61,22 +65,33 @@ class Follower(Generic[Entry]):
         self.ring()
 
     def ring(self) -> None:
-        self._rung.set()
+        self._rung = True
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_result(None)
 
     async def wait(self) -> None:
         """Until there may be something."""
-        await self._rung.wait()
-        self._rung.clear()
+        if not self._rung:
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+        self._rung = False
 
     def take(self) -> Sequence[Entry] | None:
         """What came since the last time; None when that is to be looked up in the store."""
         taken, missed = self._unread, self._missed
-        self._unread, self._missed = [], False
+        if taken or missed:
+            self._unread, self._missed = [], False
         return None if missed else taken
 
 
 class Following(Generic[Entry]):
     """Reads a log while anybody follows it, one task for all of them."""
+
+    place: Any = None
+    """Whatever comes before this place of the log was given to those whom it concerns."""
 
     def __init__(self, followed: Followed[Entry], bells: Bells) -> None:
         self._followed = followed
@@ -86,10 +101,12 @@ class Following(Generic[Entry]):
         self._reader: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def about(self, subject: str | None = None) -> AsyncIterator[Follower[Entry]]:
-        """Follow what concerns a subject, or everything. Whatever is written after this was entered comes."""
+    async def about(self, *subjects: str) -> AsyncIterator[Follower[Entry]]:
+        """Follow what concerns any of these subjects, or everything. Whatever is written after this was
+        entered comes, once."""
         follower = Follower[Entry]()
-        self._followers.setdefault(subject, set()).add(follower)
+        for subject in subjects or (None,):
+            self._followers.setdefault(subject, set()).add(follower)
         if self._reader is None:
             self._begun = asyncio.Event()
             self._reader = asyncio.create_task(self._read(self._begun))
@@ -97,12 +114,14 @@ class Following(Generic[Entry]):
             await self._begun.wait()
             yield follower
         finally:
-            await self._leave(subject, follower)
+            await self._leave(subjects or (None,), follower)
 
-    async def _leave(self, subject: str | None, follower: Follower[Entry]) -> None:
-        self._followers[subject].discard(follower)
-        if not self._followers[subject]:
-            del self._followers[subject]
+    async def _leave(self, subjects: Iterable[str | None], follower: Follower[Entry]) -> None:
+        for subject in subjects:
+            followers = self._followers.get(subject, set())
+            followers.discard(follower)
+            if not followers:
+                self._followers.pop(subject, None)
         if self._reader and not self._followers:
             # Whoever comes while this one ends begins another.
             ending, self._reader = self._reader, None
@@ -123,23 +142,29 @@ class Following(Generic[Entry]):
 
     async def _read_on(self, begun: asyncio.Event, bell: Bell) -> None:
         """Until the store fails; what was written since then is to be looked up there."""
-        place, told = await self._followed.end(), frozenset[Entry]()
+        self.place, told = await self._followed.end(), frozenset[Entry]()
         if begun.is_set():
             self._miss()
         begun.set()
         while True:
-            news = await self._followed.since(place, READ_AT_ONCE)
-            self._tell(each for each in (*news.entries, *news.unsettled) if each not in told)
-            place, told = news.place, frozenset(news.unsettled)
+            news = await self._followed.since(self.place, READ_AT_ONCE)
+            concerned = self._give(each for each in (*news.entries, *news.unsettled) if each not in told)
+            self.place, told = news.place, frozenset(news.unsettled)
+            await _wake(concerned)
             if len(news.entries) < READ_AT_ONCE:
                 await bell.wait(UNSETTLED_SECONDS if told else LOOK_SECONDS)
 
-    def _tell(self, entries: Iterable[Entry]) -> None:
+    def _give(self, entries: Iterable[Entry]) -> Collection[Follower[Entry]]:
+        """Hand each entry to those whom it concerns; who they are."""
+        concerned: set[Follower[Entry]] = set()
         for entry in entries:
-            subject = self._followed.subject_of(entry)
-            for concerned in {None, subject}:
-                for follower in self._followers.get(concerned, ()):
-                    follower.put(entry)
+            to: set[Follower[Entry]] = set()
+            for subject in (None, *self._followed.subjects_of(entry)):
+                to.update(self._followers.get(subject, ()))
+            for follower in to:
+                follower.put(entry)
+            concerned |= to
+        return concerned
 
     def _miss(self) -> None:
         for followers in self._followers.values():
@@ -147,12 +172,20 @@ class Following(Generic[Entry]):
                 follower.miss()
 
 
+async def _wake(followers: Collection[Follower[Entry]]) -> None:
+    """A few at a time: between them goes on whatever else there is to do, such as taking a message in."""
+    for number, follower in enumerate(followers, 1):
+        follower.ring()
+        if number % WOKEN_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
 def follow_feed(store: Store) -> Following[FeedEvent]:
-    """The feed, whose events concern turns."""
+    """The feed, whose events concern turns, sessions, conversations, requests and people."""
     followed = Followed[FeedEvent](
         end=store.feed.end,
         since=store.feed.since,
-        subject_of=lambda event: event.turn_id,
+        subjects_of=lambda event: event.subjects,
         topic=Topic.FEED,
     )
     return Following(followed, store.bells)
@@ -169,12 +202,13 @@ def follow_audit(store: Store) -> Following[audit.Row]:
         found = list(await store.confirmations.audit_rows(place, limit))
         return News(found, found[-1].number if found else place)
 
-    followed = Followed[audit.Row](end=end, since=since, subject_of=_confirmation, topic=Topic.CONFIRMATIONS)
+    followed = Followed[audit.Row](end=end, since=since, subjects_of=_confirmation, topic=Topic.CONFIRMATIONS)
     return Following(followed, store.bells)
 
 
-def _confirmation(row: audit.Row) -> str | None:
-    return row.readable.confirmation_id if row.readable else None
+def _confirmation(row: audit.Row) -> Iterable[str]:
+    named = row.readable.confirmation_id if row.readable else None
+    return (named,) if named else ()
 
 
 def has_ended(came: Sequence[FeedEvent] | None) -> bool:

@@ -1,6 +1,7 @@
 """The feed: written with what it tells of, read from a place on."""
 
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from frontdesk.contracts.store import Work
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition, News
@@ -28,26 +29,39 @@ class Feed(Noun):
             [event for event in told if event.place > behind],
         )
 
+    @reads
+    def goes_on_from(self, place: FeedPosition) -> Work[bool]:
+        """Whether all that came after a place is still there: it is neither older than what is kept, nor of
+        another store that was further."""
+        (end,) = yield "feed_end", {}
+        oldest = yield "feed_begin", {}
+        begin = FeedPosition(*oldest[0]) if oldest else FeedPosition()
+        return place <= FeedPosition(*end) and (place >= begin or begin.number <= 1)
+
     @writes_lazily
     def prune(self, before: datetime) -> Work[None]:
         """Forget what happened before that time."""
         yield "prune_feed", {"before": to_micros(before)}
 
 
-def tell(
-    kind: FeedKind,
-    at: datetime,
-    *,
-    session_key: str | None = None,
-    session_id: str | None = None,
-    turn_id: str | None = None,
-    delivery_id: str | None = None,
-    state: str | None = None,
-) -> Work[None]:
+class Named(TypedDict, total=False):
+    """What an event names. Whose it is, is said where no session tells."""
+
+    session_key: str | None
+    session_id: str | None
+    turn_id: str | None
+    delivery_id: str | None
+    confirmation_id: str | None
+    state: str | None
+    owner: str | None
+
+
+NOTHING = dict.fromkeys(Named.__annotations__)
+
+
+def tell(kind: FeedKind, at: datetime, **named: Unpack[Named]) -> Work[None]:
     """Write into the feed, in the same transaction as what it tells of."""
-    values = {"session_key": session_key, "session_id": session_id, "turn_id": turn_id}
-    told = {"at": to_micros(at), "kind": str(kind), "delivery_id": delivery_id, "state": state}
-    yield "tell_feed", {**values, **told}
+    yield "tell_feed", {**NOTHING, **named, "at": to_micros(at), "kind": str(kind)}
 
 
 def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:

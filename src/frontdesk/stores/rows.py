@@ -317,11 +317,14 @@ FEED_EVENT = Columns(
         "session_id": PLAIN,
         "turn_id": PLAIN,
         "delivery_id": PLAIN,
+        "confirmation_id": PLAIN,
         "state": PLAIN,
     }
 )
 FEED = Records(
-    "feed_event", FeedEvent, lambda row: {"place": FeedPosition(*row[-3:-1]), **FEED_EVENT.facts(row)}
+    "feed_event",
+    FeedEvent,
+    lambda row: {"place": FeedPosition(*row[-3:-1]), "owner": row[-4], **FEED_EVENT.facts(row)},
 )
 
 BACKGROUND_TASK = Columns(

@@ -24,7 +24,7 @@ class Diary:
         self.looked = asyncio.Event()
         self.bells = Bells()
         followed = Followed[Entry](
-            end=self.end, since=self.since, subject_of=lambda entry: entry[0], topic=Topic.FEED
+            end=self.end, since=self.since, subjects_of=lambda entry: entry[0].split(), topic=Topic.FEED
         )
         self.following = Following(followed, self.bells)
 
@@ -55,6 +55,16 @@ async def test_each_hears_what_concerns_it_and_one_hears_everything() -> None:
         assert one.take() == [("a", 2)]
         assert all_of_it.take() == [("b", 1), ("a", 2), ("c", 3)]
         assert one.take() == []
+
+
+async def test_entry_that_concerns_several_subjects_comes_once() -> None:
+    diary = Diary()
+    async with diary.following.about("a", "b") as both, diary.following.about("c") as other:
+        diary.write("a b", "b", "d")
+        await both.wait()
+        assert both.take() == [("a b", 0), ("b", 1)]
+        assert other.take() == []
+        assert diary.following.place == 3
 
 
 async def test_a_thousand_followers_read_the_log_once() -> None:

@@ -1,0 +1,206 @@
+"""Who follows over HTTP is told what is theirs, from the place where they were, once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from frontdesk.contracts.ticks import Ticker
+from frontdesk.model.access import Role
+from frontdesk.model.feed import FeedPosition
+from frontdesk.model.visitors import Visitor
+from frontdesk.web import streams
+from frontdesk.web.streams import Bookmark, EventStreams
+from tests.flow.harness import PATIENCE_SECONDS, House, poll
+
+ANN = Visitor(id="matrix:ann", name="Ann", role=Role.USER)
+BEN = Visitor(id="matrix:ben", name="Ben", role=Role.USER)
+ALL = Visitor(id="token:ops", name="ops", role=Role.VIEWER)
+
+
+class Browser:
+    """One side of a stream, as a browser reads it."""
+
+    def __init__(self, opened: EventStreams, visitor: Visitor, after: str | None, **how: Any) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.last_id: str | None = after
+        self.ids: list[str] = []
+        self.looks = True
+        self._came = asyncio.Event()
+        self.task = asyncio.create_task(self._read(opened, visitor, after, **how))
+
+    async def _read(self, opened: EventStreams, visitor: Visitor, after: str | None, **how: Any) -> None:
+        async for chunk in opened.events(visitor, after, may_look=self._may_look, **how):
+            for block in chunk.decode().split("\n\n"):
+                self._take(dict(line.split(": ", 1) for line in block.splitlines() if line[:1] != ":"))
+            self._came.set()
+
+    async def _may_look(self) -> bool:
+        return self.looks
+
+    def _take(self, fields: dict[str, str]) -> None:
+        if "id" in fields:
+            self.last_id = fields["id"]
+            self.ids.append(fields["id"])
+        if "data" in fields:
+            self.events.append((fields["event"], msgspec.json.decode(fields["data"])))
+
+    async def until(self, name: str, **facts: Any) -> None:
+        """Until there was such an event."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not any(each == name and facts.items() <= told.items() for each, told in self.events):
+                self._came.clear()
+                await self._came.wait()
+
+    async def is_told_another_id(self, than: str | None = None) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self.ids or self.ids[-1] == than:
+                self._came.clear()
+                await self._came.wait()
+
+    async def leave(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reading(
+    opened: EventStreams, visitor: Visitor, after: str | None = None, **how: Any
+) -> AsyncIterator[Browser]:
+    browser = Browser(opened, visitor, after, **how)
+    try:
+        await browser.is_told_another_id()
+        yield browser
+    finally:
+        await browser.leave()
+
+
+def streams_of(house: House, seconds: float = 0.05) -> EventStreams:
+    return EventStreams(house.gateway.parts.following, house.store.feed, Ticker(seconds))
+
+
+async def settled(house: House, turn_id: str) -> None:
+    """Until everything about a turn has been written: its answer was sent."""
+    await house.finished(turn_id)
+
+    async def look() -> bool | None:
+        sent = await house.store.deliveries.of_turn(turn_id)
+        return all(each.state == "sent" for each in sent) or None
+
+    await poll(look)
+
+
+async def test_each_sees_their_own_and_a_viewer_sees_all(house: House) -> None:
+    opened = streams_of(house)
+    async with reading(opened, ANN) as ann, reading(opened, BEN) as ben, reading(opened, ALL) as everybody:
+        first = await house.say("hello", "ann")
+        second = await house.say("hello", "ben")
+        for browser, turn in ((ann, first), (ben, second), (everybody, first), (everybody, second)):
+            await browser.until("turn", turn_id=turn.turn_id, state="done")
+            await browser.until("delivery", turn_id=turn.turn_id, state="sent")
+        assert {told["turn_id"] for _, told in ann.events} == {first.turn_id}
+        assert {told["turn_id"] for _, told in ben.events} == {second.turn_id}
+        assert {told["owner"] for _, told in ann.events} == {"matrix:ann"}
+
+
+async def test_who_follows_what_is_not_theirs_hears_nothing_of_it(house: House) -> None:
+    await settled(house, (await house.say("hello", "ann")).turn_id)
+    key, opened = await house.key("ann"), streams_of(house, seconds=3600)
+    async with reading(opened, BEN, about=[key, "turn", ""]) as ben, reading(opened, ANN, about=[key]) as ann:
+        ids = list(ben.ids)
+        turn = await house.say("again", "ann")
+        await ann.until("delivery", turn_id=turn.turn_id, state="sent")
+        await house.say("mine", "ben")
+        await ben.until("turn", state="done")
+        assert {told["owner"] for _, told in ben.events} == {"matrix:ben"}
+        assert len(ben.ids) - len(ids) == len(ben.events), "not even that something happened"
+
+
+async def test_reconnected_browser_misses_nothing_and_hears_nothing_twice(house: House) -> None:
+    opened = streams_of(house)
+    await settled(house, (await house.say("first", "ann")).turn_id)
+    place = await opened.place()
+    heard: list[tuple[str, dict[str, Any]]] = []
+    for number in range(4):
+        async with reading(opened, ANN, place) as ann:
+            turn = await house.say(f"while it listens {number}", "ann")
+            await ann.until("turn", turn_id=turn.turn_id, state="running")
+        heard += ann.events
+        assert ann.last_id
+        place = ann.last_id
+        await settled(house, (await house.say(f"while it does not {number}", "ann")).turn_id)
+    async with reading(opened, ANN, place) as ann:
+        last = await house.say("last", "ann")
+        await ann.until("delivery", turn_id=last.turn_id, state="sent")
+    heard += ann.events
+    whole = [told for _, told in heard]
+    assert len(whole) == len({msgspec.json.encode(each) for each in whole})
+    states: dict[str, list[str | None]] = {}
+    for each in whole:
+        states.setdefault(each["turn_id"], []).append(each.get("state"))
+    assert len(states) == 9
+    assert all({"queued", "running", "done", "sent"} <= set(each) for each in states.values())
+
+
+async def test_place_that_is_not_known_starts_over(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = streams_of(house)
+    for _ in range(3):
+        await settled(house, (await house.say("hello", "ann")).turn_id)
+    for unknown in ("", "x", "9" * 40, "1-2~x", "999999999999999-1", "-1-2", "1-2~" * 2_000):
+        async with reading(opened, ANN, unknown) as ann:
+            await ann.until("reset")
+            assert [name for name, _ in ann.events] == ["reset"]
+    async with reading(opened, ANN, "0-0") as ann:
+        await ann.until("turn", state="done")
+        assert "reset" not in dict(ann.events)
+    monkeypatch.setattr(streams, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(streams, "MOST_READ", 4)
+    async with reading(opened, ANN, "0-0") as ann:
+        await ann.until("reset")
+    await house.store.feed.prune(house.gateway.parts.clock.now())
+    async with reading(opened, ANN, "0-0") as ann:
+        await ann.until("reset")
+        turn = await house.say("from there on it goes on", "ann")
+        await ann.until("turn", turn_id=turn.turn_id, state="done")
+
+
+async def test_stream_ends_with_the_right_to_look_and_with_us(house: House) -> None:
+    opened = streams_of(house)
+    async with reading(opened, ANN) as ann, reading(opened, ALL) as other:
+        ann.looks = False
+        turn = await house.say("hello", "ann")
+        await other.until("turn", turn_id=turn.turn_id, state="done")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await ann.task
+        assert not ann.events
+        assert len(opened) == 1
+        opened.close()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await other.task
+        assert len(opened) == 0
+
+
+async def test_idle_stream_tells_that_it_is_there_and_from_where_it_would_go_on(house: House) -> None:
+    opened = streams_of(house)
+    async with reading(opened, BEN) as ben:
+        before = ben.last_id
+        await settled(house, (await house.say("hello", "ann")).turn_id)
+        await ben.is_told_another_id(before)
+        assert not ben.events
+
+
+def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:
+    mark = Bookmark(FeedPosition(5, 1))
+    mark.move(FeedPosition(9, 4), FeedPosition(7, 0))
+    assert str(mark) == "7-0~9-4"
+    again = Bookmark.read(str(mark))
+    assert again
+    assert again.knows(FeedPosition(9, 4))
+    assert not again.knows(FeedPosition(8, 3))
+    again.move(FeedPosition(8, 3), FeedPosition(8, 3))
+    assert str(again) == "8-3~9-4"
+    again.move(FeedPosition(9, 9), FeedPosition(9, 9))
+    assert str(again) == "9-9"
