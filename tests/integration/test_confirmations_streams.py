@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from frontdesk.model.confirmations import Confirmation, Status
-from frontdesk.web.confirmations import streams
+from frontdesk.web.confirmations import waiting
 from tests.integration.confirming import ANN, BOT, Desk, opened, problem, until_waiting
 
 
@@ -84,7 +84,7 @@ async def test_preference_that_cannot_be_read_is_passed_over(desk: Desk, prefer:
     ],
 )
 def test_preference_is_read_as_others_write_it(prefer: str, seconds: int | None) -> None:
-    assert streams.waiting_seconds(prefer) == seconds
+    assert waiting.waiting_seconds(prefer) == seconds
 
 
 async def test_nobody_waits_for_what_they_may_not_see(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from frontdesk.web import endpoints
 from frontdesk.web.confirmations import api, pages
 from frontdesk.web.confirmations.credentials import Credentials
 from frontdesk.web.confirmations.sessions import Endings, PageSessions
-from frontdesk.web.confirmations.streams import QUIET_SECONDS, Streams
+from frontdesk.web.confirmations.waiting import QUIET_SECONDS, Streams
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.pages import assets

@@ -23,8 +23,8 @@ from frontdesk.model import rules
 from frontdesk.model.audit import Standings
 from frontdesk.model.confirmations import MUTED, CallerKind, Confirmation, Status, Submitted
 from frontdesk.web import problems
-from frontdesk.web.confirmations import records, streams
-from frontdesk.web.confirmations.streams import Streams
+from frontdesk.web.confirmations import records, waiting
+from frontdesk.web.confirmations.waiting import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.openapi import PREFERENCE_APPLIED
 from frontdesk.web.operations import Form, Table, Who
@@ -157,7 +157,7 @@ def _iso(moment: datetime) -> str:
 async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     """Show a request, at once or when it is decided."""
     asked = await api.seen(call)
-    seconds = streams.waiting_seconds(call.headers.prefer)
+    seconds = waiting.waiting_seconds(call.headers.prefer)
     if seconds is not None:
         asked = await api.streams.wait(asked.id, seconds)
     known = await api.service.known(asked) if call.caller.kind is CallerKind.APPROVER else None

@@ -24,7 +24,7 @@ from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.credentials import MAX_TOKEN_BYTES, Credentials
 from frontdesk.web.confirmations.records import Digest, LiftBody, Text
 from frontdesk.web.confirmations.sessions import PATH, SIGN_IN_FIRST, PageSessions
-from frontdesk.web.confirmations.streams import Streams
+from frontdesk.web.confirmations.waiting import Streams
 from frontdesk.web.endpoints import HttpCall, give
 from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
 from frontdesk.web.pages import rendering
