@@ -302,10 +302,10 @@ def test_session_that_ended_meanwhile_is_told(visitor: BrowserTab, desk: Desk) -
     visitor.waits_until("Approve")
     visitor.context.clear_cookies()
     visitor.press("Approve")
-    visitor.sees("Your session has ended. Sign in, and look whether your decision was taken.")
+    visitor.sees("Your session has ended. Sign in, and look whether what you did was taken.")
     assert desk.status(asked) == "pending"
     visitor.page.reload()
-    assert "has ended" not in visitor.page.content()
+    assert "has ended" not in visitor.page.inner_text("body")
 
 
 def test_what_is_dangerous_has_its_place_in_the_list(signed_in: BrowserTab, desk: Desk) -> None:

@@ -22,6 +22,7 @@ from frontdesk.web.operations import PROOF_HEADER
 from frontdesk.web.pages import assets
 from tests.integration.confirming import FORM, LINK_KEY, TOKENS, Desk, opened_pages, problem
 
+MANIFEST = "/manifest.webmanifest"
 AGENT = Caller(id="token:bot", kind=CallerKind.AGENT)
 ANN = Caller(id="token:ann", kind=CallerKind.APPROVER, people=frozenset({"matrix:@ann"}))
 SECRET = "aB3dE5gH7jK9"
@@ -158,10 +159,10 @@ async def test_policy_allows_our_own_files_and_nothing_else(desk: Desk) -> None:
             part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
         )
         assert {name for name, value in policy.items() if value == "'self'"} == {
-            *("script-src", "style-src", "img-src", "connect-src")
+            *("script-src", "style-src", "img-src", "connect-src", "manifest-src", "form-action")
         }
         assert {value for value in policy.values() if value != "'self'"} == {"'none'"}
-        assert {"default-src", "frame-ancestors", "form-action", "base-uri"} <= policy.keys()
+        assert {"default-src", "frame-ancestors", "base-uri"} <= policy.keys()
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cache-control"] == "no-store"
         seen = Seen(answer.text)
@@ -169,13 +170,19 @@ async def test_policy_allows_our_own_files_and_nothing_else(desk: Desk) -> None:
         assert not seen.all("style")
         assert "<script>" not in answer.text
         loaded = [each["src"] for each in seen.all("script")] + [each["href"] for each in seen.all("link")]
-        assert all(str(each).startswith("/static/") for each in loaded)
+        assert all(str(each).startswith(("/static/", MANIFEST)) for each in loaded)
 
 
 async def test_files_of_pages_are_kept_by_browsers_under_the_digest_of_what_is_in_them(desk: Desk) -> None:
     seen = Seen((await desk.http.get("/approvals")).text)
-    kinds = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+    kinds = {
+        ".css": "text/css",
+        ".js": "text/javascript",
+        ".svg": "image/svg+xml",
+        ".png": "image/png",
+    }
     loaded = [str(each.get("src") or each.get("href")) for each in seen.all("script") + seen.all("link")]
+    loaded.remove(MANIFEST)
     for address in (*loaded, *(f"{assets.ADDRESS}/{name}" for name in assets.FILES)):
         answer = await desk.http.get(address)
         assert answer.status_code == 200
@@ -320,7 +327,7 @@ async def test_signing_in_shows_what_waits_and_lets_decide(desk: Desk) -> None:
     assert answer.status_code == 200
     assert re.search("; HttpOnly", cookie)
     assert re.search("; SameSite=strict", cookie)
-    assert re.search("; Path=/approvals", cookie)
+    assert re.search("; Path=/;", cookie)
     assert TOKENS["ann"] not in cookie
     seen = Seen((await desk.http.get("/approvals")).text)
     assert f"/approvals/{asked.id}" in [each.get("href") for each in seen.all("a")]

@@ -72,6 +72,8 @@ class Form(StrEnum):
     STYLE = "text/css"
     CODE = "text/javascript"
     PICTURE = "image/svg+xml"
+    PHOTO = "image/png"
+    MANIFEST = "application/manifest+json"
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -13,6 +14,7 @@ from frontdesk.web.operations import Form, Table
 
 PATH = "/static"
 VERSION_DIGITS = 16
+ICON_SIZES = (192, 512)
 KEPT = {
     "cache-control": "public, max-age=31536000, immutable",
     "cross-origin-resource-policy": "same-origin",
@@ -31,25 +33,53 @@ VERSION = hashlib.sha256(repr(FILES).encode()).hexdigest()[:VERSION_DIGITS]
 ADDRESS = f"{PATH}/{VERSION}"
 
 
-@OPERATIONS.add("GET", f"{PATH}/{{version}}/style.css", form=Form.STYLE)
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/{{name}}.css", form=Form.STYLE)
 async def show_style(_: object, call: HttpCall) -> Response:
     """How pages look."""
-    return _file(call, "style.css", Form.STYLE)
+    return _file(call, ".css", Form.STYLE)
 
 
 @OPERATIONS.add("GET", f"{PATH}/{{version}}/{{name}}.js", form=Form.CODE)
 async def show_code(_: object, call: HttpCall) -> Response:
     """What pages do in the browser."""
-    return _file(call, f"{call.params['name']}.js", Form.CODE)
+    return _file(call, ".js", Form.CODE)
 
 
-@OPERATIONS.add("GET", f"{PATH}/{{version}}/icon.svg", form=Form.PICTURE)
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/{{name}}.svg", form=Form.PICTURE)
 async def show_icon(_: object, call: HttpCall) -> Response:
     """The picture in the browser's tab."""
-    return _file(call, "icon.svg", Form.PICTURE)
+    return _file(call, ".svg", Form.PICTURE)
 
 
-def _file(call: HttpCall, name: str, form: Form) -> Response:
+@OPERATIONS.add("GET", f"{PATH}/{{version}}/{{name}}.png", form=Form.PHOTO)
+async def show_picture(_: object, call: HttpCall) -> Response:
+    """The picture on a phone."""
+    return _file(call, ".png", Form.PHOTO)
+
+
+@OPERATIONS.add("GET", "/manifest.webmanifest", form=Form.MANIFEST)
+async def show_manifest(_: object, call: HttpCall) -> Response:
+    """What a phone has to know to install the site."""
+    root = call.request.scope.get("root_path", "")
+    icons = [
+        {"src": f"{root}{ADDRESS}/icon-{size}.png", "sizes": f"{size}x{size}", "type": Form.PHOTO}
+        for size in ICON_SIZES
+    ]
+    told = {
+        "name": "frontdesk",
+        "short_name": "frontdesk",
+        "start_url": f"{root}/",
+        "scope": f"{root}/",
+        "display": "standalone",
+        "background_color": "#f4f5f7",
+        "theme_color": "#f4f5f7",
+        "icons": icons,
+    }
+    return Response(msgspec.json.encode(told), media_type=Form.MANIFEST)
+
+
+def _file(call: HttpCall, suffix: str, form: Form) -> Response:
+    name = call.params["name"] + suffix
     if call.params["version"] != VERSION or name not in FILES:
         raise HTTPException(HTTPStatus.NOT_FOUND, "There is nothing of that name.")
     return Response(FILES[name], headers=KEPT, media_type=form)

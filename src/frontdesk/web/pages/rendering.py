@@ -19,8 +19,9 @@ POLICY = {
     "style-src": "'self'",
     "img-src": "'self'",
     "connect-src": "'self'",
+    "manifest-src": "'self'",
     "base-uri": "'none'",
-    "form-action": "'none'",
+    "form-action": "'self'",
     "frame-ancestors": "'none'",
 }
 """Nothing in a page itself is style or script, and nothing comes from elsewhere."""
@@ -51,7 +52,12 @@ def _environment(package: str) -> "Environment":
         auto_reload=False,
     )
     made.filters |= {"instant": instant, "told": told, "span": span}
-    made.globals |= {"static": assets.ADDRESS, "root": "", "say": wording.say}
+    made.globals |= {
+        "static": assets.ADDRESS,
+        "root": "",
+        "say": wording.say,
+        "script_words": wording.script_words,
+    }
     return made
 
 

@@ -6,6 +6,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import msgspec
+
 ENGLISH = "en"
 
 
@@ -32,6 +34,12 @@ def say(key: str, language: str = ENGLISH, **values: Any) -> str:
         return say(key, **values)
     text: str = found if isinstance(found, str) else found["one" if values.get("count") == 1 else "other"]
     return text.format(**values) if values else text
+
+
+@cache
+def script_words(language: str = ENGLISH) -> str:
+    """What scripts say, as JSON."""
+    return msgspec.json.encode(_words(ENGLISH)["script"] | _words(language).get("script", {})).decode()
 
 
 def _find(words: Mapping[str, Any], key: str) -> Any:

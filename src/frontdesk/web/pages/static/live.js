@@ -1,10 +1,10 @@
 // The page as it would be now. What has changed of it takes the place of what is shown.
 
 import { disarm, paint, require } from "./arming.js";
-import { leaveNote, main, tick } from "./page.js";
+import { ago, leaveNote, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
-const ENDED = "Your session has ended. Sign in, and look whether your decision was taken.";
+const PAUSE_MILLISECONDS = 300;
 
 let looking = null;
 let again = false;
@@ -24,6 +24,8 @@ export async function refresh() {
     while (again) {
       again = false;
       await look();
+      // The first of many events is shown at once, the others together.
+      if (again) await new Promise((go) => setTimeout(go, PAUSE_MILLISECONDS));
     }
   })().finally(() => (looking = null));
   await looking;
@@ -41,7 +43,7 @@ async function look() {
     sign(true);
     show(new DOMParser().parseFromString(text, "text/html"));
   } else if (answer.status < 500) {
-    if (answer.status === 401) leaveNote(ENDED);
+    if (answer.status === 401) leaveNote(words("ended"));
     location.reload();
   } else sign(false);
 }
@@ -80,8 +82,17 @@ function follow() {
   if (stream || !main.dataset.events) return;
   stream = new EventSource(main.dataset.events);
   stream.onopen = refresh;
-  stream.onmessage = refresh;
+  stream.onmessage = happened;
+  // The server cannot tell what was missed: what is shown is looked at anew, whole.
+  stream.addEventListener("reset", refresh);
   stream.onerror = lost;
+}
+
+let lastEvent = 0;
+
+function happened() {
+  lastEvent = Date.now();
+  refresh();
 }
 
 async function lost() {
@@ -105,16 +116,30 @@ function leave() {
 }
 
 // Whether what is shown is what there is. While it may not be, nothing can be pressed.
+let isLive = null;
+
 function sign(yes) {
   isCurrent = yes;
   paint();
+  if (yes || isLive !== false) tellConnection(yes);
+  isLive = yes;
+}
+
+function tellConnection(yes) {
   const shown = document.getElementById("connection");
   if (!shown) return;
-  const clock = new Date().toLocaleTimeString();
   shown.className = yes ? "ok" : "wait";
-  const told = yes ? "● Live" : `◔ Reconnecting; this is ${clock}`;
-  if (yes || !shown.textContent.startsWith("◔")) shown.textContent = told;
+  const since = Math.trunc((lastEvent - Date.now()) / 1000) || -1;
+  const told = lastEvent ? ` · ${words("last_event", { ago: ago(since) })}` : "";
+  const clock = new Date().toLocaleTimeString();
+  shown.textContent = yes ? words("live") : words("reconnecting", { clock });
+  const detail = document.getElementById("last-event");
+  if (detail) detail.textContent = yes ? told : "";
 }
+
+setInterval(() => {
+  if (isLive && lastEvent) tellConnection(true);
+}, 1000);
 
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) follow();

@@ -2,12 +2,17 @@
 
 import { disarm, paint, setBusy } from "./arming.js";
 
-const NO_ANSWER = "No answer came. Look at the request again before you decide.";
-const KEEPS_NOTHING = "This browser keeps nothing for the page, so that nobody can decide here. Allow it to.";
 const PROOF = "frontdesk-proof";
 const NOTE = "frontdesk-note";
 
 document.documentElement.className = "scripted";
+
+const told = JSON.parse(document.documentElement.dataset.words);
+
+// What scripts say, by its key; what is in braces is put in.
+export function words(key, values = {}) {
+  return told[key].replace(/{(\w+)}/g, (_, name) => values[name]);
+}
 
 export const main = document.querySelector("main");
 // The server's clock decides; this one may be wrong.
@@ -28,7 +33,7 @@ function keep(given) {
   try {
     localStorage.setItem(PROOF, given);
   } catch {
-    throw new Error(KEEPS_NOTHING);
+    throw new Error(words("keeps_nothing"));
   }
 }
 
@@ -50,7 +55,7 @@ addEventListener("storage", prove);
 addEventListener("pageshow", prove);
 prove();
 
-export async function send(path, said, shown = proof()) {
+export async function send(path, said, shown = proof(), key = null) {
   let answer;
   try {
     answer = await fetch(path, {
@@ -61,15 +66,16 @@ export async function send(path, said, shown = proof()) {
         "content-type": "application/json",
         "x-frontdesk-page": "1",
         ...(shown && { "x-frontdesk-proof": shown }),
+        ...(key && { "idempotency-key": key }),
       },
       body: JSON.stringify(said),
     });
   } catch {
-    throw new Error(NO_ANSWER);
+    throw new Error(words("no_answer"));
   }
   if (answer.status === 401) forget(shown);
   const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
+  if (!answer.ok) throw new Error(told.detail || words("server_said", { status: answer.status }));
   return told;
 }
 
@@ -103,7 +109,7 @@ readNote();
 
 export async function attempt(act) {
   setBusy(true);
-  say("", "One moment …");
+  say("", words("one_moment"));
   try {
     await act();
   } catch (error) {
@@ -154,8 +160,8 @@ export function tick() {
 }
 
 const forms = {
-  ago: (seconds) => (seconds < 0 ? `${span(seconds)} ago` : "now"),
-  left: (seconds) => (seconds > 0 ? span(seconds) : "no time"),
+  ago,
+  left: (seconds) => (seconds > 0 ? span(seconds) : words("no_time")),
   clock: (_, moment) => {
     const today = moment.toDateString() === new Date(Date.now() + ahead).toDateString();
     const clock = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -163,11 +169,15 @@ const forms = {
   },
 };
 
+export function ago(seconds) {
+  return seconds < 0 ? words("ago", { span: span(seconds) }) : words("now");
+}
+
 function span(seconds) {
   const all = Math.abs(seconds);
   const [hours, minutes] = [Math.floor(all / 3600), Math.floor((all % 3600) / 60)];
-  if (hours) return `${hours} h ${minutes} min`;
-  return minutes ? `${minutes} min ${all % 60} s` : `${all} s`;
+  if (hours) return words("hours", { hours, minutes });
+  return minutes ? words("minutes", { minutes, seconds: all % 60 }) : words("seconds", { seconds: all });
 }
 
 document.querySelectorAll("time").forEach((time) => time.removeAttribute("title"));

@@ -1,0 +1,42 @@
+// Buttons and forms that change something: what is sent, and where, stands in data attributes, put there by the
+// server. Each press has a key of its own, so that it counts once, however often it has to be sent.
+
+import { isMeant } from "./arming.js";
+import { refresh } from "./live.js";
+import { attempt, say, send, words } from "./page.js";
+
+const KEY_BYTES = 16;
+
+export function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// A page that does more with an answer than to say it listens to "acted".
+export function act(from, said) {
+  const { act: path, sure, next } = from.dataset;
+  if (sure && !confirm(sure)) return;
+  const key = newKey();
+  attempt(async () => {
+    const told = await send(path, said, undefined, key);
+    if (next) return location.assign(next);
+    say("ok", told.message ?? words("done"));
+    from.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: told }));
+    await refresh();
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-act]");
+  if (!button) return;
+  if (isMeant(event, button)) act(button, JSON.parse(button.dataset.said || "{}"));
+  else say("", words("too_soon"));
+});
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-act]");
+  if (!form) return;
+  event.preventDefault();
+  const filled = [...new FormData(form)].filter(([, value]) => value !== "");
+  act(form, { ...JSON.parse(form.dataset.said || "{}"), ...Object.fromEntries(filled) });
+});
