@@ -9,6 +9,7 @@ from frontdesk.web.operations import Table, Who
 from frontdesk.web.questions import add_question
 
 PREFIX = "/api/v1"
+ABOUT = ("frontdesk", "What the pages show and do, for programs.")
 
 OPERATIONS = Table(who=Who.VISITOR)
 

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from frontdesk.formats.canonical import MAX_WHOLE
+from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Mode
+from frontdesk.model.visitors import MAY
 from frontdesk.web import problems
 from frontdesk.web.browsers import PAGE_HEADER
 from frontdesk.web.operations import PROOF_HEADER, BrowserOrigin, Form, Operation, Proof, Who
@@ -129,6 +131,8 @@ def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
         "responses": answers | _problems(operation, schemas),
         "security": _security(operation, mode),
     }
+    if operation.need:
+        told["x-roles"] = [role for role in Role if operation.need in MAY[role]]
     if operation.body is not None:
         content = {Form.JSON: {"schema": schemas.of([operation.body])}}
         told["requestBody"] = {"required": operation.needs_body, "content": content}

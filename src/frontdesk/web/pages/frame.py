@@ -64,6 +64,7 @@ PLACES = (
     SitePlace(name="people", path="/people", picture="person", key="p", need=Need.LOOK_AT_ALL),
     SitePlace(name="audit", path="/audit", picture="lines", key="l", need=Need.LOOK_AT_ALL),
     SitePlace(name="settings", path="/settings", picture="sliders", key=",", need=Need.LOOK_AT_ALL),
+    SitePlace(name="api", path="/api", picture="braces", key="i", need=Need.LOOK),
 )
 
 

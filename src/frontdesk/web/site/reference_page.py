@@ -1,0 +1,22 @@
+"""The reference of the HTTP API as a page."""
+
+from functools import cache
+
+from starlette.responses import Response
+
+from frontdesk.model.confirmations import Mode
+from frontdesk.web import office_api, openapi, reference
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.site.base import PAGES, Site
+
+
+@PAGES.add("GET", "/api")
+async def show_reference(site: Site, call: HttpCall) -> Response:
+    """What programs can ask."""
+    return await site.page(call, "api", "reference.html", {"groups": _groups()})
+
+
+@cache
+def _groups() -> list[reference.ApiGroup]:
+    document = openapi.document(*office_api.ABOUT, office_api.OPERATIONS, Mode.TEAM)
+    return reference.group(document, office_api.PREFIX)
