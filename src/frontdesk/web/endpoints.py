@@ -55,6 +55,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     """A request whose sender is known and whose form was checked."""
 
     request: Request
+    operation: Operation
     caller: Caller
     params: Mapping[str, str]
     """What the path names."""
@@ -187,6 +188,7 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     caller, visitor = (ANYBODY, None) if linked else await _admitted(operation, served, request)
     return HttpCall(
         request=request,
+        operation=operation,
         caller=caller,
         visitor=visitor,
         params=_params(request),

@@ -22,6 +22,7 @@ from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
 from frontdesk.web.site.base import Site
+from frontdesk.web.streams import EventStreams
 
 if TYPE_CHECKING:
     from frontdesk.web.confirmations import ServedConfirmations
@@ -74,13 +75,16 @@ async def serving(
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
         served = [Served(public.OPERATIONS, gateway)]
+        streams = EventStreams(gateway.parts.following, gateway.parts.store.feed)
         if confirmations:
             office = Office.of_gateway(gateway, listeners.status)
-            pages = Site(office=office, clock=gateway.parts.clock, visit=confirmations.visit)
+            parts = gateway.parts
+            pages = Site(office=office, clock=parts.clock, visit=confirmations.visit, streams=streams)
             served += [confirmations.pages, *site.serve(pages)]
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, gateway.routes())
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
+        opened.callback(streams.close)
         taken: int = listening.getsockname()[1]
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)
         log.info("server_started", url=address.url, socket=socket)

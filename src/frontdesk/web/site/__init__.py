@@ -3,7 +3,7 @@ it shows; its template beside the others."""
 
 from frontdesk.web import office_api
 from frontdesk.web.endpoints import Served
-from frontdesk.web.site import overview, reference_page
+from frontdesk.web.site import events, overview, reference_page
 from frontdesk.web.site.base import PAGES, Site
 
 __all__ = ["overview", "reference_page", "serve"]
@@ -12,6 +12,6 @@ __all__ = ["overview", "reference_page", "serve"]
 def serve(site: Site) -> list[Served]:
     """The rows of the pages, and of the API that they use."""
     return [
-        Served(PAGES, site, visit=site.visit),
+        Served([*PAGES, *events.EVENTS], site, visit=site.visit),
         Served(office_api.OPERATIONS, site.office, visit=site.visit),
     ]

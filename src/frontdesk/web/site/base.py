@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from frontdesk import errors
 from frontdesk.app.office import Office
 from frontdesk.contracts.clock import Clock
 from frontdesk.model.visitors import Need, Visitor
@@ -16,6 +18,7 @@ from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 from frontdesk.web.pages import frame, rendering, wording
 from frontdesk.web.pages.frame import Values
 from frontdesk.web.problems import ProblemDocument
+from frontdesk.web.streams import EventStreams
 
 
 class AnyQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +34,14 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     office: Office
     clock: Clock
     visit: Callable[[Request, Operation], Awaitable[Visitor]]
+    streams: EventStreams
+
+    async def may_look(self, call: HttpCall) -> bool:
+        """Whether the visitor of a stream is still who they were."""
+        try:
+            return await self.visit(call.request, call.operation) == call.known
+        except (HTTPException, errors.FrontdeskError):
+            return False
 
     def office_for(self, call: HttpCall) -> Office:
         """The office as the visitor sees it."""

@@ -5,6 +5,7 @@ import { ago, leaveNote, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
 const PAUSE_MILLISECONDS = 300;
+const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "background"];
 
 let looking = null;
 let again = false;
@@ -83,6 +84,7 @@ function follow() {
   stream = new EventSource(main.dataset.events);
   stream.onopen = refresh;
   stream.onmessage = happened;
+  KINDS.forEach((kind) => stream.addEventListener(kind, happened));
   // The server cannot tell what was missed: what is shown is looked at anew, whole.
   stream.addEventListener("reset", refresh);
   stream.onerror = lost;

@@ -1,0 +1,43 @@
+"""What happens, for pages and programs: they are told that something changed, and ask for it."""
+
+from collections.abc import AsyncGenerator
+from functools import partial
+
+import msgspec
+
+from frontdesk import errors
+from frontdesk.model.visitors import Need
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.office_api import PREFIX
+from frontdesk.web.operations import Form, Table, Who
+from frontdesk.web.site.base import Site
+
+MOST_SUBJECTS = 20
+
+EVENTS = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
+
+
+class Since(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From where on, and of what."""
+
+    after: str | None = None
+    """A place: the id of an event, or what a page has as its own."""
+    about: str | None = None
+    """Names with commas between them: of sessions, turns, requests, people, or kinds of events."""
+
+
+class LastEvent(msgspec.Struct, frozen=True, kw_only=True, rename={"last_event_id": "last-event-id"}):
+    """What a browser sends that was cut off."""
+
+    last_event_id: str | None = None
+
+
+@EVENTS.add("GET", f"{PREFIX}/events", query=Since, headers=LastEvent)
+async def follow_events(site: Site, call: HttpCall) -> AsyncGenerator[bytes, None]:
+    """What changes of all that one sees, as server-sent events; Last-Event-ID goes on where it was cut."""
+    about = [each for each in (call.query.about or "").split(",") if each]
+    if len(about) > MOST_SUBJECTS:
+        raise errors.InvalidInput(what="The address", why=f"about names more than {MOST_SUBJECTS} things")
+    after = call.headers.last_event_id or call.query.after
+    may_look = partial(site.may_look, call)
+    return site.streams.events(call.known, after, may_look=may_look, about=about)
