@@ -4,12 +4,16 @@ within what the asker may see."""
 import asyncio
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.formats import words
 from frontdesk.logs import get_logger
-from frontdesk.model import inputs, keys, titles
+from frontdesk.model import inputs, keys, routing, titles
+from frontdesk.model.lists import ListedSession, SessionFilter, StateCounts
 from frontdesk.model.messages import Role
+from frontdesk.model.pages import Page
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry
@@ -102,6 +106,25 @@ class Finder(Service):
         inputs.check_kind("viewer", viewer, Viewer)
         inputs.check_limit(limit)
         return await self._store.sessions.list_owned(viewer, limit=limit, titled=titled)
+
+    async def list_page(
+        self, viewer: Viewer, wanted: SessionFilter, *, limit: int = LIST_LIMIT, after: str | None = None
+    ) -> Page[ListedSession]:
+        """Some of the sessions that the viewer may see, with all that a list shows of them."""
+        inputs.check_kind("viewer", viewer, Viewer)
+        page = await self._store.lists.sessions(viewer, wanted, limit, after)
+        return replace(page, items=list(map(self._with_settings, page.items)))
+
+    def _with_settings(self, listed: ListedSession) -> ListedSession:
+        entry = listed.session.entry
+        profile = self._config.profile_of(entry.origin)[0] if entry.origin else None
+        limit = self.policy_for(entry).max_messages
+        return replace(listed, message_limit=limit, profile=routing.named(profile) or routing.DEFAULT)
+
+    async def count_states(self, viewer: Viewer, wanted: SessionFilter) -> StateCounts:
+        """How many sessions there are for each choice of states, counting no further than some."""
+        inputs.check_kind("viewer", viewer, Viewer)
+        return await self._store.lists.counts(viewer, wanted)
 
     async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:
         """The newest session that continues this one after compressions."""

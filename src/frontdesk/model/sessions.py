@@ -255,6 +255,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     end_reason: str | None = None
     parent_id: str | None = None
     relation: Relation | None = None
+    root: str | None = None
+    """The first of its lineage, where it was written down; None also for one that has no parent."""
     model_turns: int = 0
     counted_from: int = 0
     """The place in the transcript from which messages count against the limit."""
@@ -376,6 +378,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             peer=self.peer,
             parent_id=self.id,
             relation=relation,
+            root=self.id if self.parent_id is None else self.root,
             served=with_boundary(self.served, served),
             unread_origin=self.unread_origin,
         )

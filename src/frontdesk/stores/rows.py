@@ -86,6 +86,7 @@ class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reset_told: bool = False
     started: bool = False
     checkpointed: bool = False
+    root: str | None = None
     renewal: dict[str, int | float] | None = None
     """What it had used by when, the time in microseconds."""
 

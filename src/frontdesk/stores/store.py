@@ -12,6 +12,7 @@ from frontdesk.stores.cursors import Cursors
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
 from frontdesk.stores.files import Files
+from frontdesk.stores.lists import Lists
 from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
@@ -34,6 +35,7 @@ class Store:
         """What opening it has changed."""
         self.bells = engine.bells
         self.sessions = Sessions(engine)
+        self.lists = Lists(engine)
         self.transcripts = Transcripts(engine)
         self.index = Index(engine)
         self.aliases = Aliases(engine)

@@ -1,0 +1,102 @@
+"""Lists of sessions as people see them: each with its last words and what becomes of it just now."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from frontdesk.model.people import Viewer
+from frontdesk.model.sessions import Session
+
+PREVIEW_CHARACTERS = 200
+
+
+class SessionState(StrEnum):
+    """What becomes of a session just now."""
+
+    WORKING = "working"
+    """A turn runs."""
+    WAITING = "waiting"
+    """A turn waits for a person's approval."""
+    QUEUED = "queued"
+    """Turns wait to be run."""
+    TROUBLE = "trouble"
+    IDLE = "idle"
+    ENDED = "ended"
+
+
+class TroubleKind(StrEnum):
+    SET_ASIDE = "set_aside"
+    """A turn of it was begun too often; the next message starts afresh."""
+    UNDELIVERED = "undelivered"
+    """Something that was said in it did not arrive, or may not have."""
+
+
+class ListedStates(StrEnum):
+    """Which sessions of a list are wanted, by what becomes of them."""
+
+    ALL = "all"
+    WORKING = "working"
+    """Those that wait to be run included."""
+    WAITING = "waiting"
+    TROUBLE = "trouble"
+    ENDED = "ended"
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of the sessions that somebody may see are wanted."""
+
+    platform: str | None = None
+    owner: str | None = None
+    """The person, or the shared conversation, that they belong to."""
+    states: ListedStates = ListedStates.ALL
+
+    def owners(self, viewer: Viewer) -> list[str] | None:
+        """Whose sessions are looked at; None for everybody's."""
+        if self.owner is None:
+            return None if viewer.administrator else sorted(viewer.owners)
+        return [self.owner] if viewer.sees(self.owner) else []
+
+
+class LastWords(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said last in a session."""
+
+    role: str
+    text: str
+    """Its beginning, in one line; of one that only calls tools, their names."""
+    at: datetime
+    calls_tools: bool = False
+
+
+class SessionTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    kind: TroubleKind
+    why: str | None = None
+    count: int = 1
+
+
+class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session with all that a list shows of it."""
+
+    session: Session
+    root: str
+    """The first of its lineage."""
+    state: SessionState
+    since: datetime | None = None
+    """When the turn that runs began, or the first that waits came in."""
+    queued: int = 0
+    trouble: SessionTrouble | None = None
+    last: LastWords | None = None
+    message_limit: int = 0
+    """How many messages it may have, by the settings; 0 where there is no limit."""
+    profile: str | None = None
+
+
+class StateCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many sessions a filter would show, counting no further than ``at_most``."""
+
+    all: int
+    working: int
+    waiting: int
+    trouble: int
+    ended: int
+    at_most: int
