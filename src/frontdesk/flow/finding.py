@@ -13,7 +13,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, routing, titles
 from frontdesk.model.lists import ListedSession, SessionFilter, StateCounts
 from frontdesk.model.messages import Role
-from frontdesk.model.pages import Page
+from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry
@@ -109,7 +109,7 @@ class Finder(Service):
 
     async def list_page(
         self, viewer: Viewer, wanted: SessionFilter, *, limit: int = LIST_LIMIT, after: str | None = None
-    ) -> Page[ListedSession]:
+    ) -> ListPage[ListedSession]:
         """Some of the sessions that the viewer may see, with all that a list shows of them."""
         inputs.check_kind("viewer", viewer, Viewer)
         page = await self._store.lists.sessions(viewer, wanted, limit, after)

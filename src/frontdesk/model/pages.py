@@ -15,7 +15,7 @@ MOST_ITEMS = 200
 PLACE = re.compile(r"(-?\d{1,18})(?:~([^\x00-\x20\x7f]{1,200}))?")
 
 
-class Page(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """Some items of a list, in its order."""
 
     items: list[Item]

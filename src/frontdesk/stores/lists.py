@@ -19,7 +19,7 @@ from frontdesk.model.lists import (
     TroubleKind,
 )
 from frontdesk.model.messages import Plain, text_of
-from frontdesk.model.pages import Page
+from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
 from frontdesk.stores.columns import MICROS_A_MINUTE, from_micros, maybe_time, read_body, to_micros
@@ -55,7 +55,7 @@ class Lists(Noun):
     @reads
     def sessions(
         self, viewer: Viewer, wanted: SessionFilter, limit: int = pages.PAGE_ITEMS, after: str | None = None
-    ) -> Work[Page[ListedSession]]:
+    ) -> Work[ListPage[ListedSession]]:
         """Sessions that the viewer may see, latest activity first; ``after`` the end of an earlier page."""
         most = pages.check_items(limit)
         before, before_id = pages.read_place(after, EVER)
@@ -69,7 +69,7 @@ class Lists(Noun):
         shown, goes_on = pages.cut(found, most)
         end = shown[-1] if goes_on else None
         place = pages.place(to_micros(end.entry.updated_at), end.id) if end else None
-        return Page(items=(yield from _listed(shown)), next=place)
+        return ListPage(items=(yield from _listed(shown)), next=place)
 
     @reads
     def shown(self, sessions: Sequence[Session]) -> Work[list[ListedSession]]:
