@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.cli.audit import AuditLog
+from frontdesk.cli.audit import FarAuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified
@@ -371,7 +371,7 @@ async def test_running_service_names_a_row_that_cannot_be_read(
         await database.put(replace(broken, body=body))
     async with served(store_url, clock=clock) as desk:
         told = (await desk.http.get("/audit?view=events&limit=500", headers=APPROVER)).json()
-        far = AuditLog(Client(str(desk.http.base_url), TOKENS["ann"]))
+        far = FarAuditLog(Client(str(desk.http.base_url), TOKENS["ann"]))
         found = await audits.verify(far.pages())
     assert [each["number"] for each in told["entries"] if each["kind"] == "unreadable"] == [broken.number]
     assert told["count"] == len(rows)

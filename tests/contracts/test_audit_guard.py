@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from frontdesk import SessionStore, errors
+from frontdesk.app.auditlog import glance, verify_all
 from frontdesk.app.opening import open_store
-from frontdesk.cli.audit import AuditLog, glance, verify_all
+from frontdesk.cli.audit import FarAuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.testing import SettableClock
 from tests.acceptance import program
@@ -62,7 +63,7 @@ async def test_store_whose_log_anybody_can_change_is_not_opened_until_it_is_put_
     with pytest.raises(errors.AuditUnguarded, match="audit guard"):
         await SessionStore.open(store_url)
     async with served(store_url, clock=clock) as desk:  # one that had it open when it was done
-        far = AuditLog(Client(str(desk.http.base_url), TOKENS["ann"]))
+        far = FarAuditLog(Client(str(desk.http.base_url), TOKENS["ann"]))
         with pytest.raises(errors.AuditUnguarded):
             await glance(far, None)
         found = await verify_all(far)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from frontdesk.cli.audit import AuditLog, verify_all
+from frontdesk.app.auditlog import AuditLog, verify_all
+from frontdesk.cli.audit import FarAuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Tampering
@@ -44,7 +45,7 @@ async def found_in(store_url: str, clock: SettableClock) -> dict[str, str]:
         service = ConfirmationService(asker.store, Settings(), clock=clock)
         near = await verify_all(AuditLog(service))
     async with served(store_url, clock=clock) as desk:
-        far = await verify_all(AuditLog(Client(str(desk.http.base_url), TOKENS["ann"])))
+        far = await verify_all(FarAuditLog(Client(str(desk.http.base_url), TOKENS["ann"])))
     assert (near.fault, far.fault) == (None, None)
     assert near.contradictions == far.contradictions
     assert near.whole == (not near.contradictions)

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from frontdesk import config, errors
+from frontdesk.app.auditlog import AuditLog, ExportedRow, exported, verify_all
 from frontdesk.app.opening import open_store, without_creating
 from frontdesk.cli import anchors, output
 from frontdesk.cli.confirm import reaching
@@ -20,8 +21,7 @@ from frontdesk.config import Config
 from frontdesk.confirm.client import Client
 from frontdesk.confirm.steps import say
 from frontdesk.flow import audits
-from frontdesk.flow.audits import Anchor, Fault, Verified
-from frontdesk.flow.chronicles import Chronicle
+from frontdesk.flow.audits import Verified
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.audit import Row, Standings
 from frontdesk.model.confirmations import Settings
@@ -30,96 +30,37 @@ TOLD_ROWS = 100_000
 """So often the progress is told."""
 DEFAULT_TAIL = 20
 EMPTY = "The log is empty."
-LAST_PLACE = 2**63 - 1
-"""No request stands after it."""
 
 T = TypeVar("T")
 
 
-class AuditLog:
-    """The log in a store that we have opened, or of a service that runs: only approvers see that one."""
+class FarAuditLog(AuditLog):
+    """The log of a service that runs: only approvers see it."""
 
-    def __init__(self, service: ConfirmationService | Client) -> None:
-        self._service = service
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     async def newest(self) -> int:
-        """The number of the newest row; 0 when there is none."""
-        if isinstance(self._service, ConfirmationService):
-            return max((row.number for row in await self._service.audit_newest(1)), default=0)
-        told = await self._service.talk(say("GET", "/audit?view=events&limit=1"))
+        told = await self._client.talk(say("GET", "/audit?view=events&limit=1"))
         return max((entry["number"] for entry in told["entries"]), default=0)
 
     async def rows(self, after: int, last: int | None = None) -> AsyncGenerator[Row, None]:
-        """The rows after that one, up to the last; without one, also those to come. A service ends what it
-        tells now and then, and is asked again."""
+        """A service ends what it tells now and then, and is asked again."""
         while last is None or after < last:
             before = after
-            async with aclosing(self._service.follow(after)) as following:
+            async with aclosing(self._client.follow(after)) as following:
                 async for row in following:
                     after = row.number
                     yield row
                     if last is not None and after >= last:
                         return
-            if after == before and last is not None and isinstance(self._service, Client):
+            if after == before and last is not None:
                 why = f"it told rows up to {after} of {last}"
-                raise errors.ServiceUnreachable(url=self._service.url, why=why)
-
-    async def pages(self) -> AsyncGenerator[Sequence[Row], None]:
-        """The whole log, some rows at a time."""
-        batch: list[Row] = []
-        last = await self.newest()
-        async with aclosing(self.rows(0, last)) as rows:
-            async for row in rows:
-                batch.append(row)
-                if len(batch) == audits.ROWS_AT_ONCE or row.number >= last:
-                    yield batch
-                    batch = []
-
-    async def standings(self) -> AsyncGenerator[Standings, None]:
-        """What the store holds of all requests and rules, some at a time."""
-        after = 0
-        while True:
-            page = await self.stands_after(after)
-            yield page
-            if not page.confirmations:
-                return
-            after = page.confirmations[-1].number
+                raise errors.ServiceUnreachable(url=self._client.url, why=why)
 
     async def stands_after(self, after: int) -> Standings:
-        if isinstance(self._service, ConfirmationService):
-            return await self._service.standings(after)
-        told = await self._service.talk(say("GET", f"/audit/standings?after={after}"))
+        told = await self._client.talk(say("GET", f"/audit/standings?after={after}"))
         return msgspec.convert(told, Standings)
-
-
-async def verify_all(log: AuditLog, anchor: Anchor | None = None) -> Verified:
-    """Whether the log holds, and the requests and rules in the store are as it says."""
-    told = Chronicle()
-    verified = await audits.verify(_counted(log.pages()), anchor, told)
-    if not verified.whole:
-        return verified
-    async for page in log.standings():
-        told.compare(page)
-    # Afterwards, so that the log has whatever the store had when it was read.
-    moved = told.catch_up(await _read(log, verified.rows, await log.newest()))
-    return msgspec.structs.replace(verified, contradictions=told.contradictions(moved))
-
-
-async def glance(log: AuditLog, anchor: Anchor | None) -> tuple[int, Fault | None]:
-    """The number of the newest row, and what is wrong with it or with the anchored one. The others are not
-    looked at: ``audits.verify`` does that. AuditUnguarded when anybody can change the log."""
-    newest = await log.newest()
-    fault = audits.check_some(await _read(log, max(0, newest - 2), newest)) or audits.cut_off(newest, anchor)
-    if fault is None and anchor and anchor.number:
-        fault = audits.check_some(await _read(log, anchor.number - 1, anchor.number), anchor)
-    if fault is None and (missing := (await log.stands_after(LAST_PLACE)).unguarded):
-        raise errors.AuditUnguarded(path="the store", missing=", ".join(missing))
-    return newest, fault
-
-
-async def _read(log: AuditLog, after: int, last: int) -> list[Row]:
-    async with aclosing(log.rows(after, last)) as rows:
-        return [row async for row in rows]
 
 
 def ask_log(
@@ -148,7 +89,7 @@ def ask_log(
 
 async def _far_log(loaded: Config, url: str | None, held: errors.StoreLocked) -> AuditLog:
     try:
-        log = AuditLog(await reaching.reach_service(loaded, url))
+        log = FarAuditLog(await reaching.reach_service(loaded, url))
         await log.newest()
     except (errors.ServiceUnreachable, errors.MissingSecret) as error:
         held.add_note(f"The service could not be asked instead: {error}")
@@ -211,7 +152,7 @@ def verify(
         verified = asyncio.run(audits.verify(_counted(_exported(exported)), known))
     else:
         loaded = config.load(config_file)
-        verified = ask_log(loaded, lambda log: verify_all(log, known), **where)
+        verified = ask_log(loaded, lambda log: verify_all(log, known, _counted), **where)
     if anchor and verified.whole:
         anchors.keep(anchor, verified.anchor, known)
     return Report(verified, _told(verified), good=verified.whole)
@@ -238,15 +179,6 @@ async def _counted(batches: AsyncIterator[Sequence[Row]]) -> AsyncIterator[Seque
             click.echo(f"{counted:,} rows …", err=True)
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """A row in a file; ``body`` is the entry, byte for byte as it was hashed."""
-
-    number: int
-    previous: str
-    hash: str
-    body: str
-
-
 async def _exported(file: Path) -> AsyncIterator[Sequence[Row]]:
     with file.open("rb") as opened:
         while lines := opened.readlines(audits.ROWS_AT_ONCE * 400):
@@ -255,7 +187,7 @@ async def _exported(file: Path) -> AsyncIterator[Sequence[Row]]:
 
 def _read_line(line: bytes) -> Row:
     try:
-        found = msgspec.json.decode(line, type=Exported)
+        found = msgspec.json.decode(line, type=ExportedRow)
     except msgspec.MsgspecError as error:
         raise errors.InvalidInput(what="The file", why=f"a line of it is no row ({error})") from error
     return Row(number=found.number, body=found.body.encode(), previous=found.previous, hash=found.hash)
@@ -288,17 +220,10 @@ def _for_owner(path: str, flags: int) -> int:
 async def _write(batches: AsyncIterable[Sequence[Row]], file: BinaryIO) -> int:
     written = 0
     async for batch in batches:
-        file.writelines(_line(row) for row in batch)
+        file.writelines(msgspec.json.encode(exported(row)) + b"\n" for row in batch)
         written += len(batch)
     file.flush()
     return written
-
-
-def _line(row: Row) -> bytes:
-    # What is no text was put there by somebody else, and fits its hash in no form.
-    body = row.body.decode(errors="replace")
-    exported = Exported(number=row.number, previous=row.previous, hash=row.hash, body=body)
-    return msgspec.json.encode(exported) + b"\n"
 
 
 @command.command()

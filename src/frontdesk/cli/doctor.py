@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors, files
-from frontdesk.app import build, connecting, health, opening
+from frontdesk.app import auditlog, build, connecting, health, opening
 from frontdesk.app.office import Office
 from frontdesk.cli import anchors, audit, one_line, output
 from frontdesk.cli.asking import ask, reach_gateway
@@ -355,7 +355,7 @@ def _log(anchor: str | None, loaded: Config) -> Finding:
     """The end of the log, quickly: audit verify looks at all of it."""
     try:
         known = anchors.read(anchor) if anchor else None
-        newest, fault = audit.ask_log(loaded, lambda log: audit.glance(log, known))
+        newest, fault = audit.ask_log(loaded, lambda log: auditlog.glance(log, known))
     except errors.OlderDatabase as error:
         return warning(one_line(error))
     except OSError as error:

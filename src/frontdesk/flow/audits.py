@@ -1,7 +1,8 @@
 """Verifying the audit log: whether every row follows the one before it, and one that was kept elsewhere."""
 
+import asyncio
 import re
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -10,9 +11,12 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.flow.chronicles import Chronicle, Contradiction
-from frontdesk.model.audit import GENESIS, Row, chain_hash
+from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash
 
 ROWS_AT_ONCE = 2_000
+SEARCHED_AT_ONCE = 500
+MOST_SEARCHED = 10_000
+"""So many rows one search looks at; it says where the next one goes on."""
 LINE = re.compile(r"(?P<number>0|[1-9][0-9]{0,17}) (?P<hash>[0-9a-f]{64}) (?P<at>[0-9T:.+-]+Z?)", re.ASCII)
 
 
@@ -60,6 +64,32 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows are wanted."""
+
+    kind: AuditKind | None = None
+    actor: str = ""
+    """A part of who it was, in capitals or not."""
+    request: str = ""
+    """The beginning of a request's id."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self == AuditFilter()
+
+    def takes(self, row: Row) -> bool:
+        """What cannot be read is everybody's to see, unless something certain is wanted."""
+        entry = row.readable
+        return self.is_empty if entry is None else self._takes(entry)
+
+    def _takes(self, entry: AuditEntry) -> bool:
+        return (
+            self.kind in (None, entry.kind)
+            and self.actor.casefold() in entry.actor.casefold()
+            and (entry.confirmation_id or "").startswith(self.request)
+        )
+
+
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     """How many rows hold, from the first one on."""
@@ -105,7 +135,8 @@ async def verify(
         if broken is not None:
             later = [row.number for row in batch[broken + 1 :]]
             later += [row.number async for more in rows for row in more]
-            return _verified(last, _fault(batch[broken], last, later))
+            # Where the row was before is looked for in the whole log.
+            return _verified(last, await asyncio.to_thread(_fault, batch[broken], last, later))
     return _verified(last, cut_off(last.number if last else 0, anchor))
 
 
@@ -187,3 +218,26 @@ def cut_off(number: int, anchor: Anchor | None) -> Fault | None:
         return None
     why = f"the anchor knows rows up to {anchor.number}"
     return Fault(number=number + 1, change=Tampering.TRUNCATED, why=why)
+
+
+ReadBefore = Callable[[int, int], Awaitable[Sequence[Row]]]
+"""The rows before one, newest first, so many at most."""
+
+
+async def search(
+    read: ReadBefore, wanted: AuditFilter, before: int, limit: int
+) -> tuple[list[Row], int | None]:
+    """Rows before that one, newest first, and before which one to go on; None at the beginning of the log.
+    Fewer than there may be, where so many would have to be looked at that others would wait."""
+    found: list[Row] = []
+    for _ in range(0, MOST_SEARCHED, SEARCHED_AT_ONCE):
+        rows = await read(before, SEARCHED_AT_ONCE)
+        for row in rows:
+            if wanted.takes(row):
+                found.append(row)
+                if len(found) == limit:
+                    return found, row.number if row.number > 1 else None
+        if len(rows) < SEARCHED_AT_ONCE:
+            return found, None
+        before = rows[-1].number
+    return found, before

@@ -1,36 +1,117 @@
 """What is asked about checkpoints of the agents' working directories."""
 
+from typing import TypedDict, cast
+
 from frontdesk import errors
-from frontdesk.app.office.counters import Counter
-from frontdesk.app.office.plain import Plain, plain
+from frontdesk.app.office.counters import LIST_LIMIT, Counter
+from frontdesk.app.office.plain import plain
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.model import checkpoints, routing
+from frontdesk.model import checkpoints, pages, routing
 from frontdesk.model.checkpoints import Checkpoint
+
+LATEST = 10**18
+
+
+class Workplace(TypedDict):
+    """Where the agent of a profile works; profiles without a directory of their own work in the first."""
+
+    profile: str
+    directory: str
+
+
+class LeftOut(TypedDict):
+    path: str
+    reason: str
+
+
+class KeptState(TypedDict):
+    """A checkpoint."""
+
+    id: str
+    number: int
+    directory: str
+    label: str
+    created_at: str
+    session_id: str | None
+    turn_id: str | None
+    before_restore: str | None
+    """The checkpoint that was about to be restored, when this one keeps the state before."""
+    files: int
+    bytes: int
+    skipped: list[LeftOut]
+    skipped_count: int
+    state: str
+
+
+class KeptStates(TypedDict):
+    items: list[KeptState]
+    next: str | None
+
+
+class PathChange(TypedDict):
+    path: str
+    kind: str
+
+
+class CheckpointDiff(TypedDict):
+    checkpoint: KeptState
+    changes: list[PathChange]
+    text: str
+    truncated: bool
+
+
+class RestoreOutcome(TypedDict):
+    checkpoint: KeptState
+    safety: KeptState
+    """The state before: restoring it undoes this."""
+    written: list[str]
+    removed: list[str]
 
 
 class CheckpointCounter(Counter):
-    async def list_checkpoints(self, profile: str | None = None) -> list[Plain]:
+    async def list_workplaces(self) -> list[Workplace]:
+        """The working directories that checkpoints are made of, that of the default profile first; none where
+        they are switched off."""
+        snapshots, usual = self._workplace()
+        if snapshots is None:
+            return []
+        profiles = self._conversations.config.profiles
+        found: list[Workplace] = [{"profile": routing.DEFAULT, "directory": usual}] if usual else []
+        for name, profile in profiles.items():
+            if profile.working_dir and name != routing.DEFAULT:
+                found.append({"profile": name, "directory": profile.working_dir})
+        return found
+
+    async def list_checkpoints(
+        self, profile: str | None = None, cursor: str | None = None, limit: int = LIST_LIMIT
+    ) -> KeptStates:
         """The checkpoints of an agent's working directory, newest first."""
         snapshots, directory = self._checkpoints(profile)
-        return [plain(each) for each in await snapshots.list_checkpoints(directory)]
+        before, _ = pages.read_place(cursor, LATEST)
+        kept = [each for each in await snapshots.list_checkpoints(directory) if each.number < before]
+        shown, goes_on = pages.cut(kept, pages.check_items(limit))
+        return {
+            "items": [_state(each) for each in shown],
+            "next": pages.place(shown[-1].number) if goes_on else None,
+        }
 
-    async def show_checkpoint(self, checkpoint: str, profile: str | None = None) -> Plain:
+    async def show_checkpoint(self, checkpoint: str, profile: str | None = None) -> KeptState:
         """The checkpoint with this number or id."""
-        return plain(await self._checkpoint(checkpoint, profile))
+        return _state(await self._checkpoint(checkpoint, profile))
 
-    async def diff_checkpoint(self, checkpoint: str, profile: str | None = None) -> Plain:
+    async def diff_checkpoint(self, checkpoint: str, profile: str | None = None) -> CheckpointDiff:
         """What has changed since."""
         snapshots, directory = self._checkpoints(profile)
-        return plain(await snapshots.diff(directory, (await self._checkpoint(checkpoint, profile)).id))
+        found = await snapshots.diff(directory, (await self._checkpoint(checkpoint, profile)).id)
+        return cast(CheckpointDiff, plain(found))
 
     async def restore_checkpoint(
         self, checkpoint: str, path: str | None = None, profile: str | None = None
-    ) -> Plain:
+    ) -> RestoreOutcome:
         """Make the working directory, or one path in it, what it was."""
         snapshots, directory = self._checkpoints(profile)
-        return plain(
-            await snapshots.restore(directory, (await self._checkpoint(checkpoint, profile)).id, path)
-        )
+        kept = await self._checkpoint(checkpoint, profile)
+        return cast(RestoreOutcome, plain(await snapshots.restore(directory, kept.id, path)))
 
     async def prune_checkpoints(self, profile: str | None = None) -> int:
         """Drop the oldest past the maximum and free their room; how many were dropped."""
@@ -54,3 +135,7 @@ class CheckpointCounter(Counter):
         if snapshots is None or directory is None:
             raise errors.CheckpointsOff()
         return snapshots, directory
+
+
+def _state(kept: Checkpoint) -> KeptState:
+    return cast(KeptState, plain(kept))

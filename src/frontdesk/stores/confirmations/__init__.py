@@ -125,6 +125,11 @@ class Confirmations(
         """Newest first."""
         return audit.read("audit_newest", limit=limit)
 
+    @reads
+    def audit_before(self, before: int, limit: int) -> Work[Sequence[AuditRow]]:
+        """Those before a row, newest first."""
+        return audit.read("audit_before", before=before, limit=limit)
+
     @writes
     def add_rule(self, rule: Rule, now: datetime) -> Work[None]:
         kept = msgspec.structs.replace(rule, created_at=rule.created_at or now)

@@ -12,3 +12,7 @@ SELECT {audit_row} FROM audit WHERE number > :after ORDER BY number LIMIT :limit
 -- name: audit_newest
 -- The log, newest first.
 SELECT {audit_row} FROM audit ORDER BY number DESC LIMIT :limit;
+
+-- name: audit_before
+-- The log before a row, newest first.
+SELECT {audit_row} FROM audit WHERE number < :before ORDER BY number DESC LIMIT :limit;
