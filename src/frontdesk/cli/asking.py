@@ -105,6 +105,16 @@ def _workplace(loaded: Config) -> tuple[Snapshots | None, str | None]:
     return build.workplace(loaded)
 
 
+async def all_items(page: Callable[..., Awaitable[Any]]) -> list[Any]:
+    """The whole of a list that is told a page at a time."""
+    told = await page()
+    found = list(told["items"])
+    while told["next"]:
+        told = await page(cursor=told["next"])
+        found += told["items"]
+    return found
+
+
 def limit_option(default: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return click.option(
         "--limit",

@@ -1,5 +1,6 @@
 """``frontdesk checkpoints``: states of the agent's working directory, seen, compared and restored."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -7,8 +8,9 @@ import msgspec
 
 from frontdesk import config
 from frontdesk.app.office import Office, Plain
+from frontdesk.app.office.checkpoints import KeptState
 from frontdesk.cli import output
-from frontdesk.cli.asking import answering, ask
+from frontdesk.cli.asking import all_items, answering, ask
 from frontdesk.cli.output import Report
 from frontdesk.model.checkpoints import ChangeKind, FileChange, changes_within
 
@@ -40,7 +42,8 @@ def command() -> None:
 async def list_checkpoints(office: Office, profile: str | None) -> Report:
     """List the checkpoints, the newest first."""
     nothing = "There are no checkpoints yet: rotations make them, and /checkpoint."
-    return output.listed(await office.list_checkpoints(profile), _row, nothing)
+    kept = await all_items(partial(office.list_checkpoints, profile))
+    return output.listed(kept, _row, nothing)
 
 
 def _row(kept: Plain) -> Plain:
@@ -65,7 +68,7 @@ async def show(office: Office, checkpoint: str, profile: str | None) -> Report:
     return Report(found, "\n".join([output.in_lines(_facts(found), COLUMN), *skipped]))
 
 
-def _facts(kept: Plain) -> dict[str, str]:
+def _facts(kept: KeptState) -> dict[str, str]:
     return {
         "checkpoint": f"{kept['number']}, {kept['id']}",
         "label": kept["label"],

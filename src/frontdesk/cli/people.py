@@ -4,7 +4,7 @@ import click
 
 from frontdesk.app.office import Office, Plain
 from frontdesk.cli import output
-from frontdesk.cli.asking import answering
+from frontdesk.cli.asking import all_items, answering
 from frontdesk.cli.output import Report
 from frontdesk.model.access import Role
 
@@ -18,7 +18,7 @@ def command() -> None:
 @answering
 async def list_people(office: Office) -> Report:
     """List everybody who was let in with a code or by an administrator; the settings may let in others."""
-    return output.listed(await office.list_people(), _granted, "Nobody was let in yet.")
+    return output.listed(await all_items(office.list_people), _granted, "Nobody was let in yet.")
 
 
 def _granted(grant: Plain) -> Plain:

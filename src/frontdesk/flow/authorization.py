@@ -129,6 +129,14 @@ class Authorization(Service):
         waiting = await self._store.people.pending_pairings(self._clock.now())
         return [each for each in waiting if within in (None, people.place_of_name(each.principal))]
 
+    async def refuse(self, principal: str, by: access.AccessVerdict) -> bool:
+        """Somebody who waits is not let in: their code counts no more. False when they did not wait."""
+        by.require(access.Role.ADMINISTRATOR)
+        refused = await self._store.people.refuse_pairing(principal, self._clock.now())
+        if refused:
+            log.info("pairing_refused", who=principal, by=by.who)
+        return refused
+
     async def grant(
         self, principal: people.Principal, role: access.Role, by: access.AccessVerdict
     ) -> access.Grant:
@@ -157,6 +165,14 @@ class Authorization(Service):
         """Everybody who was let in by an administrator, the latest first."""
         by.require(access.Role.ADMINISTRATOR)
         return await self._store.people.list_grants(inputs.check_limit(limit))
+
+    async def separate(self, principal: str, by: access.AccessVerdict) -> bool:
+        """Somebody is nobody else any more, whatever they said; False when they were not."""
+        by.require(access.Role.ADMINISTRATOR)
+        separated = await self._store.people.unlink(principal, self._clock.now())
+        if separated:
+            log.info("people_unlinked", who=principal, by=by.who)
+        return separated
 
     async def begin_link(self, source: SessionSource, verdict: access.AccessVerdict) -> str:
         """A code to be typed from another account of the same person; shown in private alone."""

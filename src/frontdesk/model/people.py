@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.model import keys, whatsapp
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Session
-from frontdesk.model.sources import ChatType, SessionSource
+from frontdesk.model.sources import ChatType, SessionSource, readable
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,21 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         head = f"{self.platform}@{keys.encode_part(self.account)}" if self.account else str(self.platform)
         return f"{head}:{keys.encode_part(self.user_id)}"
+
+    @classmethod
+    def read(cls, name: str) -> "Principal":
+        """The one with this id. InvalidInput for what is none."""
+        place, _, person = plain_name(name.strip()).partition(":")
+        platform, at, account = place.partition("@")
+        known = Platform.parse(platform)
+        try:
+            user_id, own = keys.decode_part(person), keys.decode_part(account)
+        except UnicodeDecodeError:
+            user_id = own = ""
+        if known is None or not user_id or bool(at) != bool(own) or user_id != readable(user_id):
+            why = "write PLATFORM:ID or PLATFORM@ACCOUNT:ID, as in telegram:42"
+            raise errors.InvalidInput(what=f"The name {name[:100]!r}", why=why)
+        return cls(platform=known, user_id=user_id, account=own or None)
 
     @classmethod
     def of(cls, source: SessionSource, aliases: Mapping[str, str] | None = None) -> "Principal | None":

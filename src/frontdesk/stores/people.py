@@ -6,17 +6,22 @@ from functools import partial
 
 from msgspec.structs import asdict
 
+from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Persons
-from frontdesk.contracts.store import Work
+from frontdesk.contracts.store import Work, ring
 from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.chats import Allowance, Quota, message_digest
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import to_micros
+from frontdesk.stores.feed import tell
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
 
+LATEST = 2**62
+"""Later than every moment, in microseconds."""
 A_DAY = timedelta(days=1)
 TOLD = "told"
 """In place of an event: that somebody was told that no more is answered."""
@@ -41,6 +46,7 @@ class People(Noun):
         """Let somebody in, or change what they may do; codes that they were shown count no more."""
         yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
+        yield from _tell(grant.principal, grant.granted_at)
 
     @writes
     def revoke(self, principal: str, now: datetime) -> Work[bool]:
@@ -48,12 +54,14 @@ class People(Noun):
         yield from _unlink(principal, now)
         found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
+        yield from _tell(principal, now)
         return bool(found)
 
     @reads
-    def list_grants(self, limit: int) -> Work[list[Grant]]:
-        """Everybody who was let in, the latest first."""
-        return GRANTS.many("list_grants", limit=limit)
+    def list_grants(self, limit: int, after: tuple[int, str] = (LATEST, "")) -> Work[list[Grant]]:
+        """Everybody who was let in, the latest first, behind one of them by the time in microseconds and the
+        name."""
+        return GRANTS.many("list_grants", granted_at=after[0], principal=after[1], limit=limit)
 
     async def answer_stranger(
         self,
@@ -93,6 +101,7 @@ class People(Noun):
             return codes.Meeting.SILENT
         yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
         if offer and (yield from _put_pairing(*offer, now)):
+            yield from _tell(principal, now)
             return codes.Meeting.OFFERED
         return codes.Meeting.ANSWERED
 
@@ -151,7 +160,16 @@ class People(Noun):
             name=trial.pairing.name,
         )
         yield "put_grant", GRANT.values(asdict(grant))
+        yield from _tell(grant.principal, now)
         return codes.Trial(pairing=trial.pairing, grant=grant)
+
+    @writes
+    def refuse_pairing(self, principal: str, now: datetime) -> Work[bool]:
+        """The code that somebody was shown to be let in counts no more; False when none waited."""
+        found = yield "drop_pairing", {"kind": str(codes.CodeKind.PAIR), "principal": principal}
+        if found:
+            yield from _tell(principal, now)
+        return bool(found)
 
     @writes
     def link(self, code: str, principal: str, *, person: str, now: datetime) -> Work[codes.Trial]:
@@ -165,11 +183,23 @@ class People(Noun):
         trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
         if trial.pairing:
             yield from _make_one(trial.pairing.principal, principal, person)
+            yield from _tell(principal, now)
         return trial
 
     @writes
     def unlink(self, principal: str, now: datetime) -> Work[bool]:
-        return _unlink(principal, now)
+        unlinked = yield from _unlink(principal, now)
+        yield from _tell(principal, now)
+        return unlinked
+
+    @reads
+    def list_links(self, limit: int, after: str = "") -> Work[list[tuple[str, tuple[str, ...]]]]:
+        """People who have several names, with these, behind one of them."""
+        found = yield "list_links", {"person": after, "limit": limit}
+        names: dict[str, tuple[str, ...]] = {}
+        for person, principal in found:
+            names[person] = (*names.get(person, ()), principal)
+        return list(names.items())
 
     @glances
     def linked(self, principal: str) -> Work[frozenset[str]]:
@@ -285,6 +315,12 @@ def _take(
         if (yield "take_pairing", {**values, "now": to_micros(now)}):  # of several who try, one
             return PAIRINGS.read(each)
     return None
+
+
+def _tell(principal: str, now: datetime) -> Work[None]:
+    """That something about somebody is another: whoever looks at people looks again."""
+    yield from tell(FeedKind.PERSON, now, owner=principal)
+    yield ring(Topic.FEED)
 
 
 def _make_one(one: str, other: str, person: str) -> Work[None]:

@@ -15,7 +15,13 @@ from frontdesk.model import confirmations
 
 MEDIA_TYPE = "application/problem+json"
 CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
-UNKNOWN = (errors.UnknownSession, errors.UnknownTurn, errors.UnknownDelivery, errors.UnknownConfirmation)
+UNKNOWN = (
+    errors.UnknownSession,
+    errors.UnknownTurn,
+    errors.UnknownDelivery,
+    errors.UnknownConfirmation,
+    errors.UnknownCheckpoint,
+)
 STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
     HTTPStatus.BAD_REQUEST: (errors.InvalidInput,),
     HTTPStatus.NOT_FOUND: UNKNOWN,

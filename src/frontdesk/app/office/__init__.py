@@ -1,6 +1,7 @@
 """The office: everything that can be asked about the gateway, as plain data. Each public method of a counter
 is a question: commands ask it, here or through the owner's socket, pages and programs over HTTP."""
 
+from frontdesk.app.office.audit import AuditCounter
 from frontdesk.app.office.checkpoints import CheckpointCounter
 from frontdesk.app.office.conversations import SessionCounter
 from frontdesk.app.office.deliveries import DeliveryCounter
@@ -10,5 +11,5 @@ from frontdesk.app.office.plain import picked as picked
 from frontdesk.app.office.work import WorkCounter
 
 
-class Office(SessionCounter, WorkCounter, DeliveryCounter, PeopleCounter, CheckpointCounter):
+class Office(SessionCounter, WorkCounter, DeliveryCounter, PeopleCounter, CheckpointCounter, AuditCounter):
     """All of its counters."""

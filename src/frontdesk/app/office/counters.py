@@ -13,6 +13,7 @@ from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow.authorization import Authorization, owner_of_terminal
 from frontdesk.flow.conversations import Conversations
+from frontdesk.model.access import AccessRule, AccessVerdict
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
 from frontdesk.model.visitors import Visitor
@@ -58,7 +59,7 @@ class Counter:
         self._clock = clock or SystemClock()
         self._people = Authorization(store, conversations.config, clock=self._clock)
         self._viewer = Viewer.everything()
-        self._owner = owner_of_terminal()
+        self._owner = self._by = owner_of_terminal()
 
     @classmethod
     def of_gateway(cls, gateway: "Gateway", ports: Callable[[], Sequence[msgspec.Struct]] = tuple) -> Self:
@@ -76,6 +77,9 @@ class Counter:
         """The same, of what this visitor may see. What they may do is asked before anybody gets here."""
         seen = copy(self)
         seen._viewer = visitor.viewer
+        seen._by = AccessVerdict(
+            allowed=True, rule=AccessRule.CHANNEL_CREDENTIAL, place=visitor.id, role=visitor.role
+        )
         return seen
 
     async def _facts(self, session: Session) -> Plain:

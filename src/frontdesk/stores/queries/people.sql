@@ -5,8 +5,9 @@
 SELECT {grant} FROM grants WHERE principal = :principal;
 
 -- name: list_grants
--- Everybody who was let in, the latest first.
+-- Everybody who was let in, the latest first, behind one of them.
 SELECT {grant} FROM grants
+WHERE granted_at < :granted_at OR (granted_at = :granted_at AND principal > :principal)
 ORDER BY granted_at DESC, principal LIMIT :limit;
 
 -- name: put_grant
@@ -47,6 +48,11 @@ ON CONFLICT (kind, principal) DO UPDATE SET platform = excluded.platform, create
 -- The codes that wait, the oldest first.
 SELECT {pairing}, salt, digest FROM pairings
 WHERE kind = :kind AND expires_at > :now ORDER BY created_at, principal;
+
+-- name: drop_pairing
+-- The code that was shown to somebody counts no more.
+DELETE FROM pairings WHERE kind = :kind AND principal = :principal
+RETURNING principal /*pg , pg_current_xact_id() AS xid */;
 
 -- name: take_pairing
 -- Use a code up; of several who try, one does.
@@ -116,6 +122,12 @@ SELECT person FROM links WHERE principal = :principal;
 -- Everybody who is the same person.
 SELECT principal FROM links WHERE person = (SELECT person FROM links WHERE principal = :principal)
 ORDER BY principal;
+
+-- name: list_links
+-- The names of people who have several, person by person, behind one of them.
+SELECT person, principal FROM links WHERE person IN (
+    SELECT DISTINCT person FROM links WHERE person > :person ORDER BY person LIMIT :limit
+) ORDER BY person, principal;
 
 -- name: perhaps_linked
 -- Everybody who is, or was a while ago, the same person as somebody whom any account of ours knows by an id.
