@@ -52,19 +52,36 @@ async function look() {
 function show(page) {
   const { state, events } = page.querySelector("main").dataset;
   document.title = page.title;
-  if (main.dataset.state === state) return;
-  main.dataset.state = state;
-  disarm();
+  if (state !== undefined && main.dataset.state === state) return;
+  if (state !== undefined) main.dataset.state = state;
+  const parts = [...document.querySelectorAll("[data-live]")]
+    .map((part) => [part, page.getElementById(part.id)])
+    .filter(([part, now]) => now && (state !== undefined || !steady(part).isEqualNode(steady(now))));
+  // Where something can be pressed, what stands there now is looked at before it can.
+  const arms = parts.flat().some((each) => each.querySelector("[data-arms]"));
+  if (state !== undefined || arms) disarm();
+  if (parts.length) exchange(parts);
+  if (!events) leave();
+}
+
+function exchange(parts) {
   const focused = document.activeElement;
-  around(() => {
-    document.querySelectorAll("[data-live]").forEach((part) => {
-      part.replaceChildren(...page.getElementById(part.id).childNodes);
-    });
-  });
+  const unfolded = [...document.querySelectorAll("[data-live] details[open][id]")].map((each) => each.id);
+  around(() => parts.forEach(([part, now]) => part.replaceChildren(...now.childNodes)));
+  unfolded.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
   if (!focused.isConnected) focusAgain(focused);
   tick();
   paint();
-  if (!events) leave();
+}
+
+// What a part says, without what changes by itself: running times, what is armed, what somebody has unfolded.
+function steady(part) {
+  const copy = part.cloneNode(true);
+  copy.querySelectorAll("time").forEach((time) => time.replaceWith(time.dateTime));
+  copy.querySelectorAll("[data-arms]").forEach((each) => each.removeAttribute("aria-disabled"));
+  copy.querySelectorAll("details").forEach((each) => each.removeAttribute("open"));
+  copy.normalize();
+  return copy;
 }
 
 function focusAgain(gone) {
