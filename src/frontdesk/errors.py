@@ -12,6 +12,7 @@ FrontdeskError
 │   ├── InvalidTitle
 │   ├── UnknownDestination    where nothing can be sent
 │   ├── InvalidQuery
+│   ├── UnsupportedField      what another server of the same API may do
 │   ├── InvalidSetting
 │   │   ├── UnknownSetting
 │   │   └── MissingSetting
@@ -30,12 +31,14 @@ FrontdeskError
 │   └── SessionNotFound       a question about one
 ├── UnknownTurn
 ├── UnknownDelivery
+├── UnknownName               what a request names is not there, or is somebody else's
 ├── FileUnavailable           a file cannot be had, or not be used
 │   └── FileLater             the same, and it may be otherwise soon
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
 │   ├── Unproven              the session came without its proof
 │   └── RequesterPaused       nobody is asked for it until a person says so
+├── GoneOn                    something was said in the conversation since then
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
@@ -179,6 +182,10 @@ class InvalidQuery(InvalidInput):
     """Search for {query!r} refused: {why}"""
 
 
+class UnsupportedField(InvalidInput):
+    """{what} asks for something that is not done here: {why}"""
+
+
 class InvalidSetting(InvalidInput):
     """Setting {key} is {value!r}; allowed: {allowed}"""
 
@@ -253,6 +260,10 @@ class UnknownTurn(FrontdeskError):
 
 class UnknownDelivery(FrontdeskError):
     """There is no delivery {delivery_id!r}."""
+
+
+class UnknownName(FrontdeskError):
+    """There is no such {what} - at `$.{field}`"""
 
 
 class FileUnavailable(FrontdeskError):
@@ -413,6 +424,10 @@ class NoGateway(GatewayUnreachable):
 
 class GatewayGone(GatewayUnreachable):
     """The gateway at {path} stopped answering ({why}). What it had taken in is kept."""
+
+
+class GoneOn(FrontdeskError):
+    """The conversation has gone on since turn {turn_id}. Answer what was said last, or begin anew."""
 
 
 class TooManyWaiting(FrontdeskError):

@@ -23,7 +23,7 @@ PLAIN = {"https": "http", "wss": "ws"}
 OptionsOf = TypeVar("OptionsOf")
 Read = TypeVar("Read")
 
-_PLACE = re.compile(r"- at `\$\.?([^`]*)`|required field `([^`]*)`")
+_PLACE = re.compile(r"(?:required field `([^`]*)`)?(?: - at `\$\.?([^`]*)`)?$")
 
 
 class CalledChannel(Generic[OptionsOf]):
@@ -125,7 +125,7 @@ def read_json(kind: type[Read], body: bytes) -> Read:
         raise errors.InvalidInput(what="The body", why="it is nested too deeply") from None
 
 
-def field_of(error: errors.InvalidInput) -> str | None:
-    """The field that the error is about, when it is one of :func:`read_json` and names one."""
+def field_of(error: errors.InvalidInput | errors.UnknownName) -> str | None:
+    """The field that the error is about, when it names one as :func:`read_json` does."""
     found = _PLACE.search(str(error))
-    return (found[1] or found[2] or None) if found else None
+    return ".".join(filter(None, (found[2], found[1]))) or None if found else None

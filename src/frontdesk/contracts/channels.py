@@ -72,6 +72,13 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     handle: ReplyHandle | None = None
     album: str | None = None
     """What messages have in common that the platform brings one by one and people see as one."""
+    instructions: str | None = None
+    """What the sender wants to be heeded in the answer to this message alone: the agent is told, and no
+    transcript has it."""
+    follows: str | None = None
+    """The turn that it goes on from; GoneOn when something was said in the conversation since."""
+    noted: dict[str, Any] = {}
+    """What the channel wants to know of the turn later."""
     addressed: bool | None = None
     """Whether the platform says that it is meant for us: we are mentioned, or it answers us. None where the
     platform has no such thing, as in a direct chat."""
@@ -122,6 +129,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """It was there before: nothing happened."""
     waiting: int = 0
     """How many messages are before it."""
+    received_at: datetime | None = None
+    """When it came in, the first time."""
 
 
 class CommandHint(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,8 +148,8 @@ class Desk(Protocol):
         """Store what happened, and with it how far the platform was read; only then may the platform be told
         that we have it.
 
-        Raises InvalidInput, Unroutable, NotAllowed, TooManyWaiting, or a StoreError when it could not be
-        stored: then the cursor has not moved.
+        Raises InvalidInput, Unroutable, NotAllowed, TooManyWaiting, GoneOn, or a StoreError when it could not
+        be stored: then the cursor has not moved.
         """
 
     async def admits(self, source: SessionSource) -> bool:
@@ -162,6 +171,19 @@ class Desk(Protocol):
         never gets the second half of an answer. Restarted says that a new attempt begins, Missed that the
         rest is only in the store.
         """
+
+    async def find(self, turn_id: str) -> turns.Turn | None:
+        """What became of a message of this account, as long as it is kept."""
+
+    async def has_begun(self, source: SessionSource) -> bool:
+        """Whether anything was ever said in a conversation."""
+
+    async def said_until(self, turn: turns.Turn) -> list[dict[str, Any]]:
+        """What an agent that goes on from the end of a turn is given, in the chat-completions form; nothing,
+        where what was said in it has been taken back."""
+
+    async def interrupt(self, turn_id: str) -> None:
+        """A turn is to stop, if it runs."""
 
     async def uncollected(
         self, source: SessionSource, *, turn_id: str | None = None

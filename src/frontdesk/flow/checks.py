@@ -30,6 +30,10 @@ def check_message(incoming: Incoming) -> None:
         messages.pack(each)
     if (incoming.content or incoming.history) and _poses(incoming):
         raise errors.InvalidMessage(why=f"only frontdesk itself writes parts of the type {exhibits.PART}")
+    if incoming.instructions is not None:
+        check_text(incoming.instructions)
+    if incoming.noted:
+        messages.pack({"role": "user", "content": [incoming.noted]})
     if incoming.files:
         _check_files(incoming.files)
     if incoming.quote or incoming.handle or incoming.album is not None or incoming.sent_at:

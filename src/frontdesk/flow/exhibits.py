@@ -28,6 +28,8 @@ GONE = "no longer kept"
 UNREADABLE = "you cannot look into it"
 INSIDE = "[It begins so:]\n{text}\n[{end}.]"
 
+SAID = ("role", "content", "name", "tool_calls", "tool_call_id")
+
 Content = str | list[dict[str, Any]]
 
 
@@ -68,6 +70,17 @@ def brings_ours(content: object) -> bool:
     return isinstance(content, list) and any(
         isinstance(part, Mapping) and (part.get("type") == PART or PART in part) for part in content
     )
+
+
+def brought(row: Plain) -> Plain:
+    """A row as whoever brings it along to another conversation may say it: without what only we say, files
+    by their names."""
+    kept = {name: row[name] for name in SAID if row.get(name) is not None}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = [
+            _text(str(part.get("text"))) if brings_ours([part]) else part for part in kept["content"]
+        ]
+    return kept
 
 
 async def show(

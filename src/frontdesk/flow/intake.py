@@ -1,14 +1,13 @@
 """Intake: a message is checked, addressed and stored; only then does the platform hear that we have it."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.channels import (
-    Channel,
     CommandHint,
     Deleted,
     Edited,
@@ -20,16 +19,15 @@ from frontdesk.contracts.channels import (
 )
 from frontdesk.flow import checks, happenings, offering
 from frontdesk.flow.authorization import REFUSALS
+from frontdesk.flow.collecting import Collecting
 from frontdesk.flow.commands import Command, registry
-from frontdesk.flow.following import has_ended
-from frontdesk.flow.parts import Parts, new_id
+from frontdesk.flow.parts import new_id
 from frontdesk.logs import get_logger
-from frontdesk.model import access, deliveries, events, lanes, turns
+from frontdesk.model import access, deliveries, lanes, turns
 from frontdesk.model.chats import Allowance, ChatSign, Cursor, Quota
 from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.model.turns import Admission, Busy, Turn, TurnKind
 
-MOST_COLLECTED = 1_000
 ALBUM_SECONDS = 1.0
 """How long the next picture of an album is waited for."""
 
@@ -62,13 +60,8 @@ NO_WORDS = "(something other than a message)"
 log = get_logger(__name__)
 
 
-class Intake:
+class Intake(Collecting):
     """The desk that channels hand their messages to."""
-
-    def __init__(self, parts: Parts, channel: Channel | None = None) -> None:
-        """With a channel, only what comes from that channel's own platform and account is taken."""
-        self._parts = parts
-        self._channel = channel
 
     async def accept(self, happening: Happening, *, cursor: Cursor | None = None) -> Receipt:
         try:
@@ -181,7 +174,11 @@ class Intake:
         if self._parts.running.status_reactions and turn.kind is TurnKind.MESSAGE and fresh:
             self._parts.signs.show(turn.source, ChatSign.SEEN)
         return Receipt(
-            turn_id=accepted.turn.id, session_key=key, repeated=accepted.repeated, waiting=accepted.waiting
+            turn_id=accepted.turn.id,
+            session_key=key,
+            repeated=accepted.repeated,
+            waiting=accepted.waiting,
+            received_at=accepted.turn.received_at,
         )
 
     async def _tell_full(self, turn: Turn, refusal: errors.TooManyWaiting) -> None:
@@ -283,6 +280,9 @@ class Intake:
             quote=checks.shortened(incoming.quote),
             handle=incoming.handle,
             album=incoming.album,
+            instructions=incoming.instructions,
+            follows=incoming.follows,
+            noted=incoming.noted,
             sent_at=incoming.sent_at,
             event_id=incoming.event_id,
             received_at=self._parts.clock.now(),
@@ -351,41 +351,3 @@ class Intake:
         if mode is Busy.STEER and not (running and able and self._parts.abilities_of(running.source).steers):
             return Busy.QUEUE
         return mode
-
-    async def follow(self, turn_id: str) -> AsyncGenerator[events.Event | turns.Turn, None]:
-        """What happens in a turn, and at the end the finished turn."""
-        live, following = self._parts.live, self._parts.following
-        async with following.about(turn_id) as follower:  # before the first look: what happens since comes
-            with self._parts.carrying.wanted(turn_id), live.listening(turn_id, follower.ring) as heard:
-                ended = await self._ended(turn_id)
-                while not ended:
-                    await follower.wait()
-                    for event in heard.drain():
-                        yield event
-                    if heard.is_over() or has_ended(follower.take()):
-                        ended = await self._ended(turn_id)
-                await self._parts.carrying.rest(turn_id)
-                for event in heard.drain():
-                    yield event
-                yield ended
-
-    async def _ended(self, turn_id: str) -> Turn | None:
-        turn = await self._parts.store.turns.find(turn_id)
-        if turn is None:
-            raise errors.UnknownTurn(turn_id=turn_id)
-        return turn if turn.state in turns.FINISHED else None
-
-    async def uncollected(
-        self, source: SessionSource, *, turn_id: str | None = None
-    ) -> list[deliveries.Delivery]:
-        lane = lanes.chat_lane(source, collects=True)
-        waiting = await self._parts.store.deliveries.waiting(lane, MOST_COLLECTED)
-        wanted = [each for each in waiting if turn_id in (None, each.turn_id)]
-        return [await self._parts.as_it_stands(each) for each in wanted]
-
-    async def answers(self, turn_id: str) -> list[deliveries.Delivery]:
-        said = await self._parts.store.deliveries.of_turn(turn_id)
-        return [await self._parts.as_it_stands(each) for each in said]
-
-    async def collected(self, delivery_ids: Sequence[str]) -> None:
-        await self._parts.store.deliveries.collect(delivery_ids, self._parts.clock.now())

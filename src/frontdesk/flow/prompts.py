@@ -19,6 +19,7 @@ from frontdesk.model.turns import Turn
 MAX_NAME_CHARACTERS = 80
 MAX_QUOTE_CHARACTERS = 500
 MOST_PLACES = 1_000
+ASKED_FOR = "Whoever writes asks you to heed this in your answer to the next message:\n{instructions}"
 
 Content = str | list[dict[str, Any]]
 
@@ -73,6 +74,8 @@ def system_prompt(
         note = notices.reset_note(entry, policy, checkpointed=session.checkpointed, handed_over=handed_over)
     whole = f"{note}\n\n{block}" if note else block
     whole = f"{whole}\n\n{times.TOLD}" if tells_times else whole
+    if turn.instructions:
+        extra = "\n\n".join(filter(None, (extra, ASKED_FOR.format(instructions=turn.instructions))))
     return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, transcript))
 
 

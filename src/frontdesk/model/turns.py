@@ -127,6 +127,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     handle: ReplyHandle | None = None
     """What the platform wants back with the answer."""
     album: str | None = None
+    instructions: str | None = None
+    """What its sender wants to be heeded in the answer to it alone."""
+    follows: str | None = None
+    """The turn that it goes on from."""
+    noted: dict[str, Any] = {}
+    """What its channel wants to know of it later."""
     sent_at: datetime | None = None
     """When it was written, as the platform says."""
     withdrawn: bool = False

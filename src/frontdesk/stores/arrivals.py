@@ -7,16 +7,18 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
+from frontdesk.model.sessions import Relation, Session
 from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnKind, TurnState
 from frontdesk.stores import cursors, deliveries, gathering
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import line_up, unlined
-from frontdesk.stores.rows import TURN, TURNS
+from frontdesk.stores.rows import SESSIONS, TURN, TURNS
 
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
@@ -75,6 +77,29 @@ def accept(
         waiting=waiting,
         running=running.id if running else None,
     )
+
+
+def accept_next(
+    turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None, gather: Gathering | None = None
+) -> Work[Accepted]:
+    """Take in a message that goes on from a certain turn. GoneOn when something was said in the conversation
+    after that, or people have left the session that it was in."""
+    # Of two that follow the same turn at once, one goes on from it: whoever has the lane's row.
+    yield "lock_lane", {"lane": lane}
+    if turn.kind is TurnKind.MESSAGE and (yield from known(turn)) is None:
+        followed = yield from TURNS.one("turn", turn_id=turn.follows)
+        current = yield from SESSIONS.one("current_session", key=turn.session_key)
+        was_in = followed.session_id if followed else None
+        left = current is not None and was_in not in (None, current.id) and not _continues(current)
+        values = {"turn_id": turn.follows, "lane": lane, "session_key": turn.session_key}
+        if left or (yield "said_since", values):
+            raise errors.GoneOn(turn_id=turn.follows)
+    return (yield from accept(turn, lane, admit, cursor, gather))
+
+
+def _continues(session: Session) -> bool:
+    """Whether a session follows another one without anybody having wanted to begin anew."""
+    return session.entry.was_auto_reset or session.relation in (Relation.BRANCH, Relation.COMPRESSED)
 
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
@@ -151,6 +176,7 @@ def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
 
 def _is_short(turn: Turn) -> bool:
     text_alone = turn.content is None and turn.history is None and turn.kind not in PROMPT
+    text_alone = text_alone and turn.instructions is None and turn.follows is None
     return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 

@@ -22,7 +22,7 @@ from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
-from frontdesk.stores.work import value
+from frontdesk.stores.work import EVER, value
 
 LOOKED_BACK = 10
 """How many rows too many are looked for at once."""
@@ -142,7 +142,7 @@ def _drop_overheard(session_id: str) -> Work[None]:
     """Of what is said in a group between two turns, only the newest stays: a lively one would fill the
     transcript, and the agent's prompt."""
     limit = turns.MOST_OVERHEARD + LOOKED_BACK
-    tail = yield "live_tail", {"session_id": session_id, "before": transcripts.EVER, "limit": limit}
+    tail = yield "live_tail", {"session_id": session_id, "before": EVER, "limit": limit}
     heard = takewhile(lambda row: (read_body(row[2]) or {}).get("observed") is True, tail)
     old = [position for position, _, _ in heard][turns.MOST_OVERHEARD :]
     if not old:

@@ -163,6 +163,9 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     quote: Quote | None = None
     handle: ReplyHandle | None = None
     album: str | None = None
+    instructions: str | None = None
+    follows: str | None = None
+    noted: dict[str, Any] = {}
     sent_at: datetime | None = None
     withdrawn: bool = False
 

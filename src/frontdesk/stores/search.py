@@ -16,11 +16,10 @@ from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.stores.columns import from_micros, read_bodies, read_body, to_micros
 from frontdesk.stores.dialects import DIALECTS, Dialect
-from frontdesk.stores.work import Noun, reads, writes, writes_lazily
+from frontdesk.stores.work import EVER, Noun, reads, writes, writes_lazily
 
 log = get_logger(__name__)
 
-EVER = 2**62
 BEGINNING = 0
 BATCH_ROWS = 1_000
 SESSION_ROWS = 50

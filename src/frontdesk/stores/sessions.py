@@ -17,9 +17,8 @@ from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.columns import to_micros, to_minute
 from frontdesk.stores.rows import SESSIONS, session_row
-from frontdesk.stores.work import Noun, reads, value, writes
+from frontdesk.stores.work import EVER, Noun, reads, value, writes
 
-EVER = 2**62
 ID_ATTEMPTS = 8
 
 

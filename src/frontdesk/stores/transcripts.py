@@ -15,11 +15,10 @@ from frontdesk.model.messages import Message, Role, interrupted, open_calls, pac
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
 from frontdesk.stores.columns import UNREADABLE, from_micros, read_bodies, read_body, to_micros, to_minute
-from frontdesk.stores.work import Noun, glances, reads, value, writes
+from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes
 
 TAIL_ROWS = 64
 KINDS = frozenset(map(str, RevisionKind))
-EVER = 2**62
 
 log = get_logger(__name__)
 
@@ -64,15 +63,20 @@ class Transcripts(Noun):
 
     @glances
     def _begin_load(self, session_id: str, limit: int) -> Work[list[bytes]]:
-        found = yield "first_live_bodies", {"session_id": session_id, "limit": limit}
-        return [body for (body,) in found]
+        return [body for (body,) in (yield "first_live_bodies", {"session_id": session_id, "limit": limit})]
 
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
         if revision is not None:
-            found = yield "hidden_bodies", {"session_id": session_id, "revision": revision}
-            return [body for (body,) in found]
+            values = {"session_id": session_id, "revision": revision}
+            return [body for (body,) in (yield "hidden_bodies", values)]
         return [body for body, _ in (yield from _live_rows(session_id, ancestors))]
+
+    @reads
+    def load_until(self, session_id: str, turn_id: str) -> Work[list[dict[str, Any]]]:
+        """The messages up to the last one of a turn; none where that one has none."""
+        found = yield "live_bodies_until", {"session_id": session_id, "turn_id": turn_id}
+        return list(filter(None, read_bodies([body for (body,) in found], session=session_id)))
 
     async def load_timed(
         self, session_id: str, *, ancestors: bool = False

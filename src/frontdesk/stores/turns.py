@@ -29,7 +29,7 @@ from frontdesk.model.turns import (
     TurnState,
 )
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
-from frontdesk.stores.arrivals import accept, accept_together, lane_of
+from frontdesk.stores.arrivals import accept, accept_next, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell, tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
@@ -55,7 +55,8 @@ class Turns(Noun):
         """Take a message in, once for each event of a platform's account; with it, how far we have read. It
         may be part of a turn that waits, or wait for further ones."""
         arrival = (turn, lane_of(turn), admit, cursor, gather)
-        return self._engine.write(Mergeable(arrival, alone=accept, together=accept_together))
+        alone = accept if turn.follows is None else accept_next
+        return self._engine.write(Mergeable(arrival, alone=alone, together=accept_together))
 
     @writes
     def change(self, event: Turn, decide: store.Alter, cursor: Cursor | None = None) -> Work[Accepted | None]:
@@ -364,6 +365,11 @@ class Turns(Noun):
     def held_back(self) -> Work[int]:
         """How many suspects wait for others."""
         return value("count_held_back", why=turns.HELD_BACK)
+
+    @glances
+    def has_come(self, session_key: str) -> Work[bool]:
+        """Whether anything ever came in for a conversation."""
+        return bool((yield "lane_holder", {"lane": lanes.turn_lane(session_key)}))
 
     @glances
     def due(self, kind: lanes.LaneKind, now: datetime, limit: int) -> Work[list[Turn | None]]:

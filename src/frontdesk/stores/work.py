@@ -11,6 +11,9 @@ from uuid import uuid4
 
 from frontdesk.contracts.store import Engine, Work
 
+EVER = 2**62
+"""Later than every moment, behind every row."""
+
 N = TypeVar("N", bound="Noun")
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,7 @@ class RecordingDesk:
         self.released = asyncio.Event()
         self.following = asyncio.Event()
         """Set once somebody follows a turn."""
+        self.interrupted_ids: list[str] = []
         self._receipts: dict[tuple[str, str | None, str | None], channels.Receipt] = {}
         self._answers: dict[str, list[deliveries.Delivery]] = {}
 
@@ -72,14 +74,23 @@ class RecordingDesk:
         event = (str(source.platform), source.account, happening.event_id)
         if happening.event_id is not None and event in self._receipts:
             return msgspec.structs.replace(self._receipts[event], repeated=True)
+        if isinstance(happening, channels.Incoming) and happening.follows is not None:
+            self._check_followed(happening.source, happening.follows)
         self.happened.append(happening)
         turn_id = f"other-{len(self.happened)}"
         if isinstance(happening, channels.Incoming):
             self.stored.append(happening)
             turn_id = f"turn-{len(self.stored)}"
             self._answers[turn_id] = _deliveries_of(turn_id, happening, self.answer(happening))
-        self._receipts[event] = channels.Receipt(turn_id=turn_id, session_key=keys.build_session_key(source))
+        self._receipts[event] = channels.Receipt(
+            turn_id=turn_id, session_key=keys.build_session_key(source), received_at=NOW
+        )
         return self._receipts[event]
+
+    def _check_followed(self, source: SessionSource, turn_id: str) -> None:
+        said = [n for n, each in enumerate(self.stored, 1) if each.source.chat_id == source.chat_id]
+        if said and f"turn-{said[-1]}" != turn_id:
+            raise errors.GoneOn(turn_id=turn_id)
 
     async def admits(self, source: SessionSource) -> bool:  # noqa: ARG002
         return not isinstance(self.refusal, errors.NotAllowed)
@@ -101,14 +112,44 @@ class RecordingDesk:
             yield event
         if answer.hangs:
             await self.released.wait()
-        yield turns.Turn(
+        found = await self.find(turn_id)
+        assert found
+        yield found
+
+    async def find(self, turn_id: str) -> turns.Turn | None:
+        number = turn_id.removeprefix("turn-")
+        if not number.isdecimal() or not 0 < int(number) <= len(self.stored):
+            return None
+        incoming = self.stored[int(number) - 1]
+        answer = self.answer(incoming)
+        is_over = self.released.is_set() or not answer.hangs
+        return turns.Turn(
             id=turn_id,
-            state=answer.state,
+            state=answer.state if is_over else turns.TurnState.RUNNING,
             session_key=keys.build_session_key(incoming.source),
             source=incoming.source,
             text=incoming.text,
+            instructions=incoming.instructions,
+            follows=incoming.follows,
+            noted=incoming.noted,
             received_at=NOW,
+            finished_at=NOW if is_over else None,
         )
+
+    async def has_begun(self, source: SessionSource) -> bool:
+        return any(each.source.chat_id == source.chat_id for each in self.stored)
+
+    async def said_until(self, turn: turns.Turn) -> list[dict[str, Any]]:
+        said: list[dict[str, Any]] = []
+        for incoming in self.stored[: int(turn.id.removeprefix("turn-"))]:
+            if incoming.source == turn.source:
+                answer = {"role": "assistant", "content": self.answer(incoming).text}
+                said += [{"role": "user", "content": incoming.text}, answer]
+        return said
+
+    async def interrupt(self, turn_id: str) -> None:
+        self.interrupted_ids.append(turn_id)
+        self.released.set()
 
     async def uncollected(
         self, source: SessionSource, *, turn_id: str | None = None

@@ -1,11 +1,14 @@
 """Frontdesk as a chat-completions endpoint: conversations are kept here, answers are collected."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from frontdesk import errors
-from frontdesk.channels.api_server import inbound, outbound
+from frontdesk.channels.api_server import inbound, outbound, responses
 from frontdesk.channels.api_server import options as settings
+from frontdesk.channels.api_server.responding import Responder
 from frontdesk.channels.called import CalledChannel, field_of, why_unusable
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
@@ -15,7 +18,10 @@ from frontdesk.model.platforms import Platform
 
 log = get_logger(__name__)
 
-COMPLETIONS, MODELS = "/v1/chat/completions", "/v1/models"
+COMPLETIONS, MODELS, RESPONSES = "/v1/chat/completions", "/v1/models", "/v1/responses"
+
+Answering = Coroutine[Any, Any, channels.Response]
+Handler = Callable[[channels.Request], Awaitable[channels.Response]]
 
 UNKNOWN_TOKEN = outbound.Failure(
     status=HTTPStatus.UNAUTHORIZED,
@@ -29,10 +35,14 @@ NOT_READY = outbound.Failure(
     code="not_ready",
     again=True,
 )
+NO_MODEL = responses.gone("There is no model of that name.", "model", "model_not_found")
 
 REFUSALS = {
+    errors.UnsupportedField: (HTTPStatus.BAD_REQUEST, "unsupported_parameter"),
     errors.InvalidInput: (HTTPStatus.BAD_REQUEST, "invalid_request"),
     errors.Unroutable: (HTTPStatus.BAD_REQUEST, "unroutable"),
+    errors.UnknownName: (HTTPStatus.NOT_FOUND, "not_found"),
+    errors.GoneOn: (HTTPStatus.CONFLICT, "gone_on"),
     errors.NotAllowed: (HTTPStatus.FORBIDDEN, "not_allowed"),
     errors.TooManyWaiting: (HTTPStatus.TOO_MANY_REQUESTS, "too_many_waiting"),
     errors.StoreError: (HTTPStatus.SERVICE_UNAVAILABLE, "not_stored"),
@@ -62,14 +72,15 @@ class Channel(CalledChannel[settings.Options]):
         prefix = f"/channels/api_server/{self.account}" if self.account else ""
         limit = self._options.max_body_bytes
         return [
-            channels.Route(
-                method="POST",
-                path=f"{prefix}{COMPLETIONS}",
-                handle=self._complete,
-                max_body_bytes=limit,
-                short=COMPLETIONS,
-            ),
-            channels.Route(method="GET", path=f"{prefix}{MODELS}", handle=self._list_models, short=MODELS),
+            channels.Route(method=method, path=prefix + path, handle=handle, max_body_bytes=limit, short=path)
+            for method, path, handle in (
+                ("POST", COMPLETIONS, self._complete),
+                ("GET", MODELS, self._list_models),
+                ("GET", f"{MODELS}/{{model:path}}", self._show_model),
+                ("POST", RESPONSES, self._asked(Responder.create)),
+                ("GET", f"{RESPONSES}/{{response_id}}", self._asked(Responder.show)),
+                ("POST", f"{RESPONSES}/{{response_id}}/cancel", self._asked(Responder.cancel)),
+            )
         ]
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
@@ -85,17 +96,42 @@ class Channel(CalledChannel[settings.Options]):
     async def _list_models(self, request: channels.Request) -> channels.Response:
         if self._find_user(request) is None:
             return outbound.respond_failure(UNKNOWN_TOKEN)
-        model = {"id": self._options.model, "object": "model", "created": 0, "owned_by": "frontdesk"}
-        return outbound.respond_json({"object": "list", "data": [model]})
+        return outbound.respond_json({"object": "list", "data": [self._model]})
+
+    async def _show_model(self, request: channels.Request) -> channels.Response:
+        if self._find_user(request) is None:
+            return outbound.respond_failure(UNKNOWN_TOKEN)
+        if request.params["model"] != self._options.model:
+            return outbound.respond_failure(NO_MODEL)
+        return outbound.respond_json(self._model)
+
+    @property
+    def _model(self) -> dict[str, object]:
+        return {"id": self._options.model, "object": "model", "created": 0, "owned_by": "frontdesk"}
 
     async def _complete(self, request: channels.Request) -> channels.Response:
+        return await self._answer(request, self._reply)
+
+    def _asked(self, answer: Callable[[Responder, channels.Request], Answering]) -> Handler:
+        """What answers a request to the responses API."""
+
+        async def respond(desk: channels.Desk, user: str, request: channels.Request) -> channels.Response:
+            return await answer(Responder(desk, user, self.account, self._options), request)
+
+        return partial(self._answer, answer=respond)
+
+    async def _answer(
+        self,
+        request: channels.Request,
+        answer: Callable[[channels.Desk, str, channels.Request], Answering],
+    ) -> channels.Response:
         user = self._find_user(request)
         if user is None:
             return outbound.respond_failure(UNKNOWN_TOKEN)
         if self._desk is None:
             return outbound.respond_failure(NOT_READY)
         try:
-            return await self._reply(self._desk, user, request)
+            return await answer(self._desk, user, request)
         except errors.FrontdeskError as error:
             return outbound.respond_failure(refusal_of(error))
 
@@ -103,8 +139,9 @@ class Channel(CalledChannel[settings.Options]):
         ask = inbound.read_ask(request.body)
         incoming = inbound.build_incoming(ask, user, self.account, request.headers)
         receipt = await desk.accept(incoming)
+        created = receipt.received_at or self._clock.now()
         completion = outbound.Completion(
-            receipt.turn_id, self._options.model, self._clock.now(), shows_usage=ask.wants_usage
+            receipt.turn_id, self._options.model, created, shows_usage=ask.wants_usage
         )
         reply = outbound.Reply(desk, incoming.source, receipt, completion, self._options.wait_seconds)
         return reply.stream() if ask.stream else await reply.whole()
@@ -129,7 +166,7 @@ def refusal_of(error: errors.FrontdeskError) -> outbound.Failure:
         message = f"The message could not be stored: {error.outside}. Send the request again."
     if isinstance(error, AGAIN):
         return outbound.Failure(status=status, message=message, code=code, again=True)
-    param = field_of(error) if isinstance(error, errors.InvalidInput) else None
+    param = field_of(error) if isinstance(error, errors.InvalidInput | errors.UnknownName) else None
     return outbound.Failure(
         status=status, message=message, code=code, type="invalid_request_error", param=param
     )

@@ -71,11 +71,11 @@ def read_ask(body: bytes) -> CompletionsRequest:
     """The request in a body. Total: what is none raises InvalidInput."""
     ask = read_json(CompletionsRequest, body)
     if not ask.messages:
-        raise _invalid("messages", "it is empty")
+        raise invalid("messages", "it is empty")
     if ask.n not in (None, 1):
-        raise _invalid("n", "there is one answer only")
+        raise invalid("n", "there is one answer only")
     if ask.messages[-1].get("role") != "user":
-        raise _invalid("messages", "the last one must be the user's")
+        raise invalid("messages", "the last one must be the user's")
     return ask
 
 
@@ -87,70 +87,78 @@ def build_incoming(
     A named conversation is kept here, so that only the last message counts; a fresh one begins with
     those before it. Raises InvalidInput.
     """
-    *earlier, last = [_plain(number, message) for number, message in enumerate(ask.messages)]
-    name, repeat = _named(headers, SESSION_HEADER), _named(headers, REPEAT_HEADER)
-    chat_id = f"{user}/{name}" if name else f"/{user}/{_made_once(repeat, user)}"
+    *earlier, last = [plain(f"messages[{number}]", message) for number, message in enumerate(ask.messages)]
+    name, repeat = named(headers, SESSION_HEADER), named(headers, REPEAT_HEADER)
+    chat_id = f"{user}/{name}" if name else f"/{user}/{made_once(repeat, user)}"
     return channels.Incoming(
-        source=SessionSource(
-            platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
-        ),
-        text=_text(last["content"]),
+        source=source_of(user, account, chat_id),
+        text=text_of("messages", last["content"]),
         content=last["content"] if isinstance(last["content"], list) else None,
-        event_id=_made_once(repeat, user, chat_id),
+        event_id=made_once(repeat, user, chat_id),
         history=[] if name else earlier,
     )
 
 
-def _made_once(repeat: str | None, *about: str) -> str:
+def source_of(user: str, account: str | None, chat_id: str) -> SessionSource:
+    return SessionSource(
+        platform=Platform.API_SERVER, account=account, chat_id=chat_id, user_id=user, user_name=user
+    )
+
+
+def made_once(repeat: str | None, *about: str) -> str:
     """An id of its own; a repeated request comes back to the one it made."""
     if repeat is None:
         return uuid.uuid4().hex
     return hashlib.sha256(msgspec.json.encode((*about, repeat))).hexdigest()[:32]
 
 
-def _named(headers: Mapping[str, str], header: str) -> str | None:
+def is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def named(headers: Mapping[str, str], header: str) -> str | None:
     name = headers.get(header)
-    if name is not None and not _NAME.fullmatch(name):
+    if name is not None and not is_name(name):
         raise errors.InvalidInput(
             what=f"The header {header}", why=f"use 1 to {MAX_NAME_CHARACTERS} printable ASCII characters"
         )
     return name
 
 
-def _plain(number: int, message: dict[str, Any]) -> messages.Plain:
+def plain(where: str, message: dict[str, Any]) -> messages.Plain:
     """A message as a transcript holds it, with nothing in it that only we may say."""
     kept = {name: message[name] for name in _KEPT if message.get(name) is not None}
     kept["role"] = _ROLES.get(str(kept.get("role")), kept.get("role"))
     try:
         messages.pack(kept)
     except errors.InvalidMessage as error:
-        raise _invalid(f"messages[{number}]", str(error)) from None
+        raise invalid(where, str(error)) from None
     if kept["role"] == messages.Role.SESSION_META:
-        raise _invalid(f"messages[{number}]", "there is no such role here")
-    _check_parts(number, kept.get("content"))
+        raise invalid(where, "there is no such role here")
+    _check_parts(f"{where}.content", kept.get("content"))
     return kept
 
 
-def _check_parts(number: int, content: object) -> None:
+def _check_parts(where: str, content: object) -> None:
     if not isinstance(content, str | list | None):
-        raise _invalid(f"messages[{number}].content", "use a text or a list of parts")
+        raise invalid(where, "use a text or a list of parts")
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            raise _invalid(f"messages[{number}].content", "each part is an object with a type")
+            raise invalid(where, "each part is an object with a type")
         if part["type"] == "text" and not isinstance(part.get("text"), str):
-            raise _invalid(f"messages[{number}].content", "a text part has a text")
+            raise invalid(where, "a text part has a text")
 
 
-def _text(content: str | list[dict[str, Any]]) -> str:
+def text_of(where: str, content: str | list[dict[str, Any]]) -> str:
     if isinstance(content, str):
         text, others = content, False
     else:
         text = "\n".join(part["text"] for part in content if part["type"] == "text")
         others = any(part["type"] != "text" for part in content)
     if not text.strip() and not others:
-        raise _invalid("messages", "the last one is empty")
+        raise invalid(where, "the last one is empty")
     return text
 
 
-def _invalid(field: str, why: str) -> errors.InvalidInput:
+def invalid(field: str, why: str) -> errors.InvalidInput:
     return errors.InvalidInput(what="The body", why=f"{quoting.clean_text(why)} - at `$.{field}`")

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -45,6 +45,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     param: str | None = None
     again: bool = False
     """Whether the client may by itself send the request again: it was not taken in."""
+    is_outcome: bool = False
+    """Whether it is what became of the turn."""
 
     @property
     def plain(self) -> Json:
@@ -52,8 +54,33 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return {"error": fields}
 
 
-class Completion:
-    """The answer to one request, in its various forms."""
+class AnswerForm(Protocol):
+    """An answer in the form of one API."""
+
+    hint: str
+    """How a client that was cut off gets it."""
+
+    def count(self, used: events.Used) -> None:
+        """A call to the model used so much."""
+
+    def whole(self, text: str, turn: turns.Turn) -> object: ...
+
+    def opening(self) -> bytes:
+        """How a stream begins."""
+
+    def piece(self, text: str) -> bytes: ...
+
+    def ending(self, text: str, turn: turns.Turn) -> bytes:
+        """How a stream ends that has brought this text."""
+
+    def failing(self, failure: Failure, turn: turns.Turn | None) -> bytes:
+        """How a stream ends that brings no answer."""
+
+
+class Completion(AnswerForm):
+    """A chat completion."""
+
+    hint = "the same request with the same Idempotency-Key gets its answer"
 
     def __init__(self, turn_id: str, model: str, created: datetime, *, shows_usage: bool = False) -> None:
         self._head = {"id": f"chatcmpl-{turn_id}", "created": int(created.timestamp()), "model": model}
@@ -63,7 +90,7 @@ class Completion:
     def count(self, used: events.Used) -> None:
         self._used.append(used)
 
-    def whole(self, text: str) -> Json:
+    def whole(self, text: str, turn: turns.Turn) -> Json:  # noqa: ARG002
         message = {"role": "assistant", "content": text, "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.usage}
@@ -74,11 +101,14 @@ class Completion:
     def piece(self, text: str) -> bytes:
         return self._chunk({"content": text})
 
-    def ending(self) -> bytes:
+    def ending(self, text: str, turn: turns.Turn) -> bytes:  # noqa: ARG002
         ending = self._chunk({}, "stop")
         if self._shows_usage:
             ending += event_of(self._chunk_of([], self.usage))
         return ending + DONE
+
+    def failing(self, failure: Failure, turn: turns.Turn | None) -> bytes:  # noqa: ARG002
+        return event_of(failure.plain)
 
     def _chunk(self, delta: Json, finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
@@ -91,15 +121,20 @@ class Completion:
     @property
     def usage(self) -> Json:
         """What the turn used as far as it was seen here; zeros when it ran on another node."""
-        taken = sum(used.usage.input_tokens for used in self._used)
-        given = sum(used.usage.output_tokens for used in self._used)
-        cached = sum(used.usage.cache_read_tokens for used in self._used)
+        taken, given, cached = count_tokens(self._used)
         return {
             "prompt_tokens": taken,
             "completion_tokens": given,
             "total_tokens": taken + given,
             "prompt_tokens_details": {"cached_tokens": cached},
         }
+
+
+def count_tokens(used: Sequence[events.Used]) -> tuple[int, int, int]:
+    """How many a model read, wrote, and had read before."""
+    calls = [each.usage for each in used]
+    taken, given = sum(each.input_tokens for each in calls), sum(each.output_tokens for each in calls)
+    return taken, given, sum(each.cache_read_tokens for each in calls)
 
 
 def answer_of(found: Sequence[deliveries.Delivery]) -> str:
@@ -119,15 +154,16 @@ def failure_of(turn: turns.Turn, found: Sequence[deliveries.Delivery]) -> Failur
         return None
     told = "\n\n".join(each.text for each in found if each.kind is deliveries.DeliveryKind.NOTICE)
     message = told or f"The turn ended as {turn.state}."
-    return Failure(status=HTTPStatus.INTERNAL_SERVER_ERROR, message=message, code=str(turn.state))
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return Failure(status=status, message=message, code=str(turn.state), is_outcome=True)
 
 
-def event_of(data: Json) -> bytes:
+def event_of(data: object) -> bytes:
     """A server-sent event."""
     return b"data: " + msgspec.json.encode(data) + b"\n\n"
 
 
-def respond_json(data: Json, status: int = HTTPStatus.OK) -> channels.Response:
+def respond_json(data: object, status: int = HTTPStatus.OK) -> channels.Response:
     return channels.Response(
         status=int(status), body=msgspec.json.encode(data), headers={"content-type": "application/json"}
     )
@@ -159,27 +195,31 @@ class Reply:
         desk: channels.Desk,
         source: SessionSource,
         receipt: channels.Receipt,
-        completion: Completion,
+        form: AnswerForm,
         wait_seconds: float,
     ) -> None:
         self._desk = desk
         self._source = source
         self._receipt = receipt
-        self._completion = completion
+        self._form = form
         self._wait_seconds = wait_seconds
         self._streams = False
         self._said = ""
         self._missed = False
         self._found: list[deliveries.Delivery] = []
+        self._turn: turns.Turn | None = None
         self._failure: Failure | None = None
 
     async def whole(self) -> channels.Response:
         """The answer in one piece, once the turn is finished."""
         async for _ in self._pieces():
             pass
-        failure = self._failure
-        text = answer_of(self._found) or self._said
-        body = msgspec.json.encode(failure.plain if failure else self._completion.whole(text))
+        failure, turn = self._failure, self._turn
+        if failure is None and turn is not None:
+            body = msgspec.json.encode(self._form.whole(answer_of(self._found) or self._said, turn))
+        else:
+            failure = failure or self._unfinished("and this node stops")
+            body = msgspec.json.encode(failure.plain)
         headers = {"content-type": "application/json", "content-length": str(len(body))}
         headers |= turn_header(self._receipt.turn_id) | failure_headers(failure)
         status = failure.status if failure else HTTPStatus.OK
@@ -196,16 +236,17 @@ class Reply:
         await self._mark_collected()
 
     async def _events(self) -> AsyncIterator[bytes]:
-        yield self._completion.opening()
+        yield self._form.opening()
         async with aclosing(self._pieces()) as pieces:
             async for piece in pieces:
-                yield STILL_HERE if piece is None else self._completion.piece(piece)
+                yield STILL_HERE if piece is None else self._form.piece(piece)
         rest = None if self._failure else self._rest()
-        if rest is None:
+        if rest is None or self._turn is None:
             failure = self._failure or self._torn("was not streamed as it was answered in the end")
-            yield event_of(failure.plain)
+            yield self._form.failing(failure, self._turn)
         else:
-            yield (self._completion.piece(rest) if rest else b"") + self._completion.ending()
+            last = self._form.piece(rest) if rest else b""
+            yield last + self._form.ending(self._said + rest, self._turn)
         if self._failure or rest is not None:
             await self._mark_collected()
 
@@ -221,7 +262,6 @@ class Reply:
 
     async def _pieces(self) -> AsyncGenerator[str | None, None]:
         """What is said while the turn runs, None where it is quiet. At the end the outcome is known."""
-        turn: turns.Turn | None = None
         steps = watch(self._desk.follow(self._receipt.turn_id), self._wait_seconds)
         try:
             async with aclosing(steps):
@@ -236,10 +276,10 @@ class Reply:
                             self._failure = self._torn("failed in the middle and is tried again")
                             return
                         case turns.Turn():
-                            turn = step
+                            self._turn = step
                         case _:
                             self._note_step(step)
-            await self._settle(turn)
+            await self._settle(self._turn)
         except TimeoutError:
             self._failure = self._unfinished(f"after {self._wait_seconds:g} seconds")
         except errors.StoreError as error:
@@ -249,7 +289,7 @@ class Reply:
     def _note_step(self, step: events.Event) -> None:
         match step:
             case events.Used():
-                self._completion.count(step)
+                self._form.count(step)
             case events.Restarted():
                 self._said = ""
             case events.Missed():
@@ -270,32 +310,36 @@ class Reply:
     def _unfinished(self, when: str) -> Failure:
         return Failure(
             status=HTTPStatus.GATEWAY_TIMEOUT,
-            message=f"Turn {self._receipt.turn_id} is not finished {when}. It goes on: the same request "
-            "with the same Idempotency-Key gets its answer.",
+            message=f"Turn {self._receipt.turn_id} is not finished {when}. It goes on: {self._form.hint}.",
             code="turn_not_finished",
         )
 
     async def _mark_collected(self) -> None:
-        """The answer has been handed to the connection. Who left before is cut off at the first wait."""
-        await asyncio.sleep(0)
         waiting = [each.id for each in self._found if each.state is not deliveries.DeliveryState.SENT]
-        if waiting:
-            # A client that has everything may hang up before this is written down.
-            await asyncio.shield(asyncio.ensure_future(self._note(waiting)))
+        await mark_collected(self._desk, waiting)
 
     def _torn(self, what: str) -> Failure:
         return Failure(
             status=HTTPStatus.INTERNAL_SERVER_ERROR,
-            message=f"Turn {self._receipt.turn_id} {what}: what was streamed is not its answer. The same "
-            "request with the same Idempotency-Key gets it.",
+            message=f"Turn {self._receipt.turn_id} {what}: what was streamed is not its answer. It goes on: "
+            f"{self._form.hint}.",
             code="stream_torn",
         )
 
-    async def _note(self, waiting: list[str]) -> None:
-        try:
-            await self._desk.collected(waiting)
-        except errors.StoreError as error:
-            log.warning("api_collection_not_noted", turn=self._receipt.turn_id, why=error)
+
+async def mark_collected(desk: channels.Desk, waiting: Sequence[str]) -> None:
+    """The answer has been handed to the connection. Who left before is cut off at the first wait."""
+    await asyncio.sleep(0)
+    if waiting:
+        # A client that has everything may hang up before this is written down.
+        await asyncio.shield(asyncio.ensure_future(_note(desk, waiting)))
+
+
+async def _note(desk: channels.Desk, waiting: Sequence[str]) -> None:
+    try:
+        await desk.collected(waiting)
+    except errors.StoreError as error:
+        log.warning("api_collection_not_noted", deliveries=len(waiting), why=error)
 
 
 async def watch(

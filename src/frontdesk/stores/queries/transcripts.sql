@@ -64,6 +64,13 @@ SELECT body, created_at FROM messages WHERE session_id = :session_id AND hidden_
 -- The beginning of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position LIMIT :limit;
 
+-- name: live_bodies_until
+-- The transcript as far as a turn has written it.
+SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL AND position <= (
+    SELECT MAX(t.position) FROM messages t
+    WHERE t.session_id = :session_id AND t.turn_id = :turn_id AND t.hidden_by IS NULL
+) ORDER BY position;
+
 -- name: hidden_bodies
 -- What a revision took out of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by = :revision ORDER BY position;

@@ -164,6 +164,24 @@ SELECT {t.turn} FROM turns t WHERE t.id = (
     SELECT m.turn_id FROM messages m WHERE m.session_id = :session_id ORDER BY m.position DESC LIMIT 1
 );
 
+-- name: said_since
+-- Whether a message or command came to a conversation after a turn, and waits, runs or wrote the newest row.
+SELECT 1 FROM turns f WHERE f.id = :turn_id AND (
+    EXISTS (
+        SELECT 1 FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind IN ('message', 'command')
+            AND q.number > f.number
+    ) OR EXISTS (
+        SELECT 1 FROM turns r WHERE r.lane = :lane AND r.state IN ('running', 'waiting') AND r.number > f.number
+    ) OR f.number < (
+        SELECT w.number FROM turns w WHERE w.id = (
+            SELECT m.turn_id FROM messages m
+            WHERE m.session_id = (SELECT session_id FROM routes WHERE session_key = :session_key)
+                AND m.hidden_by IS NULL AND m.turn_id IS NOT NULL
+            ORDER BY m.position DESC LIMIT 1
+        )
+    )
+);
+
 -- name: at_work
 -- Whether a turn of a conversation is under way.
 SELECT 1 FROM turns t WHERE t.lane IN (:lane, :control) AND t.state IN ('running', 'waiting') LIMIT 1;
