@@ -164,7 +164,7 @@ class BrowserTab:
 
     def _see(self, request: Any) -> None:
         parts = urlsplit(request.url)
-        ours = request.url.startswith(self.url) and parts.path.startswith(("/approvals", "/static/"))
+        ours = request.url.startswith(f"{self.url}/")
         if not ours and parts.scheme != "data":
             self.troubles.append(f"request: {request.url}")
 

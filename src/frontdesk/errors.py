@@ -40,6 +40,7 @@ FrontdeskError
 │   └── RequesterPaused       nobody is asked for it until a person says so
 ├── GoneOn                    something was said in the conversation since then
 ├── TooManyWaiting            a conversation has more messages waiting than it may
+├── PassTaken                 another token has the name
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
 ├── UnknownConfirmation
@@ -392,6 +393,10 @@ class SignatureWrong(SignatureRefused):
 
 class LinkRefused(SignatureRefused):
     """The link cannot be used: it is not whole, its time is over, or it was made for something else."""
+
+
+class PassTaken(FrontdeskError):
+    """There is a token called {name!r} already. Revoke it, or choose another name."""
 
 
 class WrongCode(FrontdeskError):

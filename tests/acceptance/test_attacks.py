@@ -67,7 +67,7 @@ class Attack:
         own = {"x-frontdesk-page": "1", "origin": self.page_url, "sec-fetch-site": "same-origin"}
         with closing(httpx.Client(base_url=self.page_url, trust_env=False)) as browser:
             said = {"token": self.service.token}
-            browser.post("/approvals/session", json=said, headers=own).raise_for_status()
+            browser.post("/login", json=said, headers=own).raise_for_status()
             return browser.cookies
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from frontdesk.formats import links
 from frontdesk.model.confirmations import STRANGER
-from frontdesk.web.confirmations.sessions import COOKIE
+from frontdesk.web.visitors import COOKIE
 from tests import browsing, loopback, samples
 from tests.acceptance import program, test_approval
 from tests.acceptance.services import serving, token_of
@@ -195,7 +195,7 @@ def test_wrong_token_is_told_and_nothing_is_shown(visitor: BrowserTab, desk: Des
     assert visitor.go().status == 401
     visitor.page.get_by_label("token").fill("not-the-token")
     visitor.press("Sign in")
-    visitor.sees("This token is not an approver’s.")
+    visitor.sees("Nobody is known by this.")
     assert "hidden_from_strangers" not in visitor.page.content()
     visitor.page.get_by_label("token").fill(desk.token)
     visitor.press("Sign in")
@@ -659,7 +659,7 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_p
             desk.ask("seen_before")
             visitor.sees_link("seen_before")
             (cookie,) = visitor.context.cookies(f"{desk.page_url}/approvals")
-            assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
+            assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Lax")
             visitor.page.get_by_role("link", name="seen_before").click()
             visitor.sees("Allow this?")
             with visitor.page.expect_navigation():
@@ -715,7 +715,7 @@ const attempts = {
     stream.onopen = heard;
     stream.onerror = () => { stream.close(); failed(new Error("refused")); };
   }),
-  leave: () => fetch(`${page}/approvals/session/end`,
+  leave: () => fetch(`${page}/login/end`,
     { method: "POST", mode: "no-cors", credentials: "include" }),
 };
 function post(action, type) {

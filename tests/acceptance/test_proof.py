@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.web.confirmations.sessions import COOKIE
+from frontdesk.web.visitors import COOKIE
 from tests import browsing
 from tests.acceptance.test_browser import Desk, browser, desk
 from tests.browsing import playwright
@@ -76,7 +76,7 @@ def test_other_port_of_the_host_gets_the_cookie_and_decides_nothing(browser: Any
                 sent = {"x-frontdesk-proof": proof}
                 assert thief.post(f"{path}/decision", json=said, headers=sent).status_code == 401
             assert thief.post(f"/approvals/{hiding['id']}/reveal", json={}).status_code == 401
-            assert thief.post("/approvals/session/end", json={}).status_code == 401
+            assert thief.post("/login/end", json={}).status_code == 401
         assert [desk.status(each) for each in (asked, hiding)] == ["pending", "pending"]
         assert desk.logged(asked) == desk.logged(hiding) == ["submitted", "refused"]
         visitor.go(f"/approvals/{asked['id']}")

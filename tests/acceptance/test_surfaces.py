@@ -90,7 +90,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
         starting(desk.home, desk.url) as agent,
     ):
         own = {"x-frontdesk-page": "1", "origin": desk.page_url, "sec-fetch-site": "same-origin"}
-        browser.post("/approvals/session", json={"token": desk.token}, headers=own).raise_for_status()
+        browser.post("/login", json={"token": desk.token}, headers=own).raise_for_status()
         yield Room(desk, browser, agent)
 
 

@@ -4,8 +4,6 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -21,7 +19,7 @@ from frontdesk.stores.store import Store
 from frontdesk.web import bounds, ports, server
 from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
-from frontdesk.web.confirmations.guesses import WINDOW_SECONDS, Guesses
+from frontdesk.web.guesses import WINDOW_SECONDS, Guesses
 from tests.patience import PATIENCE_SECONDS
 
 MEMORY = "sqlite:///:memory:"
@@ -47,8 +45,6 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     service: ConfirmationService
     app: ServedConfirmations
     store: Store | None = None
-    ended: Path = Path()
-    """Where sessions of the pages that were ended are remembered."""
 
     async def ask(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
         """Hand a request in that waits then."""
@@ -113,7 +109,7 @@ async def opened(
     known = known or credentials()
     async with opened_service(url, chosen, clock) as (service, store):
         served = ServedConfirmations(
-            service, known, LINK_KEY, Path(), page_url=chosen.page_url, quiet_seconds=quiet_seconds
+            service, known, LINK_KEY, page_url=chosen.page_url, quiet_seconds=quiet_seconds
         )
         async with _client(served.make_app("127.0.0.1", ("desk.example",)), limits) as http:
             try:
@@ -137,12 +133,11 @@ async def opened_pages(
             service
             or (await stack.enter_async_context(opened_service(MEMORY, Settings(**settings), clock)))[0]
         )
-        ended = Path(stack.enter_context(TemporaryDirectory(prefix="frontdesk-")))
         known = known or credentials()
-        served = ServedConfirmations(used, known, LINK_KEY, ended, page_url=page_url, clock=clock)
+        served = ServedConfirmations(used, known, LINK_KEY, page_url=page_url, clock=clock)
         http = await stack.enter_async_context(_client(served.make_page_app("127.0.0.1")))
         stack.callback(served.close)
-        yield Desk(http=http, service=used, app=served, ended=ended)
+        yield Desk(http=http, service=used, app=served)
 
 
 @asynccontextmanager

@@ -237,7 +237,7 @@ def unentitled() -> Iterator[dict[str, Any]]:
         yield {"json": body, "headers": BOT}
     for query in ("token", "access_token", "authorization", "approver", "t"):
         yield {"params": {query: TOKENS["ann"]}}
-    for cookie in ("frontdesk_approver", "authorization", "token"):
+    for cookie in ("frontdesk", "authorization", "token"):
         yield {"headers": {"cookie": f"{cookie}={TOKENS['ann']}"}}
     for header in ("x-api-key", "x-auth-token", "proxy-authorization", "x-forwarded-user", "remote-user"):
         yield {"headers": {header: ANN["authorization"]}}
@@ -277,7 +277,7 @@ async def _forged(desk: Desk, asked: dict[str, Any]) -> tuple[int, int]:
         links.sign(LINK_KEY, links.decision(*about, "token:ann", late)),
         links.sign(LINK_KEY, links.decision(*about, "token:bot", soon)),
         links.sign(LINK_KEY, links.decision(*about, "token:nobody", soon)),
-        links.sign(LINK_KEY, links.session("mark", "token:ann", soon)),
+        links.sign(LINK_KEY, links.look(*about, "token:ann", soon)),
         "",
         "garbage",
         TOKENS["ann"],

@@ -14,10 +14,10 @@ from frontdesk import web
 from frontdesk.model.audit import AuditEntry
 from frontdesk.web import endpoints
 from frontdesk.web.confirmations.pages import OPERATIONS
-from frontdesk.web.confirmations.sessions import COOKIE, MOST_COOKIES
 from frontdesk.web.endpoints import ANYBODY, Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import LINK_FIELD, LOOKING, PROOF_HEADER, Operation, Proof, Table, Who
+from frontdesk.web.visitors import COOKIE, MOST_COOKIES
 from tests.integration.confirming import ASKED, TOKENS, Desk, opened, opened_pages, problem
 from tests.integration.test_confirmations_pages import link_to, own, submitted
 
@@ -55,7 +55,7 @@ async def signed_in(desk: Desk, name: str = "ann", **headers: str) -> Session:
     """A session in a browser of its own."""
     desk.http.cookies.clear()
     body, sent = {"token": TOKENS[name]}, own(desk) | headers
-    answer = (await desk.http.post("/approvals/session", json=body, headers=sent)).raise_for_status()
+    answer = (await desk.http.post("/login", json=body, headers=sent)).raise_for_status()
     cookie = desk.http.cookies[COOKIE]
     desk.http.cookies.clear()
     return cookie, answer.json()["proof"]
@@ -68,6 +68,10 @@ def carrying(cookie: str | None, proof: str | None = None) -> dict[str, str]:
 
 async def post(desk: Desk, path: str, headers: Any, **body: Any) -> httpx.Response:
     return await desk.http.post(f"/approvals/{path}", json=body, headers=own(desk) | headers)
+
+
+async def leave(desk: Desk, headers: Any, **body: Any) -> httpx.Response:
+    return await desk.http.post("/login/end", json=body, headers=own(desk) | headers)
 
 
 async def approve(desk: Desk, asked: Any, headers: Any, **more: Any) -> httpx.Response:
@@ -90,7 +94,7 @@ async def test_cookie_alone_looks_and_does_nothing_else(desk: Desk) -> None:
     problem(await approve(desk, asked, carrying(cookie), approves=False), 401)
     told = await post(desk, f"{asked.id}/reveal", carrying(cookie))
     assert SECRET not in problem(told, 401)["detail"]
-    problem(await post(desk, "session/end", carrying(cookie)), 401)
+    problem(await leave(desk, carrying(cookie)), 401)
     assert (await desk.http.get("/approvals", headers=carrying(cookie))).status_code == 200, (
         "nobody signed out"
     )
@@ -111,21 +115,20 @@ async def test_proof_counts_with_its_own_session_alone(desk: Desk) -> None:
     other_cookie, other_proof = await signed_in(desk)
     eves_cookie, eves_proof = await signed_in(desk, "eve")
     gone_cookie, gone_proof = await signed_in(desk)
-    assert (await post(desk, "session/end", carrying(gone_cookie, gone_proof))).status_code == 200
+    assert (await leave(desk, carrying(gone_cookie, gone_proof))).status_code == 200
     link = link_to(asked).partition("t=")[2]
-    number, _, session = cookie.partition(".")
-    wrong = [other_proof, eves_proof, gone_proof, link, cookie, number, session, TOKENS["ann"], "", ".", "1"]
+    wrong = [other_proof, eves_proof, gone_proof, link, cookie, TOKENS["ann"], "", ".", "1"]
     wrong += [
         proof[:-1],
         proof + "A",
         proof.swapcase(),
-        f"{number}.{proof}",
+        f"{cookie}.{proof}",
         f"{proof}, {proof}",
         f"{proof};",
     ]
     for each in wrong:
         problem(await approve(desk, asked, carrying(cookie, each)), 401)
-    for held in (None, "", eves_cookie, other_cookie, gone_cookie, proof, f"{number}.{proof}"):
+    for held in (None, "", eves_cookie, other_cookie, gone_cookie, proof, f"{cookie}.{proof}"):
         problem(await approve(desk, asked, carrying(held, proof)), 401)
     problem(await approve(desk, asked, carrying(gone_cookie, gone_proof)), 401)
     twice = [*(own(desk) | carrying(cookie, proof)).items(), (PROOF_HEADER, other_proof)]
@@ -137,9 +140,9 @@ async def test_proof_counts_with_its_own_session_alone(desk: Desk) -> None:
 
 async def test_proof_is_in_the_answer_to_signing_in_and_nowhere_else(desk: Desk) -> None:
     asked = await submitted(desk, details={"to": "a@example.org", "password": SECRET})
-    answer = await desk.http.post("/approvals/session", json={"token": TOKENS["ann"]}, headers=own(desk))
+    answer = await desk.http.post("/login", json={"token": TOKENS["ann"]}, headers=own(desk))
     proof = answer.json()["proof"]
-    signature = proof.partition(".")[2]
+    signature = proof
     assert len(signature) == 43, "256 bits"
     assert signature not in str(answer.headers)
     cookie = desk.http.cookies[COOKIE]
@@ -161,26 +164,14 @@ async def test_signing_in_ends_the_session_whose_cookie_came_along(desk: Desk) -
     for name in ("ann", "eve"):
         new, new_proof = await signed_in(desk, name, cookie=f"{COOKIE}={old}")
         assert (await desk.http.get("/approvals", headers=carrying(old))).status_code == 401
-        problem(await post(desk, "session/end", carrying(old, old_proof)), 401)
+        problem(await leave(desk, carrying(old, old_proof)), 401)
         assert (await desk.http.get("/approvals", headers=carrying(new))).status_code == 200
         old, old_proof = new, new_proof
     assert (await desk.http.get("/approvals", headers=carrying(other))).status_code == 200
     wrong = {"token": TOKENS["ann"] + "x"}
     sent = own(desk) | carrying(other)
-    problem(await desk.http.post("/approvals/session", json=wrong, headers=sent), 401)
+    problem(await desk.http.post("/login", json=wrong, headers=sent), 401)
     assert (await desk.http.get("/approvals", headers=carrying(other))).status_code == 200, "a wrong token"
-
-
-async def test_session_that_cannot_be_ended_keeps_another_from_beginning(desk: Desk) -> None:
-    cookie, _ = await signed_in(desk)
-    desk.ended.rmdir()
-    desk.ended.touch()
-    body, sent = {"token": TOKENS["ann"]}, own(desk) | carrying(cookie)
-    answer = await desk.http.post("/approvals/session", json=body, headers=sent)
-    assert "cannot be ended" in problem(answer, 503)["detail"]
-    assert "set-cookie" not in answer.headers
-    desk.ended.unlink()
-    desk.ended.mkdir()
 
 
 async def test_cookies_that_another_port_adds_neither_hide_a_session_nor_lend_one(desk: Desk) -> None:
@@ -196,7 +187,7 @@ async def test_cookies_that_another_port_adds_neither_hide_a_session_nor_lend_on
         other = await submitted(desk, details={"with": several})
         assert (await approve(desk, other, headers | {PROOF_HEADER: proof})).status_code == 200
         assert (await desk.service.find(other.id)).resolved_by == "token:ann"
-    for name in (COOKIE.upper(), f"__Host-{COOKIE}", f"{COOKIE} x", "frontdesk", f"{COOKIE}[0]"):
+    for name in (COOKIE.upper(), f"__Host-{COOKIE}", f"{COOKIE} x", "frontdesk_approver", f"{COOKIE}[0]"):
         problem(await approve(desk, asked, {"cookie": f"{name}={cookie}", PROOF_HEADER: proof}), 401)
     many = "; ".join(f"{COOKIE}={each}" for each in [*[junk] * MOST_COOKIES, cookie])
     problem(await approve(desk, asked, {"cookie": many, PROOF_HEADER: proof}), 401)
@@ -215,7 +206,7 @@ async def test_link_proves_what_it_names_and_nothing_else(desk: Desk) -> None:
     odds: list[Any] = [0, False, [], {}, [link]]
     for odd in odds:
         problem(await approve(desk, asked, carrying(cookie), t=odd), 400)
-    problem(await post(desk, "session/end", carrying(cookie), t=link), 401)
+    problem(await leave(desk, carrying(cookie), t=link), 401)
     assert [await desk.status(each.id) for each in (asked, other)] == ["pending", "pending"]
     assert (await approve(desk, asked, carrying(cookie), t=link)).status_code == 200
     assert (await desk.service.find(asked.id)).resolved_by == "token:ann", "the link's, not the cookie's"
@@ -237,7 +228,7 @@ async def test_every_row_for_visitors_that_does_not_look_takes_the_proof(row: Op
             sent = own(desk) | carrying(cookie)
             answer = await desk.http.request(row.method, path, json=body, headers=sent)
             if row.proof is Proof.SIGN_IN:
-                assert (row.path, answer.status_code) == ("/approvals/session", 400)
+                assert (row.path, answer.status_code) == ("/login", 400)
             else:
                 assert "Sign in again" in problem(answer, 401)["detail"]
         assert await desk.status(asked.id) == "pending"
@@ -253,7 +244,7 @@ def test_row_for_visitors_is_not_served_where_nobody_looks_at_the_proof() -> Non
     table = Table(who=Who.VISITOR)
     table.add("POST", "/secret")(lambda *_: None)
     served = Served(table, None, lambda *_: ANYBODY)
-    with pytest.raises(ValueError, match="/secret is for those with a proof"):
+    with pytest.raises(ValueError, match="/secret is for a visitor, and nobody looks at credentials"):
         endpoints.make_app([served], Hosts("127.0.0.1"), ("", ""))
 
 
@@ -266,10 +257,11 @@ async def test_document_says_which_addresses_take_the_proof() -> None:
         for method, each in methods.items()
     }
     both: dict[str, list[str]] = {"session": [], "proof": []}
-    assert wanted["/approvals/session", "post"] == []
-    assert wanted["/approvals/session/end", "post"] == [both]
-    assert wanted["/approvals/{id}/decision", "post"] == [both, {}]
-    assert wanted["/approvals/{id}", "get"] == [{"session": []}]
+    assert wanted["/login", "post"] == []
+    token: dict[str, list[str]] = {"token": []}
+    assert wanted["/login/end", "post"] == [both, token]
+    assert wanted["/approvals/{id}/decision", "post"] == [both, token, {}]
+    assert wanted["/approvals/{id}", "get"] == [{"session": []}, token]
     assert told["components"]["securitySchemes"]["proof"]["name"] == PROOF_HEADER
 
 

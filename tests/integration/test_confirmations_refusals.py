@@ -153,7 +153,7 @@ async def test_agents_token_that_signs_in_to_the_page_leaves_a_row(desk: Desk) -
     async with opened_pages(service=desk.service) as shown:
         own = {"x-frontdesk-page": "1", "origin": str(shown.http.base_url).rstrip("/")}
         for _ in range(3):
-            answer = await shown.http.post("/approvals/session", json={"token": TOKENS["bot"]}, headers=own)
+            answer = await shown.http.post("/login", json={"token": TOKENS["bot"]}, headers=own)
             problem(answer, 401)
     (only,) = await refusals(desk)
     assert only.actor == "token:bot"

@@ -14,7 +14,7 @@ from frontdesk.config.options import read_options
 from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import http
 from frontdesk.web.confirmations import Credentials
-from frontdesk.web.confirmations.guesses import MOST_ADDRESSES, MOST_WRONG, WINDOW_SECONDS, Guesses
+from frontdesk.web.guesses import MOST_ADDRESSES, MOST_WRONG, WINDOW_SECONDS, Guesses
 from tests.integration.confirming import ANN, TOKENS, credentials, opened, opened_pages, problem
 
 SHORT, LONG = "s" * (http.MIN_CREDENTIAL_CHARACTERS - 1), "s" * http.MIN_CREDENTIAL_CHARACTERS
@@ -39,7 +39,7 @@ def hashed(token: str) -> str:
 async def sign_in(pages: httpx.AsyncClient, token: str) -> httpx.Response:
     origin = str(pages.base_url).rstrip("/")
     headers = {"x-frontdesk-page": "1", "origin": origin, "sec-fetch-site": "same-origin"}
-    return await pages.post("/approvals/session", json={"token": token}, headers=headers)
+    return await pages.post("/login", json={"token": token}, headers=headers)
 
 
 @pytest.mark.parametrize(("kept", "shown"), [(SHORT, SHORT), (hashed(SHORT), SHORT), (f" {SHORT} ", SHORT)])

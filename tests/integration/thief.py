@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.web.confirmations.sessions import COOKIE
 from frontdesk.web.operations import PROOF_HEADER
+from frontdesk.web.visitors import COOKIE
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -95,7 +95,7 @@ class Loot(msgspec.Struct, kw_only=True):
             yield f"/approvals/{self.wanted}/decision", json.dumps(said).encode()
         for each in (self.wanted, self.others[0][0]):
             yield f"/approvals/{each}/reveal", json.dumps(more).encode()
-        yield "/approvals/session/end", b"{}"
+        yield "/login/end", b"{}"
         yield "/approvals/pauses/lift", json.dumps({"requester": "token:rob"}).encode()
 
 
@@ -292,7 +292,7 @@ def addresses(loot: Loot) -> Iterator[Try]:
         path.replace("approvals", "approvals/session/../"),
         path.replace(wanted, f"{wanted}%2f..%2f{wanted}"),
         path.replace(wanted, f"session/{wanted}"),
-        f"/approvals/session/../{wanted}/decision",
+        f"/login/../{wanted}/decision",
         f"/livez/..{path}",
         f"/confirm/{wanted}/approve",
         f"/confirm/{wanted}/approve/",
@@ -309,7 +309,7 @@ def addresses(loot: Loot) -> Iterator[Try]:
         for target, held in itertools.product(odd_here, holding(loot)):
             yield post(target, loot.forged(port, cookie=None) + held, vote, port)
         for name in ("x-original-url", "x-rewrite-url", "x-forwarded-path", "x-forwarded-prefix"):
-            for target in ("/approvals/session", "/livez", "/approvals"):
+            for target in ("/login", "/livez", "/approvals"):
                 yield post(target, ((name, path), *loot.forged(port)), vote, port)
 
 
@@ -396,7 +396,7 @@ def replays(loot: Loot) -> Iterator[Try]:
 def cookies(loot: Loot) -> Iterator[Try]:
     """The cookie in every order, company and writing, with proofs of other sessions."""
     own, (old, old_proof) = f"{COOKIE}={loot.cookie}", loot.ended
-    number, _, token = loot.cookie.partition(".")
+    number, token = loot.cookie[:16], _encoded(hashlib.sha256(loot.cookie.encode()).digest())
     forms = [
         own,
         f"{COOKIE}={old}",
@@ -433,24 +433,15 @@ def tokens_in(text: str) -> list[str]:
 
 
 def made(loot: Loot, each: str) -> Iterator[str]:
-    """Proofs that somebody might make of a token who knows how they are made."""
-    number, named, signature = [*loot.cookie.split(".", 2), "", ""][:3]
-    yield from (each, f"{named}.{each}", f"{number}.{named}.{each}")
+    """Proofs that somebody might make of a token."""
     digest = hashlib.sha256(each.encode()).digest()
-    yield f"{named}.{_encoded(digest)}"
-    yield f"{named}.{digest.hex()}"
-    for about in (number, signature, f"{each} {number}"):
-        said = {"purpose": "proof", "about": [about], "approver": "token:ann", "expires": _end(named)}
-        for key in (each.encode(), digest, b"", bytes(32)):
-            yield f"{named}.{_encoded(hmac.new(key, json.dumps(said).encode(), hashlib.sha256).digest())}"
+    yield from (each, f"{loot.cookie}.{each}", _encoded(digest), digest.hex())
+    for about, key in itertools.product((loot.cookie, "proof"), (each.encode(), digest, b"", bytes(32))):
+        yield _encoded(hmac.new(key, about.encode(), hashlib.sha256).digest())
 
 
 def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _end(named: str) -> int:
-    return int(json.loads(base64.urlsafe_b64decode(named + "=" * (-len(named) % 4)))[1])
 
 
 def guesses(loot: Loot) -> Iterator[Try]:
@@ -493,10 +484,8 @@ def places(loot: Loot) -> Iterator[Try]:
         yield post(path, loot.forged(), vote)
         yield post(f"{path}?t={token}&proof={token}", loot.forged(), json.dumps(loot.vote()).encode())
         yield post(path, loot.forged(authorization=f"Bearer {token}"), json.dumps(loot.vote()).encode())
-        yield post("/approvals/session", loot.forged(), json.dumps({"token": token}).encode())
-        yield post(
-            "/approvals/session", loot.forged(), json.dumps({"token": loot.agent, "proof": token}).encode()
-        )
+        yield post("/login", loot.forged(), json.dumps({"token": token}).encode())
+        yield post("/login", loot.forged(), json.dumps({"token": loot.agent, "proof": token}).encode())
 
 
 def smuggled(loot: Loot) -> Iterator[Try]:

@@ -23,7 +23,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Settings
 from frontdesk.stores.store import Store
 
-FOLDER, TOKEN, LINK_KEY, ENDED = "confirm", "approver.token", "link.key", "ended"
+FOLDER, TOKEN, LINK_KEY = "confirm", "approver.token", "link.key"
 SECRET_BYTES = 32
 OTHERS = 0o077
 CALL_SECONDS = 10.0
@@ -46,11 +46,6 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     def socket(self) -> Path:
         """Where the owner's own commands reach the service when it runs alone."""
         return sockets.service_socket_of(self.token_file.parents[1])
-
-    @property
-    def ended(self) -> Path:
-        """Where sessions of the page that somebody ended are remembered, beside the key that signs them."""
-        return self.token_file.parent / ENDED
 
 
 def prepare_keys(home: Path) -> Keys:

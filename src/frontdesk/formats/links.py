@@ -1,4 +1,4 @@
-"""Signed links and sessions: for whom one was made, what it is about, until when. Nobody else makes one."""
+"""Signed links: for whom one was made, what it is about, until when. Nobody else makes one."""
 
 import base64
 import hashlib
@@ -27,10 +27,6 @@ class Purpose(StrEnum):
     """See one request and decide about it; ``about`` is its id and its digest."""
     LOOK = "look"
     """Have looked at what is hidden in one request; ``about`` is its id and its digest."""
-    SESSION = "session"
-    """Be signed in; ``about`` is the mark of the credential that was shown, and of the session."""
-    PROOF = "proof"
-    """Do something with a session; ``about`` is the same."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +46,6 @@ def look(confirmation_id: str, digest: str, approver: str, expires_at: datetime)
     """That one person has looked at what is hidden in a request."""
     expires = int(expires_at.timestamp())
     return Link(purpose=Purpose.LOOK, about=(confirmation_id, digest), approver=approver, expires=expires)
-
-
-def session(mark: str, approver: str, expires_at: datetime) -> Link:
-    expires = int(expires_at.timestamp())
-    return Link(purpose=Purpose.SESSION, about=(mark,), approver=approver, expires=expires)
-
-
-def proof(of: Link) -> Link:
-    """What a session needs to do more than look."""
-    return msgspec.structs.replace(of, purpose=Purpose.PROOF)
 
 
 def address(page_url: str, key: bytes, link: Link) -> str:

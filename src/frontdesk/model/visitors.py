@@ -40,7 +40,8 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody whose credential was checked at the door of the public port."""
 
     id: str
-    """A principal's id, or ``token:NAME`` for somebody whom no platform knows."""
+    """A principal's id, ``token:NAME`` with a token of the settings, or ``pass:NAME`` for somebody whom no
+    platform knows."""
     name: str
     role: Role
     people: frozenset[str] = frozenset()

@@ -50,8 +50,10 @@ class People(Noun):
 
     @writes
     def revoke(self, principal: str, now: datetime) -> Work[bool]:
-        """Take back what somebody was granted, with their links and codes; False when there was no grant."""
+        """Take back what somebody was granted, with their links, codes and passes; False when there was no
+        grant."""
         yield from _unlink(principal, now)
+        yield "revoke_passes_of", {"person": plain_name(principal), "now": to_micros(now)}
         found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
         yield from _tell(principal, now)

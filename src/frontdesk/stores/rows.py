@@ -27,6 +27,7 @@ from frontdesk.model.turns import Turn
 from frontdesk.stores import columns
 from frontdesk.stores.columns import FLAG, PLAIN, TIME, Column, Columns, Document, Records
 from frontdesk.stores.confirmation_rows import AUDIT_ROW, CONFIRMATION, REQUESTER_PAUSE
+from frontdesk.stores.pass_rows import PASS
 
 log = get_logger(__name__)
 
@@ -380,6 +381,7 @@ NAMED = {
     "confirmation": CONFIRMATION.names,
     "requester_pause": REQUESTER_PAUSE.names,
     "audit_row": AUDIT_ROW.names,
+    "pass": PASS.names,
 }
 """The columns that a query names as ``{turn}``, or ``{t.turn}`` where it calls the table t."""
 

@@ -14,6 +14,7 @@ from frontdesk.stores.feed import Feed
 from frontdesk.stores.files import Files
 from frontdesk.stores.lists import Lists
 from frontdesk.stores.nodes import Nodes
+from frontdesk.stores.passes import Passes
 from frontdesk.stores.people import People
 from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Sessions
@@ -40,6 +41,7 @@ class Store:
         self.index = Index(engine)
         self.aliases = Aliases(engine)
         self.people = People(engine)
+        self.passes = Passes(engine)
         self.turns = Turns(engine)
         self.cursors = Cursors(engine)
         self.deliveries = Deliveries(engine)

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from frontdesk.web import addresses
 from frontdesk.web.operations import BrowserOrigin, Form
 
 PAGE_HEADER = "x-frontdesk-page"
@@ -21,8 +22,10 @@ def check_origin(request: Request, allowed: BrowserOrigin = BrowserOrigin.OURSEL
     if allowed is BrowserOrigin.ANYWHERE:
         return
     headers = request.headers
-    # An origin is ours when it is the very address that was asked, and the door has checked that one.
+    # An origin is ours when it is the very address that was asked, and the door has checked that one; or the
+    # one that the settings name, whatever a proxy made of the host.
     own = [f"{scheme}://{headers.get('host', '').lower()}" for scheme in ("http", "https")]
+    own.append(addresses.here.get().origin or own[0])
     ours = all(origin.lower() in own for origin in headers.getlist("origin"))
     near = headers.get("sec-fetch-site", "none").lower() in OWN_SITES
     visits = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"

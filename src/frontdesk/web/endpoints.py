@@ -49,6 +49,7 @@ _ID = re.compile(openapi.ID_PATTERN.strip("^$"))
 Answering = TypeVar("Answering")
 Record = TypeVar("Record", bound=msgspec.Struct)
 Endpoint = Callable[[Request], Awaitable[Response]]
+NoteRefusal = Callable[[errors.NotAllowed, str, str | None], Awaitable[None]]
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     data: Mapping[str, Any]
     """The body, read strictly; empty without one."""
     visitor: Visitor | None = None
-    """Who sends it, where the row says what they need."""
+    """Who sends it, where somebody is in."""
 
     @property
     def id(self) -> str:
@@ -88,12 +89,10 @@ class Served(msgspec.Struct, frozen=True):
     """What the rows' functions are called with."""
     admit: Callable[[Request, Who], Caller] | None = None
     """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
-    admit_proven: Callable[[Request], Caller] | None = None
-    """The same where a row needs a visitor's proof. 401 or NotAllowed without session and proof."""
-    visit: Callable[[Request, Operation], Awaitable[Visitor]] | None = None
-    """Tells who visits, for a row that says what they need: by a token, or by a cookie and, where something
-    is changed, its proof. 401 for nobody we know, NotAllowed without the proof."""
-    note: Callable[[errors.NotAllowed, str, str | None], Awaitable[None]] | None = None
+    visit: Callable[[Request, Operation], Awaitable[Visitor | None]] | None = None
+    """Tells who visits: by a token, or by a cookie and, where something is changed, its proof. 401 for nobody
+    where somebody must be in, NotAllowed without the proof."""
+    note: NoteRefusal | None = None
     """Is told of whom that refuses what, and which name the path has."""
 
 
@@ -121,14 +120,11 @@ def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
     """A row is served only where it can be told who asks: a word in its column alone keeps nobody out."""
     if row.who is Who.OWNER and not is_owners:
         raise ValueError(f"{row.path} is for the owner, and not on the owner's socket")
-    if row.need:
-        if row.who is not Who.VISITOR or served.visit is None:
-            raise ValueError(f"{row.path} is for visitors who can {row.need}, and nobody looks who they are")
-        return
-    if row.who in CREDENTIALED and served.admit is None:
+    if row.need and row.who is not Who.VISITOR:
+        raise ValueError(f"{row.path} is for those who can {row.need}, and not for visitors")
+    looks = served.visit if row.who is Who.VISITOR else served.admit
+    if row.who in CREDENTIALED and looks is None:
         raise ValueError(f"{row.path} is for a {row.who}, and nobody looks at credentials")
-    if row.needs_proof and served.admit_proven is None:
-        raise ValueError(f"{row.path} is for those with a proof, and nobody looks at it")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -201,10 +197,13 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
 async def _admitted(operation: Operation, served: Served, request: Request) -> tuple[Caller, Visitor | None]:
     visitor = None
     try:
-        if operation.need and served.visit:
+        if operation.who is Who.VISITOR and served.visit:
             visitor = await served.visit(request, operation)
+            caller = visitor.caller if visitor else ANYBODY
+        else:
+            caller = served.admit(request, operation.who) if served.admit else ANYBODY
+        if operation.need and visitor:
             visitor.require(operation.need)
-        caller = visitor.caller if visitor else _caller(operation, served, request)
     except errors.NotAllowed as refusal:
         if served.note is not None:
             named = request.path_params.get("id", "")
@@ -213,12 +212,6 @@ async def _admitted(operation: Operation, served: Served, request: Request) -> t
     if visitor or caller.kind is not CallerKind.ANYBODY:
         bounds.prove(request.scope, caller.id)
     return caller, visitor
-
-
-def _caller(operation: Operation, served: Served, request: Request) -> Caller:
-    if operation.needs_proof and served.admit_proven is not None:
-        return served.admit_proven(request)
-    return served.admit(request, operation.who) if served.admit is not None else ANYBODY
 
 
 def _params(request: Request) -> Mapping[str, str]:

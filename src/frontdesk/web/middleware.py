@@ -12,7 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.logs import get_logger, request_id
-from frontdesk.web import problems
+from frontdesk.web import addresses, problems
+from frontdesk.web.addresses import PublicAddress
 
 REQUEST_ID = "x-request-id"
 ID_BYTES = 8
@@ -38,8 +39,13 @@ log = get_logger(__name__)
 class Hosts:
     """The names under which we may be called: a browser that was led here by another one is refused."""
 
-    def __init__(self, bound_to: str, names: Collection[str] = ()) -> None:
-        self._names = {name.lower().rstrip(".") for name in names}
+    def __init__(
+        self, bound_to: str, names: Collection[str] = (), address: PublicAddress | None = None
+    ) -> None:
+        """``address`` is where browsers reach us, if that is somewhere else."""
+        self.address = address or addresses.THE_PORT
+        known = [*names, *([self.address.host] if self.address.host else [])]
+        self._names = {name.lower().rstrip(".") for name in known}
         self._near = is_loopback(bound_to)
 
     def admits(self, host: str) -> bool:
@@ -78,12 +84,16 @@ class Middleware:
             # With it in place the router raises for an address that there is none of, and for a wrong method;
             # without, it answers by itself.
             scope["app"] = self._app
-            handled = RequestAnswer(scope, send, self._hosts)
-            before = request_id.set(handled.id)
+            address = self._hosts.address if self._hosts else addresses.THE_PORT
+            handled = RequestAnswer(
+                {**scope, "path": address.below(scope["path"]), "root_path": address.root}, send, self._hosts
+            )
+            before, there = request_id.set(handled.id), addresses.here.set(address)
             try:
                 await handled.run(self._app, receive)
             finally:
                 request_id.reset(before)
+                addresses.here.reset(there)
 
 
 class RequestAnswer:
@@ -127,7 +137,9 @@ class RequestAnswer:
         if self._hosts.admits(given[0]):
             return None
         log.warning("host_refused", request=self.id, host=given[0][:100])
-        detail = "This server does not go by that name. The setting server.names lists its names."
+        detail = (
+            "This server does not go by that name. The settings server.url and server.names list its names."
+        )
         return problems.respond(HTTPStatus.MISDIRECTED_REQUEST, detail)
 
     async def _answer(self, message: Message) -> None:

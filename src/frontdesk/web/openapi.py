@@ -38,11 +38,12 @@ EXACT_SCHEMA = {
 SCHEMES = {
     "approver": {"type": "http", "scheme": "bearer", "description": "The token of somebody who decides."},
     "agent": {"type": "http", "scheme": "bearer", "description": "The token of a program that asks."},
+    "token": {"type": "http", "scheme": "bearer", "description": "A token that was made for somebody."},
     "session": {
         "type": "apiKey",
         "in": "cookie",
-        "name": "frontdesk_approver",
-        "description": "Somebody who signed in on the page, and looks. So does who has a link made for them.",
+        "name": "frontdesk",
+        "description": "Somebody who signed in, and looks. With TLS it begins __Host- or __Secure-.",
     },
     "proof": {
         "type": "apiKey",
@@ -56,7 +57,7 @@ WANTED = {
     Who.REQUESTER: ("agent",),
     Who.READER: ("agent", "approver"),
     Who.APPROVER: ("approver",),
-    Who.VISITOR: ("session",),
+    Who.VISITOR: ("session", "token"),
 }
 
 TEXT = {"type": "string"}
@@ -191,7 +192,7 @@ def _security(operation: Operation, mode: Mode) -> list[Plain]:
     if operation.needs_proof:
         # A link's token is in the body, where no scheme is.
         link: list[Plain] = [{}] if operation.proof is Proof.LINK else []
-        return [{"session": [], "proof": []}, *link]
+        return [{"session": [], "proof": []}, {"token": []}, *link]
     if operation.proof is Proof.SIGN_IN:
         return []
     nothing: list[Plain] = [{}] if mode is Mode.SOLO and who in (Who.REQUESTER, Who.READER) else []

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from frontdesk.model.visitors import Need
+from frontdesk.model.visitors import LOOKS, Need
 
 DEFAULT_BODY_BYTES = 1024 * 1024
 PROOF_HEADER = "x-frontdesk-proof"
@@ -31,7 +31,7 @@ class Who(StrEnum):
     """A requester or an approver."""
     APPROVER = "approver"
     VISITOR = "visitor"
-    """Whoever signed in on the page, or has a link that was made for them; the page tells them apart."""
+    """Whoever signed in on the page, or sends a token of theirs."""
     OWNER = "owner"
     """Processes of our own user: the socket lets nobody else in."""
 
@@ -91,7 +91,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     who: Who = Who.EVERYBODY
     need: Need | None = None
-    """What a visitor must be able to do; None where the page itself tells them apart."""
+    """What a visitor must be able to do; None where nobody has to be in, and the page tells them apart."""
     origin: BrowserOrigin = BrowserOrigin.OURSELVES
     proof: Proof = Proof.SESSION
     """Of a visitor, unless the method is one that looks."""
@@ -115,7 +115,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def needs_proof(self) -> bool:
         """Whether a cookie alone is not enough."""
-        return self.who is Who.VISITOR and self.method not in LOOKING and self.proof is not Proof.SIGN_IN
+        acts = self.method not in LOOKING or (self.need is not None and self.need not in LOOKS)
+        return self.who is Who.VISITOR and acts and self.proof is not Proof.SIGN_IN
 
     @property
     def params(self) -> tuple[str, ...]:

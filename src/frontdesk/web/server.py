@@ -80,9 +80,10 @@ async def serving(
             office = Office.of_gateway(gateway, listeners.status)
             parts = gateway.parts
             pages = Site(office=office, clock=parts.clock, visit=confirmations.visit, streams=streams)
-            served += [confirmations.pages, *site.serve(pages)]
+            served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
+        hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode
-        app = endpoints.make_app(served, Hosts(host, names), public.ABOUT, mode, gateway.routes())
+        app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes())
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         opened.callback(streams.close)
         taken: int = listening.getsockname()[1]

@@ -49,12 +49,12 @@ def test_link_of_another_key_is_refused() -> None:
     assert refused(TOKEN, key=OTHER_KEY)
 
 
-def test_link_is_no_session_and_a_session_no_link() -> None:
-    session = links.sign(KEY, links.session("mark", "token:ann", END))
-    assert links.check(KEY, session, Purpose.SESSION, ("mark",), NOW) == "token:ann"
-    assert refused(session, about=("mark",))
+def test_link_is_no_look_and_a_look_no_link() -> None:
+    look = links.sign(KEY, links.look(*ABOUT, "token:ann", END))
+    assert links.check(KEY, look, Purpose.LOOK, ABOUT, NOW) == "token:ann"
+    assert refused(look)
     with pytest.raises(errors.LinkRefused):
-        links.check(KEY, TOKEN, Purpose.SESSION, ABOUT, NOW)
+        links.check(KEY, TOKEN, Purpose.LOOK, ABOUT, NOW)
 
 
 def test_name_and_end_cannot_be_exchanged() -> None:

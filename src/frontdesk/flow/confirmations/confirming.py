@@ -20,6 +20,7 @@ from frontdesk.flow.confirmations.lapsing import Lapses
 from frontdesk.flow.confirmations.precautions import check_approver
 from frontdesk.flow.confirmations.showing import Showing
 from frontdesk.flow.following import follow_audit
+from frontdesk.flow.passes import PassBook
 from frontdesk.formats import canonical
 from frontdesk.logs import get_logger
 from frontdesk.model import audit, rules
@@ -80,6 +81,8 @@ class ConfirmationService(Showing):
     ) -> None:
         super().__init__(store.confirmations, settings, clock or SystemClock())
         self._store = store
+        self.passes = PassBook(store, self._clock, settings.persons)
+        """What lets people in over HTTP, in the same store."""
         self._following = follow_audit(store)
         self._tell = tell
         self._lapses = Lapses(self._kept, elapsed, self._clock.now())

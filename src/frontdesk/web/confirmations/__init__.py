@@ -2,20 +2,22 @@
 
 from collections.abc import Collection
 from functools import partial
-from pathlib import Path
 
+import msgspec
 from starlette.types import ASGIApp
 
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
-from frontdesk.web import endpoints
+from frontdesk.web import endpoints, login
+from frontdesk.web.addresses import PublicAddress
 from frontdesk.web.confirmations import api, pages
-from frontdesk.web.confirmations.credentials import Credentials
-from frontdesk.web.confirmations.sessions import Endings, PageSessions
+from frontdesk.web.confirmations.linking import DecisionLinks
 from frontdesk.web.confirmations.waiting import QUIET_SECONDS, Streams
+from frontdesk.web.credentials import Credentials
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.pages import assets
+from frontdesk.web.visitors import Visitors
 
 __all__ = ["Credentials", "ServedConfirmations"]
 
@@ -32,33 +34,33 @@ class ServedConfirmations:
         service: ConfirmationService,
         credentials: Credentials,
         link_key: bytes,
-        ended: Path,
         *,
         page_url: str | None = None,
         clock: Clock | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        """``ended`` is the folder of sessions that were ended, ``page_url`` where the pages are."""
+        """``page_url`` is where browsers reach the pages."""
         self.mode = service.settings.mode
         self.streams = Streams(service, quiet_seconds=quiet_seconds)
         answering = api.ConfirmationApi(service=service, streams=self.streams, page_url=page_url)
-        clock, secure = clock or SystemClock(), (page_url or "").startswith("https://")
-        sessions = PageSessions(credentials, link_key, clock, Endings(ended), secure=secure)
+        clock, visitors = clock or SystemClock(), Visitors(service.passes, credentials)
         shown = pages.Pages(
-            service=service, credentials=credentials, sessions=sessions, streams=self.streams, clock=clock
+            service=service,
+            visitors=visitors,
+            links=DecisionLinks(credentials=credentials, key=link_key, clock=clock),
+            streams=self.streams,
+            clock=clock,
         )
-        self.api = Served(
-            api.OPERATIONS, answering, partial(credentials.admit, self.mode), note=service.note_refusal
+        entrance = login.LoginPages(visitors=visitors, note=service.note_refusal)
+        admit, note = partial(credentials.admit, self.mode), service.note_refusal
+        self.address = PublicAddress.of(page_url)
+        self.api = Served(api.OPERATIONS, answering, admit, note=note)
+        self.pages = Served(pages.OPERATIONS, shown, visit=visitors.visit, note=note)
+        self.entrance = Served(
+            [*assets.OPERATIONS, *login.OPERATIONS], entrance, visit=visitors.visit, note=note
         )
-        self.pages = Served(
-            [*assets.OPERATIONS, *pages.OPERATIONS],
-            shown,
-            sessions.admit,
-            sessions.admit_proven,
-            sessions.visit,
-            service.note_refusal,
-        )
-        self.visit = sessions.visit
+        """Signing in, and what every page loads."""
+        self.visit = visitors.visit
         self.url: str | None = None
         """The address of the service's port, while it has one."""
 
@@ -68,7 +70,9 @@ class ServedConfirmations:
 
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""
-        return endpoints.make_app([self.pages], Hosts(bound_to, names), ABOUT_PAGES)
+        hosts = Hosts(bound_to, names, self.address)
+        beginning = msgspec.structs.replace(self.pages, operations=pages.ALONE)
+        return endpoints.make_app([self.entrance, self.pages, beginning], hosts, ABOUT_PAGES)
 
     def close(self) -> None:
         """End the streams of events and the long polls."""

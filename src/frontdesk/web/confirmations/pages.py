@@ -1,7 +1,7 @@
 """The pages for approvers: they see the whole action and decide. Looking never changes anything."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from http import HTTPStatus
 import msgspec
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock
@@ -18,30 +18,29 @@ from frontdesk.formats import cards
 from frontdesk.formats.folding import CardLine
 from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
-from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, RequesterPause, Status
+from frontdesk.model.confirmations import Caller, Confirmation, RequesterPause, Status
+from frontdesk.model.visitors import Need
+from frontdesk.web import login
 from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.api import seen_payload
-from frontdesk.web.confirmations.credentials import MAX_TOKEN_BYTES, Credentials
+from frontdesk.web.confirmations.linking import DecisionLinks
 from frontdesk.web.confirmations.records import Digest, LiftBody, Text
-from frontdesk.web.confirmations.sessions import PATH, SIGN_IN_FIRST, PageSessions
+from frontdesk.web.confirmations.views import PATH
 from frontdesk.web.confirmations.waiting import Streams
-from frontdesk.web.endpoints import HttpCall, give
+from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
 from frontdesk.web.pages import rendering
-from frontdesk.web.problems import CHALLENGE, ProblemDocument
+from frontdesk.web.pages.wording import say
+from frontdesk.web.problems import CHALLENGE
+from frontdesk.web.visitors import SIGN_IN_FIRST, Visitors
 
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
-
-LINK_REFUSED = (
-    "This link cannot be used: its time is over, or it was made for something else. Sign in instead."
-)
 
 LIFT = (
     " {pause} To have people asked again: the button on the list of approvals, frontdesk confirm lift {who},"
     " or /lift {who} in a chat."
 )
-NOT_ENDED = "The session cannot be ended: the service cannot write in its folder. It ends after some hours."
 CHANGED = b"data: changed\n\n"
 
 log = get_logger(__name__)
@@ -50,6 +49,8 @@ OPERATIONS = Table(who=Who.VISITOR, max_body_bytes=MAX_BODY_BYTES)
 PAGE = {"form": Form.PAGE, "origin": BrowserOrigin.LINK}
 SCRIPT = {"origin": BrowserOrigin.SCRIPT, "needs_body": True}
 BY_LINK = SCRIPT | {"proof": Proof.LINK}
+ALONE = Table(who=Who.VISITOR, need=Need.LOOK, **PAGE)
+"""Where no gateway has other pages."""
 
 
 class PageLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,10 +79,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the link that led here."""
 
 
-class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    token: str
-
-
 class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: Status
@@ -103,11 +100,6 @@ class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
     message: str = views.REVEALED
 
 
-class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
-    proof: str
-    """To be kept where this page alone can read it, and sent as a header with whatever changes something."""
-
-
 class PageDone(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = True
 
@@ -116,70 +108,43 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     """What the pages are made from."""
 
     service: ConfirmationService
-    credentials: Credentials
-    sessions: PageSessions
+    visitors: Visitors
+    links: DecisionLinks
     streams: Streams
     clock: Clock
 
-    @OPERATIONS.add("GET", PATH, query=Opened, **PAGE)
+    @ALONE.add("GET", "/", query=Opened)
+    async def show_beginning(self, _: HttpCall) -> Response:
+        """Where somebody begins."""
+        return RedirectResponse(views.home(), HTTPStatus.SEE_OTHER)
+
+    @OPERATIONS.add("GET", PATH, query=Opened, need=Need.LOOK_AT_REQUESTS, **PAGE)
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
-        caller = self._signed_in(call)
+        caller = call.caller
         listed = await self.service.list(MOST_SHOWN, Status.PENDING)
         found = [await self.service.with_precedent(asked) for asked in listed]
         pauses, now = await self.service.pauses(), self.clock.now()
         return await _page("list.html", lambda: views.waiting(found, pauses, caller, now))
 
-    @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, form=Form.EVENTS)
+    @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
         """That something happened, as server-sent events: the page looks again."""
-        return self._changes(partial(self.sessions.signed_in, call.request))
+        return self._changes(partial(self.visitors.is_in, call.request))
 
     @OPERATIONS.add(
-        "POST", f"{PATH}/session", SignedIn, proof=Proof.SIGN_IN, body=SignIn, problems=(429,), **SCRIPT
+        "POST",
+        f"{PATH}/pauses/lift",
+        PageDone,
+        need=Need.DECIDE,
+        body=LiftBody,
+        problems=(404,),
+        **SCRIPT,
     )
-    async def sign_in(self, call: HttpCall) -> Response:
-        """Begin a session with an approver's token; one that there was ends."""
-        token = call.read(SignIn).token.strip().encode()
-        usable = 0 < len(token) <= MAX_TOKEN_BYTES
-        caller = self.credentials.recognise(token, call.request) if usable else None
-        if caller is None or caller.kind is not CallerKind.APPROVER:
-            log.warning("sign_in_refused", who=caller.id if caller else None)
-            if caller is not None:
-                refusal = errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
-                await self.service.note_refusal(refusal, "sign_in")
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, "This token is not an approver’s.", CHALLENGE)
-        await self._end(call)
-        log.info("signed_in", approver=caller.id)
-        cookie, proof = self.sessions.begin(caller)
-        response = give(SignedIn(proof=proof))
-        self.sessions.keep(cookie, response)
-        return response
-
-    @OPERATIONS.add("POST", f"{PATH}/session/end", PageDone, body=PageDone, **SCRIPT)
-    async def sign_out(self, call: HttpCall) -> Response:
-        """End the session."""
-        call.read(PageDone)
-        await self._end(call)
-        response = give(PageDone())
-        self.sessions.forget(response)
-        return response
-
-    async def _end(self, call: HttpCall) -> None:
-        """503 where it cannot be remembered."""
-        # The end is written before the browser has another cookie, or none: a copy of this one is worth
-        # nothing then, also where we die in between.
-        try:
-            await asyncio.to_thread(self.sessions.end, call.request)
-        except OSError as error:
-            log.exception("session_not_ended")
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, NOT_ENDED) from error
-
-    @OPERATIONS.add("POST", f"{PATH}/pauses/lift", PageDone, body=LiftBody, problems=(404,), **SCRIPT)
     async def lift(self, call: HttpCall) -> PageDone:
         """Have people asked for a requester again."""
         requester = call.read(LiftBody).requester
-        if not await self.service.lift_pause(requester, self._signed_in(call)):
+        if not await self.service.lift_pause(requester, call.caller):
             raise HTTPException(HTTPStatus.NOT_FOUND, "Nobody of that name is paused.")
         return PageDone()
 
@@ -188,9 +153,9 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """A request, all of it but what is hidden."""
         link = call.query.t
         try:
-            caller, asked = await self._seen(call, link)
+            caller, asked = await self._seen(call, link, Need.LOOK_AT_REQUESTS)
         except errors.LinkRefused:
-            return _show("sign-in.html", views.sign_in(LINK_REFUSED), HTTPStatus.FORBIDDEN)
+            return login.show(say("login.link_refused"), HTTPStatus.FORBIDDEN)
         obstacle, now = await self._obstacle(caller, asked), self.clock.now()
         card = await self.service.card(asked)
         if card and link is not None:  # which shows the request that it names, and nothing of another
@@ -202,15 +167,19 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
         """The same for the page of one request."""
+        _, asked = await self._seen(call, call.query.t, Need.LOOK_AT_REQUESTS)
         if call.query.t is None:
             return await self.follow_list(call)
-        _, asked = await self._seen(call, call.query.t)
-        return self._changes(lambda: self.clock.now() < asked.expires_at)
+
+        async def waits() -> bool:
+            return self.clock.now() < asked.expires_at
+
+        return self._changes(waits)
 
     @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **BY_LINK)
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
-        caller, asked = await self._seen(call, call.read(PageLook).t)
+        caller, asked = await self._seen(call, call.read(PageLook).t, Need.DECIDE)
         revealed = await self.service.reveal(asked.id, caller)
         show = partial(cards.make, seen_payload(revealed), asked.description, asked.requester, reveal=True)
         card = await asyncio.to_thread(show)
@@ -219,7 +188,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             matters=card.matters,
             headline=card.headline,
             repeated=views.repeated(card.headline),
-            seen=self.sessions.note_look(caller, revealed),
+            seen=self.links.note_look(caller, revealed),
         )
 
     @OPERATIONS.add(
@@ -228,7 +197,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def decide(self, call: HttpCall) -> PageOutcome:
         """Allow or refuse the action that was shown."""
         verdict = call.read(PageVote)
-        caller, asked = await self._seen(call, verdict.t)
+        caller, asked = await self._seen(call, verdict.t, Need.DECIDE)
         if verdict.approves and asked.status is Status.PENDING:
             await self._check_care(verdict, caller, asked)
         act = self.service.approve if verdict.approves else self.service.deny
@@ -242,45 +211,37 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         typing its target."""
         card = await self.service.card(asked)
         if card:
-            looked = self.sessions.has_looked(verdict.seen, caller, asked)
+            looked = self.links.has_looked(verdict.seen, caller, asked)
             card.check_looked(asked.id, looked, views.LOOK_FIRST)
             card.check_typed(asked.id, verdict.target)
 
-    async def _changes(self, may_look: Callable[[], object]) -> AsyncGenerator[bytes, None]:
+    async def _changes(self, may_look: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
         """Tells a page that something happened, as long as it may look, and never what: it looks again."""
-        if not may_look():
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
         async with aclosing(self.streams.events(None, lambda _: CHANGED)) as pieces:
             async for piece in pieces:
-                if not may_look():
+                if not await may_look():
                     break
                 yield piece
 
-    def _signed_in(self, call: HttpCall) -> Caller:
-        if call.caller.kind is not CallerKind.APPROVER:
-            raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
-        return call.caller
-
-    async def _seen(self, call: HttpCall, link: str | None) -> tuple[Caller, Confirmation]:
+    async def _seen(self, call: HttpCall, link: str | None, need: Need) -> tuple[Caller, Confirmation]:
         """Who looks, and at what; 401 for somebody who must sign in first. A link counts before a session.
 
         Whether a request exists is told to nobody else.
         """
         if link is None:
-            return self._signed_in(call), await self.service.find(call.id)
+            if call.visitor is None:
+                raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+            call.visitor.require(need)
+            return call.caller, await self.service.find(call.id)
         try:
             asked = await self.service.find(call.id)
-            return self.sessions.linked(link, asked), asked
+            return self.links.caller(link, asked), asked
         except (errors.UnknownConfirmation, errors.LinkRefused):
             log.warning("link_refused", confirmation=call.id)
             raise errors.LinkRefused() from None
 
     def show_refusal(self, problem: Response) -> Response:
-        """What is refused, as a page; whoever must sign in first can do so there."""
-        told = msgspec.json.decode(problem.body, type=ProblemDocument)
-        if told.status == HTTPStatus.UNAUTHORIZED:
-            return _show("sign-in.html", views.sign_in(), HTTPStatus.UNAUTHORIZED)
-        return _show("refusal.html", views.refusal(told.title, told.detail), HTTPStatus(told.status))
+        return login.show_refusal(problem)
 
     async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""

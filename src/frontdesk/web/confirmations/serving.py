@@ -40,7 +40,7 @@ def make_served(
     """The service for everybody with a token: the owner, and whom the settings name."""
     approvers = {OWNER: keys.token, **people.approvers}
     credentials = Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
-    return ServedConfirmations(service, credentials, keys.link_key, keys.ended, page_url=page_url)
+    return ServedConfirmations(service, credentials, keys.link_key, page_url=page_url)
 
 
 def check_host(mode: Mode, host: str, names: Collection[str]) -> None:

@@ -20,9 +20,10 @@ from frontdesk.model.confirmations import (
     RequesterPause,
     Status,
 )
-from frontdesk.web.confirmations.sessions import PATH
+from frontdesk.web import addresses
 from frontdesk.web.pages.frame import Onlooker, PagePlace
 
+PATH = "/approvals"
 NAME_CHARACTERS = 60
 REPEATED_CHARACTERS = 110
 """What is longer is repeated by what is marked in it."""
@@ -30,7 +31,6 @@ LEFT_OUT = " … "
 SOON = timedelta(minutes=5)
 MOST_FLAGS = 4
 MOST_KEPT = 128
-SIGN_IN = "Sign in to approvals"
 REVEALED = "Nothing is hidden any more. The log says that you looked."
 LOOK_FIRST = "Show what is hidden before you approve, with the button on the page."
 TOO_LONG = "⟦too long for a list⟧"
@@ -47,6 +47,11 @@ STANDINGS = {
 WITHDRAWN = "It was withdrawn: nobody waits for it any more"
 
 Values = dict[str, Any]
+
+
+def home() -> str:
+    """Where the pages are, as a browser asks for them."""
+    return addresses.link(PATH)
 
 
 class Gist(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,14 +80,6 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_danger(self) -> bool:
         return any(flag.sign == cards.DANGER for flag in self.gist.flags)
-
-
-def sign_in(note: str | None = None) -> Values:
-    return {"title": SIGN_IN, "note": note, "home": PATH}
-
-
-def refusal(title: str, detail: str) -> Values:
-    return {"title": title, "detail": detail, "home": PATH}
 
 
 def waiting(
@@ -146,7 +143,7 @@ def request(
         "votes": votes(asked) if asked.terms.quorum > 1 else "",
         "passed_on_at": _passed_on_at(asked, now),
         "most_characters": MAX_TEXT_CHARACTERS,
-        "events": f"{PATH}/{asked.id}/events{through}" if is_pending else None,
+        "events": f"{home()}/{asked.id}/events{through}" if is_pending else None,
         "state": f"{asked.status} {len(asked.approvals)} {obstacle}",
     }
     values |= _decided(asked, now) if not is_pending else {}
@@ -173,9 +170,9 @@ def votes(asked: Confirmation) -> str:
 
 def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
     """What surrounds every page."""
-    place = PagePlace(name="Approvals", path=PATH, picture="check", is_here=True)
+    place = PagePlace(name="Approvals", path=home(), picture="check", is_here=True)
     who = Onlooker(name=caller.id, is_signed_in=is_signed_in)
-    return {"home": PATH, "places": [place], "who": who, "now": now}
+    return {"home": home(), "places": [place], "who": who, "now": now}
 
 
 def _row(asked: Confirmation, now: datetime) -> WaitingRow:

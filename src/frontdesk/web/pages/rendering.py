@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from frontdesk.web import addresses
 from frontdesk.web.pages import assets, wording
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ HEADERS = {
 }
 
 
+class Prefixed:
+    """An address in a template: below the prefix of the server that shows the page."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __str__(self) -> str:
+        return addresses.link(self._path)
+
+
 @cache
 def _environment(package: str) -> "Environment":
     """The templates of a package, which use the shared ones."""
@@ -53,8 +64,8 @@ def _environment(package: str) -> "Environment":
     )
     made.filters |= {"instant": instant, "told": told, "span": span}
     made.globals |= {
-        "static": assets.ADDRESS,
-        "root": "",
+        "static": Prefixed(assets.ADDRESS),
+        "root": Prefixed(),
         "say": wording.say,
         "script_words": wording.script_words,
     }

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -13,11 +12,11 @@ from frontdesk import errors
 from frontdesk.app.office import Office
 from frontdesk.contracts.clock import Clock
 from frontdesk.model.visitors import Need, Visitor
+from frontdesk.web import login
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 from frontdesk.web.pages import frame, rendering, wording
 from frontdesk.web.pages.frame import Values
-from frontdesk.web.problems import ProblemDocument
 from frontdesk.web.streams import EventStreams
 
 
@@ -33,7 +32,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     office: Office
     clock: Clock
-    visit: Callable[[Request, Operation], Awaitable[Visitor]]
+    visit: Callable[[Request, Operation], Awaitable[Visitor | None]]
     streams: EventStreams
 
     async def may_look(self, call: HttpCall) -> bool:
@@ -55,8 +54,4 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         return await asyncio.to_thread(rendering.render, __package__, template, around | values)
 
     def show_refusal(self, problem: Response) -> Response:
-        """What is refused, as a page; whoever must sign in first can do so there."""
-        told = msgspec.json.decode(problem.body, type=ProblemDocument)
-        template = "sign-in.html" if told.status == HTTPStatus.UNAUTHORIZED else "refusal.html"
-        values = {"title": told.title, "detail": told.detail, "home": "/approvals", "note": ""}
-        return rendering.render(__package__, template, values, HTTPStatus(told.status))
+        return login.show_refusal(problem)

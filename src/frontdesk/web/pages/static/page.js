@@ -4,6 +4,7 @@ import { disarm, paint, setBusy } from "./arming.js";
 
 const PROOF = "frontdesk-proof";
 const NOTE = "frontdesk-note";
+const LINK_SIGN = "fdl_";
 
 document.documentElement.className = "scripted";
 
@@ -133,9 +134,31 @@ document.addEventListener("submit", (event) => {
     const told = await send(event.target.dataset.session, { token: token.value }, null);
     token.value = "";
     keep(told.proof);
-    location.assign(location.pathname);
+    goOn(event.target.dataset.session);
   });
 });
+
+// Whoever came to sign in is led on; whoever wanted another page is shown that one.
+function goOn(login) {
+  const wanted = new URL(location.href);
+  wanted.searchParams.delete("t");
+  location.assign(location.pathname === login ? main.dataset.home : wanted.pathname + wanted.search);
+}
+
+// The code of a link is in the part of the address that browsers keep to themselves, and stays in no history.
+function useLink() {
+  const form = document.getElementById("sign-in");
+  const code = location.hash.slice(1);
+  if (!form || !code.startsWith(LINK_SIGN)) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  attempt(async () => {
+    const told = await send(form.dataset.session, { token: code }, null);
+    keep(told.proof);
+    goOn(form.dataset.session);
+  });
+}
+
+useLink();
 
 document.getElementById("sign-out")?.addEventListener("click", (event) => {
   const { session } = event.currentTarget.dataset;

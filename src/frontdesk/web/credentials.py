@@ -17,8 +17,8 @@ from frontdesk.formats import http
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
 from frontdesk.model.people import Person
-from frontdesk.web.confirmations.guesses import Guesses
 from frontdesk.web.endpoints import ANYBODY
+from frontdesk.web.guesses import Guesses
 from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
 from frontdesk.web.problems import CHALLENGE
@@ -65,7 +65,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         given = request.headers.getlist("authorization")
         if not given and who is not Who.APPROVER and mode is Mode.SOLO and is_near(request):
             return ANYBODY
-        token = _token(given)
+        token = token_in(given)
         caller = self.recognise(token, request) if token else None
         if caller is None:
             whose = "an approver's token" if who is Who.APPROVER else "an agent's token"
@@ -77,15 +77,20 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def recognise(self, token: bytes, request: Request) -> Caller | None:
         """Whose token it is, for somebody who shows it. 429 after too many wrong ones from their address; the
         owner's socket has none."""
-        if request.client is None:
-            return self.find(token)
-        host = request.client.host
-        if seconds := self.guesses.wait_seconds(host, token):
-            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
+        self.check_guess(token, request)
         caller = self.find(token)
-        if self.guesses.note(host, token, right=caller is not None):
-            log.warning("tokens_guessed", address=host)
+        self.note_guess(token, request, right=caller is not None)
         return caller
+
+    def check_guess(self, token: bytes, request: Request) -> None:
+        """429 after too many wrong ones."""
+        if request.client and (seconds := self.guesses.wait_seconds(request.client.host, token)):
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
+
+    def note_guess(self, token: bytes, request: Request, *, right: bool) -> None:
+        """Count one that was looked at."""
+        if request.client and self.guesses.note(request.client.host, token, right=right):
+            log.warning("tokens_guessed", address=request.client.host)
 
     def find(self, token: bytes) -> Caller | None:
         """Whose token it is; a short one is nobody's, also where its digest alone is kept. All are compared,
@@ -155,7 +160,7 @@ def is_near(request: Request) -> bool:
     return request.client is not None and is_loopback(request.client.host) and not passed_on
 
 
-def _token(given: list[str]) -> bytes:
+def token_in(given: list[str]) -> bytes:
     """The bearer token of the one header that there is; empty when there is none that can be used."""
     kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     raw = token.strip().encode("latin-1")

@@ -1,0 +1,72 @@
+"""Passes: given out once, found by their digests, ended by whoever may."""
+
+from datetime import datetime
+
+from msgspec.structs import asdict
+
+from frontdesk import errors
+from frontdesk.contracts.confirmations import Persons
+from frontdesk.contracts.store import Work
+from frontdesk.model.passes import KEPT_FOR, Pass, PassKind
+from frontdesk.model.people import Person
+from frontdesk.stores.columns import to_micros
+from frontdesk.stores.pass_rows import PASS, PASSES
+from frontdesk.stores.people import person_behind
+from frontdesk.stores.work import Noun, reads, writes, writes_lazily
+
+LAST = 2**62
+"""Later than every moment."""
+
+
+class Passes(Noun):
+    """What lets people in over HTTP."""
+
+    @writes
+    def add(self, given: Pass, now: datetime) -> Work[None]:
+        """Keep a new one, and forget those that are long over. PassTaken for the name of another token."""
+        yield "lock_key", {"key": "passes"}
+        yield "drop_old_passes", {"before": to_micros(now - KEPT_FOR)}
+        named = {"name": given.name, "now": to_micros(now)}
+        if given.kind is PassKind.TOKEN and (yield "named_token", named):
+            raise errors.PassTaken(name=given.name)
+        yield "insert_pass", PASS.values(asdict(given))
+
+    @writes
+    def redeem(
+        self, link: bytes, *, digest: bytes, proof: bytes, now: datetime, until: datetime
+    ) -> Work[Pass | None]:
+        """A link becomes a page; None for one that was used, is over, or never was."""
+        values = {"link": link, "digest": digest, "proof": proof}
+        return PASSES.one("redeem_pass", **values, now=to_micros(now), expires_at=to_micros(until))
+
+    @reads
+    def find(self, digest: bytes, persons: Persons, now: datetime) -> Work[tuple[Pass, Person] | None]:
+        """A pass that holds, and the person whose it is."""
+        found = yield from PASSES.one("pass_of_digest", digest=digest)
+        if found is None or not found.holds(now):
+            return None
+        return found, (yield from person_behind([found.person], persons, now))
+
+    @writes
+    def revoke(self, name: str, now: datetime) -> Work[bool]:
+        """End a token by its name or any pass by its id, with the pages that were begun with it; False when
+        nothing of that name holds."""
+        moment = to_micros(now)
+        found = yield "passes_named", {"name": name, "now": moment}
+        for (each,) in found:
+            yield "revoke_pass", {"id": each, "now": moment}
+        return bool(found)
+
+    @reads
+    def list(
+        self, limit: int, now: datetime, after: tuple[datetime, str] | None = None, *, over: bool = False
+    ) -> Work[list[Pass]]:
+        """Those that hold, or with ``over`` all that are remembered, the latest first."""
+        moment, last = (to_micros(after[0]), after[1]) if after else (LAST, "")
+        values = {"created_at": moment, "id": last, "now": to_micros(now), "over": int(over), "limit": limit}
+        return PASSES.many("list_passes", **values)
+
+    @writes_lazily
+    def touch(self, pass_id: str, now: datetime) -> Work[None]:
+        """It was used."""
+        yield "touch_pass", {"id": pass_id, "now": to_micros(now)}

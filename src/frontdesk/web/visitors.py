@@ -1,0 +1,187 @@
+"""Who visits: by a token that a program sends, or by the cookie of a browser in which somebody signed in."""
+
+from collections.abc import AsyncIterator, Iterator
+from http import HTTPStatus
+from itertools import islice
+
+from msgspec.structs import replace
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from frontdesk import errors
+from frontdesk.config.confirm import OWNER
+from frontdesk.flow.passes import Admitted, BegunPage, PassBook
+from frontdesk.model import passes
+from frontdesk.model.access import Role
+from frontdesk.model.confirmations import TOKEN, Caller, CallerKind
+from frontdesk.model.passes import PassKind
+from frontdesk.model.visitors import Visitor
+from frontdesk.web import addresses
+from frontdesk.web.credentials import MAX_TOKEN_BYTES, UNKNOWN, Credentials, token_in
+from frontdesk.web.operations import PROOF_HEADER, Operation
+from frontdesk.web.problems import CHALLENGE
+
+COOKIE = "frontdesk"
+MOST_COOKIES = 20
+"""So many of one name are looked at: any port of the host can add some to ours."""
+IN_ADDRESSES = ("access_token", "api_key", "authorization", "proof", "token")
+"""What addresses do not have after the question mark: proxies and browsers keep those."""
+SIGN_IN_FIRST = "Sign in first."
+NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
+KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
+
+
+class Visitors:
+    """Everybody with a pass, or with an approver's token of the settings.
+
+    A cookie lets somebody look. Whatever else they do takes the page's proof, too: it is given to whoever
+    signs in, once, and nothing that a cookie opens has it.
+    """
+
+    def __init__(self, book: PassBook, credentials: Credentials) -> None:
+        self._book = book
+        self._credentials = credentials
+
+    async def visit(self, request: Request, operation: Operation) -> Visitor | None:
+        """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof."""
+        if any(name.lower() in IN_ADDRESSES for name in request.query_params):
+            raise HTTPException(HTTPStatus.BAD_REQUEST, KEEP_OUT)
+        given = request.headers.getlist("authorization")
+        if given:
+            return await self._bearer(token_in(given), request)
+        pages = [each async for each in self._pages(request)]
+        if not pages:
+            if operation.need or operation.needs_proof:
+                raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+            return None
+        return _proven(request, pages) if operation.needs_proof else pages[0].visitor
+
+    async def is_in(self, request: Request) -> bool:
+        """Whether whoever was let in with the request still would be."""
+        token = token_in(request.headers.getlist("authorization"))
+        if token:
+            return bool(await self._by_token(token))
+        return bool([each async for each in self._pages(request)])
+
+    async def sign_in(self, secret: str, request: Request) -> BegunPage:
+        """A page for whoever shows a link, a token, or an approver's token of the settings; those that came
+        along end. 401 for any other, 429 after too many, NotAllowed for an agent."""
+        token = secret.encode()
+        usable = 0 < len(token) <= MAX_TOKEN_BYTES
+        if usable:
+            self._credentials.check_guess(token, request)
+        begun = await self._begun(secret, token) if usable else None
+        if usable:
+            self._credentials.note_guess(token, request, right=begun is not None)
+        if begun is None:
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, NOBODY, CHALLENGE)
+        await self.sign_out(request)
+        return begun
+
+    async def sign_out(self, request: Request) -> None:
+        """Nobody is in with the cookies that came along from now on, wherever they were copied to."""
+        async for each in self._pages(request):
+            await self._book.revoke(each.held.id)
+
+    def keep(self, begun: BegunPage, response: Response) -> None:
+        """Give the cookie to the browser. It comes with links from elsewhere, too: with it one only looks."""
+        address = addresses.here.get()
+        response.set_cookie(
+            cookie_name(address),
+            begun.secret,
+            max_age=passes.PAGE_SECONDS,
+            path=address.root or "/",
+            secure=address.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def forget(self, response: Response) -> None:
+        """Take the cookie from the browser."""
+        address = addresses.here.get()
+        response.delete_cookie(
+            cookie_name(address),
+            path=address.root or "/",
+            secure=address.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    async def _begun(self, secret: str, token: bytes) -> BegunPage | None:
+        if entry := await self._book.recognise(secret, PassKind.LINK, PassKind.TOKEN):
+            if entry.held.kind is PassKind.LINK:
+                return await self._book.redeem(secret)
+            return await self._book.begin(entry.visitor, parent=entry.held)
+        caller = self._credentials.find(token)
+        if caller is None:
+            return None
+        return await self._book.begin(await self._visitor(caller), bound_to=self._credentials.mark(caller))
+
+    async def _bearer(self, token: bytes, request: Request) -> Visitor:
+        if token:
+            self._credentials.check_guess(token, request)
+            visitor = await self._by_token(token)
+            self._credentials.note_guess(token, request, right=visitor is not None)
+            if visitor:
+                return visitor
+        raise HTTPException(HTTPStatus.UNAUTHORIZED, UNKNOWN, CHALLENGE)
+
+    async def _by_token(self, token: bytes) -> Visitor | None:
+        entry = await self._book.recognise(token.decode("latin-1"), PassKind.TOKEN)
+        if entry:
+            return entry.visitor
+        caller = self._credentials.find(token)
+        return await self._visitor(caller) if caller else None
+
+    async def _visitor(self, caller: Caller) -> Visitor:
+        """Somebody with a token of the settings. NotAllowed for an agent."""
+        if caller.kind is not CallerKind.APPROVER:
+            raise errors.NotAllowed(who=caller.id, rule="this takes an approver's credential")
+        role = Role.ADMINISTRATOR if caller.id == f"{TOKEN}{OWNER}" else Role.APPROVER
+        people = await self._book.names_of(caller.names)
+        name = caller.id.removeprefix(TOKEN)
+        return Visitor(id=caller.id, name=name, role=role, people=people - {caller.id})
+
+    async def _pages(self, request: Request) -> AsyncIterator[Admitted]:
+        """Those that hold, of all whose cookies came along."""
+        for value in islice(_cookies(request), MOST_COOKIES):
+            entry = await self._book.recognise(value, PassKind.PAGE)
+            if entry and entry.held.bound_to is not None:
+                entry = await self._bound(entry)
+            if entry:
+                yield entry
+
+    async def _bound(self, entry: Admitted) -> Admitted | None:
+        """The same for as long as the token that the page was begun with is still the same one."""
+        caller = self._credentials.approver(entry.held.person)
+        if caller is None or self._credentials.mark(caller) != entry.held.bound_to:
+            return None
+        return replace(entry, visitor=await self._visitor(caller))
+
+
+def cookie_name(address: addresses.PublicAddress) -> str:
+    """With TLS browsers take one of that name from nobody else, and no other path."""
+    if not address.is_secure:
+        return COOKIE
+    return f"__Secure-{COOKIE}" if address.root else f"__Host-{COOKIE}"
+
+
+def _proven(request: Request, pages: list[Admitted]) -> Visitor:
+    """Who signed in with this very browser."""
+    given = request.headers.getlist(PROOF_HEADER)
+    proof = given[0] if len(given) == 1 else ""
+    found = next((each for each in pages if each.held.fits_proof(proof)), None)
+    if found is None:
+        raise errors.Unproven(who=pages[0].visitor.id, rule="the session's proof did not come along")
+    return found.visitor
+
+
+def _cookies(request: Request) -> Iterator[str]:
+    """All of our name, in the order in which they came."""
+    wanted = cookie_name(addresses.here.get())
+    for header in request.headers.getlist("cookie"):
+        for each in header.split(";"):
+            name, _, value = each.strip().partition("=")
+            if name == wanted:
+                yield value
