@@ -98,7 +98,7 @@ def test_browser_that_lost_the_proof_shows_what_there_is_and_the_way_to_sign_in(
         for page in (visitor.page, other):
             page.reload()
             playwright.expect(page.locator("body")).to_contain_text("proof_was_lost")
-            buttons = page.get_by_role("button")
+            buttons = page.get_by_role("main").get_by_role("button")
             assert buttons.all_inner_texts() == ["Sign in"]
         desk_refuses(visitor)
         other.get_by_label("token").fill(desk.token)

@@ -111,7 +111,7 @@ async def opened(
         served = ServedConfirmations(
             service, known, LINK_KEY, page_url=chosen.page_url, quiet_seconds=quiet_seconds
         )
-        async with _client(served.make_app("127.0.0.1", ("desk.example",)), limits) as http:
+        async with served_app(served.make_app("127.0.0.1", ("desk.example",)), limits) as http:
             try:
                 yield Desk(http=http, service=service, app=served, store=store)
             finally:
@@ -135,13 +135,13 @@ async def opened_pages(
         )
         known = known or credentials()
         served = ServedConfirmations(used, known, LINK_KEY, page_url=page_url, clock=clock)
-        http = await stack.enter_async_context(_client(served.make_page_app("127.0.0.1")))
+        http = await stack.enter_async_context(served_app(served.make_page_app("127.0.0.1")))
         stack.callback(served.close)
         yield Desk(http=http, service=used, app=served)
 
 
 @asynccontextmanager
-async def _client(app: Any, limits: PortLimits = bounds.USUAL) -> AsyncIterator[httpx.AsyncClient]:
+async def served_app(app: Any, limits: PortLimits = bounds.USUAL) -> AsyncIterator[httpx.AsyncClient]:
     with ports.listening("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with (
