@@ -224,15 +224,15 @@ async def test_every_row_for_visitors_that_does_not_look_takes_the_proof(row: Op
     async with opened_pages() as desk, AsyncExitStack() as stack:
         asked = await submitted(desk)
         cookie, _ = await signed_in(desk)
-        path = row.path.replace("{id}", asked.id)
+        path, shown = row.path.replace("{id}", asked.id), desk
         if row not in [*OPERATIONS, *login.OPERATIONS]:  # served with others, and refused as early
             served = [Served([row], None, visit=desk.app.visit)]
             app = endpoints.make_app(served, Hosts("127.0.0.1"), ("", ""))
-            desk = replace(desk, http=await stack.enter_async_context(served_app(app)))
+            shown = replace(desk, http=await stack.enter_async_context(served_app(app)))
         bodies: list[Any] = [{}, {LINK_FIELD: None}, {"approves": True, "digest": asked.digest}]
         for body in bodies:
-            sent = own(desk) | carrying(cookie)
-            answer = await desk.http.request(row.method, path, json=body, headers=sent)
+            sent = own(shown) | carrying(cookie)
+            answer = await shown.http.request(row.method, path, json=body, headers=sent)
             if row.proof is Proof.SIGN_IN:
                 assert (row.path, answer.status_code) == ("/login", 400)
             else:
