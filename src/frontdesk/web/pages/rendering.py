@@ -6,6 +6,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from starlette.responses import Response
 
 from frontdesk.web import addresses
@@ -62,7 +63,7 @@ def _environment(package: str) -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"instant": instant, "told": told, "span": span}
+    made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json}
     made.globals |= {
         "static": Prefixed(assets.ADDRESS),
         "root": Prefixed(),
@@ -78,6 +79,11 @@ def render(
     """A page of a package, from its template."""
     text = _environment(package).get_template(template).render(values)
     return Response(text, int(status), HEADERS, media_type="text/html")
+
+
+def as_json(value: Any) -> str:
+    """For scripts, in an attribute."""
+    return msgspec.json.encode(value).decode()
 
 
 def instant(moment: datetime) -> str:

@@ -19,7 +19,8 @@ def languages() -> tuple[str, ...]:
 
 
 @cache
-def _words(language: str) -> Mapping[str, Any]:
+def words(language: str) -> Mapping[str, Any]:
+    """All of a language, by page."""
     file = resources.files(__package__).joinpath("languages", f"{language}.toml")
     return tomllib.loads(file.read_text("utf-8"))
 
@@ -27,7 +28,7 @@ def _words(language: str) -> Mapping[str, Any]:
 def say(key: str, language: str = ENGLISH, **values: Any) -> str:
     """A text by its key, ``page.name``; of one that has forms, that for ``count``. KeyError where there is
     none even in English."""
-    found = _find(_words(language), key)
+    found = _find(words(language), key)
     if found is None and language == ENGLISH:
         raise KeyError(key)
     if found is None:
@@ -39,7 +40,7 @@ def say(key: str, language: str = ENGLISH, **values: Any) -> str:
 @cache
 def script_words(language: str = ENGLISH) -> str:
     """What scripts say, as JSON."""
-    return msgspec.json.encode(_words(ENGLISH)["script"] | _words(language).get("script", {})).decode()
+    return msgspec.json.encode(words(ENGLISH)["script"] | words(language).get("script", {})).decode()
 
 
 def _find(words: Mapping[str, Any], key: str) -> Any:
