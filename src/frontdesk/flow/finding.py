@@ -15,6 +15,7 @@ from frontdesk.model.lists import ListedSession, SessionFilter, StateCounts
 from frontdesk.model.messages import Role
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
+from frontdesk.model.reading import PAGE_ROWS, TranscriptPage
 from frontdesk.model.searches import MAX_HITS, Hit, Search
 from frontdesk.model.sessions import Session, SessionEntry
 
@@ -125,6 +126,21 @@ class Finder(Service):
         """How many sessions there are for each choice of states, counting no further than some."""
         inputs.check_kind("viewer", viewer, Viewer)
         return await self._store.lists.counts(viewer, wanted)
+
+    async def read_page(
+        self,
+        session_id: str,
+        viewer: Viewer,
+        *,
+        limit: int = PAGE_ROWS,
+        before: str | None = None,
+        after: str | None = None,
+    ) -> TranscriptPage | None:
+        """The newest rows of a session and of those that it continues, or those before or after a place that
+        a page gave; None when the viewer has no such session."""
+        inputs.check_kind("viewer", viewer, Viewer)
+        name = keys.asked_session_id(session_id)
+        return await self._store.lists.transcript(viewer, name, limit, before=before, after=after)
 
     async def follow_lineage(self, session_id: str, viewer: Viewer) -> Session | None:
         """The newest session that continues this one after compressions."""

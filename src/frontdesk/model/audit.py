@@ -36,6 +36,7 @@ class AuditKind(StrEnum):
     RULE_REVOKED = "rule_revoked"
     PAYLOAD_ERASED = "payload_erased"
     PRUNED = "pruned"
+    DELIVERY_DISCARDED = "delivery_discarded"
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

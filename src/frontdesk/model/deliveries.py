@@ -19,6 +19,8 @@ class DeliveryState(StrEnum):
     """It may have arrived; it is not sent again by itself, since the platform could not tell it apart."""
     DEAD = "dead"
     """Given up; a person can send it again."""
+    DISCARDED = "discarded"
+    """A person wants it no more."""
 
 
 MOVES = {
@@ -29,10 +31,10 @@ MOVES = {
         DeliveryState.UNKNOWN,
         DeliveryState.DEAD,
     },
-    DeliveryState.UNKNOWN: {DeliveryState.PENDING, DeliveryState.SENT},
-    DeliveryState.DEAD: {DeliveryState.PENDING},
+    DeliveryState.UNKNOWN: {DeliveryState.PENDING, DeliveryState.SENT, DeliveryState.DISCARDED},
+    DeliveryState.DEAD: {DeliveryState.PENDING, DeliveryState.DISCARDED},
 }
-"""The legal moves. A person moves UNKNOWN and DEAD back to PENDING."""
+"""The legal moves. A person moves UNKNOWN and DEAD back to PENDING, or to DISCARDED."""
 
 
 class DeliveryKind(StrEnum):

@@ -5,8 +5,10 @@ from enum import StrEnum
 
 import msgspec
 
+from frontdesk.model.audit import AuditEntry
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
+from frontdesk.model.turns import Turn
 
 PREVIEW_CHARACTERS = 200
 
@@ -100,3 +102,55 @@ class StateCounts(msgspec.Struct, frozen=True, kw_only=True):
     trouble: int
     ended: int
     at_most: int
+
+
+class ListedTurns(StrEnum):
+    """Which turns are wanted."""
+
+    WAITING = "waiting"
+    """To be run."""
+    RUNNING = "running"
+    """Those that wait for a person included."""
+    SET_ASIDE = "set_aside"
+    RECENT = "recent"
+    """All, whatever became of them."""
+
+
+class ListedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn, and the lane that it is in."""
+
+    id: str
+    number: int
+    lane: str
+    due_at: datetime
+    """While it waits: not before then."""
+    turn: Turn | None
+    """None when its row cannot be read."""
+
+
+class ListedDeliveries(StrEnum):
+    """Which deliveries are wanted."""
+
+    DEAD = "dead"
+    UNSURE = "unsure"
+    """They may have arrived."""
+    LATE = "late"
+    """Tried in vain and tried again, or waiting behind such a one."""
+    WAITING = "waiting"
+    """To be sent, or being sent."""
+    DISCARDED = "discarded"
+
+
+class ListedAudit(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of the audit log are wanted."""
+
+    kind: str | None = None
+    actor: str | None = None
+    confirmation_id: str | None = None
+
+    def fits(self, entry: AuditEntry) -> bool:
+        return (
+            self.kind in (None, entry.kind)
+            and self.actor in (None, entry.actor)
+            and self.confirmation_id in (None, entry.confirmation_id)
+        )

@@ -9,11 +9,13 @@ from msgspec.structs import asdict, replace
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import TryAgain, Work, ring
 from frontdesk.model import feed, lanes
+from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.chats import message_digest
 from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim, DeliveryState, Settlement
 from frontdesk.model.lanes import Taker
 from frontdesk.model.sources import SessionSource
+from frontdesk.stores import audit
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import tell
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
@@ -120,12 +122,29 @@ class Deliveries(Noun):
     @writes
     def revive(self, delivery_id: str, now: datetime) -> Work[bool]:
         """Send it again, because a person wants it; False when it is not in trouble."""
-        lane = yield from value("revive_delivery", delivery_id=delivery_id, now=to_micros(now))
-        if lane is None:
+        found = yield "revive_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}
+        if not found:
             return False
+        lane, *about = found[0][:4]
         if lanes.kind_of(lane) is not lanes.LaneKind.BOX:
             yield from line_up(lane, now)
+        yield from _tell(delivery_id, DeliveryState.PENDING, about, now)
         yield ring(Topic.DELIVERIES)
+        yield ring(Topic.FEED)
+        return True
+
+    @writes
+    def discard(self, delivery_id: str, by: str, now: datetime) -> Work[bool]:
+        """Give it up for good, because a person wants that, who is named in the audit log; False when it is
+        not in trouble."""
+        found = yield "discard_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}
+        if not found:
+            return False
+        yield from _tell(delivery_id, DeliveryState.DISCARDED, found[0][:3], now)
+        yield ring(Topic.FEED)
+        facts = {"delivery": delivery_id}
+        kind = AuditKind.DELIVERY_DISCARDED
+        yield from audit.append(AuditEntry(kind=kind, at=now, actor=by, facts=facts))
         return True
 
     @reads
@@ -225,6 +244,13 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
         delivery_id=delivery.id,
         state=str(settlement.state),
     )
+
+
+def _tell(delivery_id: str, state: DeliveryState, about: Sequence[str | None], now: datetime) -> Work[None]:
+    """Tell the feed of what a person did; ``about``: the turn, the session and the key."""
+    turn_id, session_id, session_key = about
+    named = {"turn_id": turn_id, "session_id": session_id, "session_key": session_key}
+    yield from tell(feed.FeedKind.DELIVERY, now, delivery_id=delivery_id, state=str(state), **named)
 
 
 def _mark(delivery_id: str, settlement: Settlement) -> Work[None]:

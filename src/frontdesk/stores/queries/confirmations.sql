@@ -281,7 +281,7 @@ SELECT id, body FROM deliveries WHERE confirmation_id = :confirmation_id ORDER B
 -- name: cards_about
 -- The messages that ask about a confirmation.
 SELECT {d.delivery} FROM deliveries d
-WHERE d.confirmation_id = :confirmation_id AND d.state <> 'dead' ORDER BY d.number LIMIT :limit;
+WHERE d.confirmation_id = :confirmation_id AND d.state NOT IN ('dead', 'discarded') ORDER BY d.number LIMIT :limit;
 
 -- name: rewrite_message
 -- A message that tells less than it did.

@@ -85,13 +85,22 @@ RETURNING turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */
 -- name: revive_delivery
 -- To be sent again, because a person wants it.
 UPDATE deliveries SET state = 'pending', due_at = :now, error = NULL, attempts = 0
-WHERE id = :delivery_id AND state IN ('dead', 'unknown') RETURNING lane /*pg , pg_current_xact_id() AS xid */;
+WHERE id = :delivery_id AND state IN ('dead', 'unknown')
+RETURNING lane, turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */;
+
+-- name: discard_delivery
+-- A person wants it no more.
+UPDATE deliveries SET state = 'discarded', due_at = :now WHERE id = :delivery_id AND state IN ('dead', 'unknown')
+RETURNING turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */;
 
 -- name: prune_deliveries
--- Forget what arrived long ago, some at a time.
+-- Forget what arrived, or was given up by a person, long ago, some at a time.
 DELETE FROM deliveries WHERE number IN (
-    SELECT o.number FROM deliveries o WHERE o.sent_at IS NOT NULL AND o.sent_at < :before
-    ORDER BY o.sent_at LIMIT :limit
+    SELECT a.number FROM (
+        SELECT o.number FROM deliveries o WHERE o.sent_at IS NOT NULL AND o.sent_at < :before
+        ORDER BY o.sent_at LIMIT :limit
+    ) AS a
+    UNION ALL SELECT o.number FROM deliveries o WHERE o.state = 'discarded' AND o.due_at < :before LIMIT :limit
 ) RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
 -- name: expire_boxes

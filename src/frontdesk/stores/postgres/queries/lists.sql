@@ -157,3 +157,9 @@ WITH RECURSIVE up (id, ancestor, step) AS (
     WHERE s.parent_id IS NOT NULL AND up.step < :most
 )
 SELECT id, ancestor, step FROM up;
+
+-- name: approvals_of_turns
+-- What these turns asked to be allowed, and who decided about it, in the order in which it was asked.
+SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resolved_by, v.name, v.reason
+FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN confirmations c ON c.turn_id = e.value
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number;

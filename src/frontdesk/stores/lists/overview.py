@@ -22,8 +22,8 @@ from frontdesk.model.messages import Plain, text_of
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
-from frontdesk.stores.columns import MICROS_A_MINUTE, from_micros, maybe_time, read_body, to_micros
-from frontdesk.stores.rows import SESSIONS
+from frontdesk.stores.columns import MICROS_A_MINUTE, from_micros, maybe_time, read_body
+from frontdesk.stores.rows import SESSION, SESSIONS
 from frontdesk.stores.work import Noun, reads
 
 EVER = 2**59
@@ -37,6 +37,7 @@ MOST_BYTES = 64 * 1024
 MOST_GENERATIONS = 100
 """So many steps back the first of a lineage is looked for, where it is not written down."""
 COUNTED = 1_000
+UPDATED_AT = SESSION.names.index("updated_at")
 
 BY_WORK = {
     ListedStates.WORKING: "page_of_working",
@@ -51,7 +52,7 @@ STATES = {
 """What a session's turns say of it, the most urgent first."""
 
 
-class Lists(Noun):
+class SessionLists(Noun):
     @reads
     def sessions(
         self, viewer: Viewer, wanted: SessionFilter, limit: int = pages.PAGE_ITEMS, after: str | None = None
@@ -65,10 +66,10 @@ class Lists(Noun):
             "before_minute": before // MICROS_A_MINUTE,
             "limit": most + 1,
         }
-        found = yield from SESSIONS.many(_page_query(viewer, wanted), **values)
-        shown, goes_on = pages.cut(found, most)
-        end = shown[-1] if goes_on else None
-        place = pages.place(to_micros(end.entry.updated_at), end.id) if end else None
+        found, goes_on = pages.cut((yield _page_query(viewer, wanted), values), most)
+        # By the row itself: one that makes no sense is left out, and the list goes on behind it.
+        place = pages.place(found[-1][UPDATED_AT], found[-1][0]) if goes_on else None
+        shown = [session for session in map(SESSIONS.read, found) if session]
         return ListPage(items=(yield from _listed(shown)), next=place)
 
     @reads

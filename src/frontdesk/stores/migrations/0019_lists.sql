@@ -13,3 +13,6 @@ CREATE INDEX sessions_suspended ON sessions (id) WHERE suspended = 1 AND ended_a
 
 CREATE INDEX deliveries_undelivered ON deliveries (session_id) WHERE state IN ('dead', 'unknown');
 CREATE INDEX turns_set_aside ON turns (number) WHERE state = 'set_aside';
+
+-- What a person gave up is kept for a while, like what arrived.
+CREATE INDEX deliveries_discarded ON deliveries (due_at) WHERE state = 'discarded';

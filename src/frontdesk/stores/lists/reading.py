@@ -1,0 +1,146 @@
+"""Transcripts, a page at a time: from the end, both ways, over all generations of a conversation."""
+
+from collections.abc import Iterator, Sequence
+
+from frontdesk.contracts.store import Row, Work
+from frontdesk.model import inputs, pages
+from frontdesk.model.confirmations import Status
+from frontdesk.model.people import Viewer
+from frontdesk.model.reading import MOST_ROWS, PAGE_ROWS, TranscriptPage, TranscriptRow, TurnApproval
+from frontdesk.model.sessions import Relation, Session
+from frontdesk.stores.columns import PLAIN, TIME, Column, Columns, Records, from_micros, read_bodies
+from frontdesk.stores.rows import SESSIONS
+from frontdesk.stores.work import Noun, reads
+
+EVER = 2**59
+MOST_GENERATIONS = 50
+"""So many sessions at most are looked at for one page: some have no rows."""
+APPROVAL = Columns(
+    {
+        "id": PLAIN,
+        "turn_id": PLAIN,
+        "action": PLAIN,
+        "status": Column(Status),
+        "asked_at": TIME,
+        "decided_at": TIME,
+        "decided_by": PLAIN,
+        "decided_as": PLAIN,
+        "reason": PLAIN,
+    }
+)
+APPROVALS = Records("confirmation", TurnApproval, APPROVAL.facts)
+
+
+class TranscriptLists(Noun):
+    @reads
+    def transcript(
+        self,
+        viewer: Viewer,
+        session_id: str,
+        limit: int = PAGE_ROWS,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+    ) -> Work[TranscriptPage | None]:
+        """The newest rows of a session and of those that it continues, those ``before`` a place or those
+        ``after`` it; None when the viewer has no such session."""
+        session = yield from _shown(session_id, viewer)
+        if session is None:
+            return None
+        most = max(1, min(inputs.check_limit(limit), MOST_ROWS))
+        if after is not None:
+            return (yield from _newer(session, viewer, most, after))
+        return (yield from _older(session, viewer, most, before))
+
+
+def _shown(session_id: str, viewer: Viewer) -> Work[Session | None]:
+    found = yield from SESSIONS.one("session", session_id=session_id)
+    return found if found and viewer.shows(found) else None
+
+
+def _parent(session: Session, viewer: Viewer) -> Work[Session | None]:
+    """The session that this one continues. A branch has the rows of the one that it comes from."""
+    if session.parent_id is None or session.relation is Relation.BRANCH:
+        return None
+    return (yield from _shown(session.parent_id, viewer))
+
+
+def _older(session: Session, viewer: Viewer, most: int, before: str | None) -> Work[TranscriptPage]:
+    position, name = pages.read_place(before, EVER)
+    at: Session | None = (yield from _in_lineage(session, name, viewer))[0] if name else session
+    rows: list[TranscriptRow] = []
+    seen: list[Session] = []
+    while at is not None and len(rows) <= most and len(seen) < MOST_GENERATIONS:
+        if at in seen:
+            break
+        seen.append(at)
+        values = {"session_id": at.id, "position": position, "limit": most + 1 - len(rows)}
+        rows += _rows(at.id, (yield "rows_before", values))
+        at, position = (yield from _parent(at, viewer)), EVER
+    kept, goes_on = pages.cut(rows, most)
+    older = kept[-1] if kept and (goes_on or at is not None) else None
+    kept.reverse()
+    newer = _place(kept[-1]) if kept and before is not None else None
+    return (yield from _page(session, seen[::-1], kept, _place(older) if older else None, newer))
+
+
+def _newer(session: Session, viewer: Viewer, most: int, after: str) -> Work[TranscriptPage]:
+    position, name = pages.read_place(after, -EVER)
+    chain = yield from _in_lineage(session, name or session.id, viewer)
+    rows: list[TranscriptRow] = []
+    seen: list[Session] = []
+    for at in chain:
+        if len(rows) > most:
+            break
+        seen.append(at)
+        values = {"session_id": at.id, "position": position, "limit": most + 1 - len(rows)}
+        rows += _rows(at.id, (yield "rows_after", values))
+        position = -EVER
+    kept, goes_on = pages.cut(rows, most)
+    newer = _place(kept[-1]) if goes_on else None
+    return (yield from _page(session, seen, kept, _place(kept[0]) if kept else after, newer))
+
+
+def _in_lineage(session: Session, name: str, viewer: Viewer) -> Work[list[Session]]:
+    """From the named one, of those that the session continues, to itself; itself alone when it is none."""
+    chain = [session]
+    while chain[-1].id != name and len(chain) < MOST_GENERATIONS:
+        parent = yield from _parent(chain[-1], viewer)
+        if parent is None or parent in chain:
+            break
+        chain.append(parent)
+    return chain[::-1] if chain[-1].id == name else [session]
+
+
+def _place(row: TranscriptRow) -> str:
+    return pages.place(row.position, row.session_id)
+
+
+def _rows(session_id: str, found: list[Row]) -> Iterator[TranscriptRow]:
+    messages = read_bodies([row[-1] for row in found], session=session_id)
+    for (position, role, at, turn_id, hidden_by, kind, _), message in zip(found, messages, strict=True):
+        yield TranscriptRow(
+            session_id=session_id,
+            position=position,
+            role=role,
+            at=from_micros(at),
+            turn_id=turn_id,
+            undone_by=None if hidden_by is None else kind or "undone",
+            message=message,
+        )
+
+
+def _page(
+    session: Session,
+    generations: Sequence[Session],
+    rows: list[TranscriptRow],
+    older: str | None,
+    newer: str | None,
+) -> Work[TranscriptPage]:
+    told = {row.session_id for row in rows}
+    turn_ids = sorted({row.turn_id for row in rows if row.turn_id})
+    approvals = (yield from APPROVALS.many("approvals_of_turns", ids=turn_ids)) if turn_ids else []
+    shown = [each for each in generations if each.id in told]
+    return TranscriptPage(
+        session=session, rows=rows, generations=shown, approvals=approvals, older=older, newer=newer
+    )

@@ -1,0 +1,123 @@
+"""Turns, deliveries and the audit log, a page at a time, newest first."""
+
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
+
+from frontdesk.contracts.store import Work
+from frontdesk.model import pages
+from frontdesk.model.audit import Row as AuditRow
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.lists import ListedAudit, ListedDeliveries, ListedTurn, ListedTurns
+from frontdesk.model.pages import ListPage
+from frontdesk.model.people import Viewer
+from frontdesk.stores import audit
+from frontdesk.stores.columns import from_micros
+from frontdesk.stores.rows import DELIVERIES, DELIVERY, TURN, TURNS
+from frontdesk.stores.work import Noun, reads, value
+
+T = TypeVar("T")
+
+EVER = 2**59
+LOOKED_AT = 2_000
+"""So many rows at most are looked at for one page, when few of them may be shown."""
+BATCH = 200
+NUMBER = DELIVERY.names.index("number")
+TURN_NUMBER = TURN.names.index("number") + 2
+
+TURNS_BY_STATE = {
+    ListedTurns.WAITING: "turns_that_wait",
+    ListedTurns.RUNNING: "turns_that_run",
+    ListedTurns.SET_ASIDE: "turns_set_aside",
+}
+DELIVERIES_BY_STATE = {
+    ListedDeliveries.DEAD: "deliveries_dead",
+    ListedDeliveries.UNSURE: "deliveries_unsure",
+    ListedDeliveries.LATE: "deliveries_late",
+    ListedDeliveries.WAITING: "deliveries_waiting",
+    ListedDeliveries.DISCARDED: "deliveries_discarded",
+}
+
+
+class WorkLists(Noun):
+    @reads
+    def turns(
+        self,
+        viewer: Viewer,
+        wanted: ListedTurns,
+        limit: int = pages.PAGE_ITEMS,
+        after: str | None = None,
+    ) -> Work[ListPage[ListedTurn]]:
+        """Turns that the viewer may see, the newest first; ``after`` the end of an earlier page."""
+        most, (before, _) = pages.check_items(limit), pages.read_place(after, EVER)
+        values = _whose(viewer) | {"before": before, "limit": most + 1}
+        if query := TURNS_BY_STATE.get(wanted):
+            found = [_turn(row) for row in (yield query, values)]
+            return _page(found, most, attrgetter("number"))
+        newest = yield from value("newest_turn", before=before)
+        least = (newest or 0) - LOOKED_AT
+        found = [_turn(row) for row in (yield "turns_lately", values | {"least": least})]
+        page = _page(found, most, attrgetter("number"))
+        if page.next is None and (yield from value("newest_turn", before=least)) is not None:
+            return ListPage(items=page.items, next=pages.place(least))
+        return page
+
+    @reads
+    def deliveries(
+        self,
+        viewer: Viewer,
+        wanted: ListedDeliveries,
+        limit: int = pages.PAGE_ITEMS,
+        after: str | None = None,
+    ) -> Work[ListPage[Delivery]]:
+        """Deliveries that the viewer may see, the newest first; ``after`` the end of an earlier page."""
+        most, (before, _) = pages.check_items(limit), pages.read_place(after, EVER)
+        values = _whose(viewer) | {"before": before, "limit": most + 1}
+        page = _page((yield DELIVERIES_BY_STATE[wanted], values), most, itemgetter(NUMBER))
+        read = [delivery for delivery in map(DELIVERIES.read, page.items) if delivery]
+        return ListPage(items=read, next=page.next)
+
+    @reads
+    def audit(
+        self, wanted: ListedAudit, limit: int = pages.PAGE_ITEMS, after: str | None = None
+    ) -> Work[ListPage[AuditRow]]:
+        """Rows of the audit log, the newest first; ``after`` the end of an earlier page. When few of them are
+        wanted a page may be short, or empty, and the log goes on all the same."""
+        most, (before, _) = pages.check_items(limit), pages.read_place(after, EVER)
+        found: list[AuditRow] = []
+        looked_at = 0
+        while len(found) <= most and looked_at < LOOKED_AT:
+            batch = yield from audit.read("audit_before", before=before, limit=BATCH)
+            found += [row for row in batch if _fits(row, wanted)]
+            looked_at += len(batch)
+            if len(batch) < BATCH:
+                return _page(found, most, attrgetter("number"))
+            before = batch[-1].number
+        page = _page(found, most, attrgetter("number"))
+        return page if page.next else ListPage(items=page.items, next=pages.place(before))
+
+
+def _whose(viewer: Viewer) -> dict[str, Any]:
+    return {"everything": int(viewer.administrator), "owners": sorted(viewer.owners)}
+
+
+def _page(found: list[T], most: int, number: Callable[[T], int]) -> ListPage[T]:
+    shown, goes_on = pages.cut(found, most)
+    return ListPage(items=shown, next=pages.place(number(shown[-1])) if goes_on else None)
+
+
+def _turn(row: Any) -> ListedTurn:
+    lane, due_at, *rest = row
+    return ListedTurn(
+        id=rest[0],
+        number=row[TURN_NUMBER],
+        lane=lane,
+        due_at=from_micros(due_at),
+        turn=TURNS.read(tuple(rest)),
+    )
+
+
+def _fits(row: AuditRow, wanted: ListedAudit) -> bool:
+    """One that cannot be read is shown where everything is: somebody has put it there."""
+    entry = row.readable
+    return wanted.fits(entry) if entry else wanted == ListedAudit()

@@ -1,0 +1,71 @@
+-- Pages of turns and deliveries, newest first. CROSS JOIN says where SQLite begins.
+
+-- part: whose_turn
+-- Of turns that the viewer may see: by their session, else by the one that their conversation has now.
+(:everything OR COALESCE(
+    (SELECT s.owner FROM sessions s WHERE s.id = t.session_id),
+    (SELECT s.owner FROM routes r JOIN sessions s ON s.id = r.session_id WHERE r.session_key = t.session_key),
+    t.session_key
+) IN (SELECT value FROM json_each(:owners)))
+
+-- name: turns_that_wait
+-- Turns that wait to be run, the newest first.
+SELECT t.lane, t.due_at, {t.turn} FROM turns t
+WHERE t.state = 'queued' AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
+
+-- name: turns_that_run
+-- Turns that run, or wait for a person, the newest first.
+SELECT t.lane, t.due_at, {t.turn} FROM turns t
+WHERE t.state IN ('running', 'waiting') AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
+
+-- name: turns_set_aside
+-- Turns that were set aside, the newest first.
+SELECT t.lane, t.due_at, {t.turn} FROM turns t
+WHERE t.state = 'set_aside' AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
+
+-- name: turns_lately
+-- Of the newest turns those that the viewer may see; no more than some are looked at.
+SELECT t.lane, t.due_at, {t.turn} FROM turns t
+WHERE t.number < :before AND t.number >= :least AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
+
+-- name: newest_turn
+-- The number of the newest turn before one.
+SELECT MAX(number) FROM turns WHERE number < :before;
+
+-- part: whose_delivery
+-- Of deliveries that the viewer may see.
+(:everything OR COALESCE(
+    (SELECT s.owner FROM sessions s WHERE s.id = d.session_id),
+    (SELECT s.owner FROM routes r JOIN sessions s ON s.id = r.session_id WHERE r.session_key = d.session_key)
+) IN (SELECT value FROM json_each(:owners)))
+
+-- name: deliveries_dead
+-- What was given up, the newest first.
+SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'dead'
+    AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- name: deliveries_unsure
+-- What may have arrived, the newest first.
+SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'unknown'
+    AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- part: waits
+-- What waits to be sent, or is being sent.
+SELECT p.number, p.lane, p.error FROM deliveries p WHERE p.state = 'pending'
+UNION ALL SELECT p.number, p.lane, p.error FROM deliveries p WHERE p.state = 'sending'
+
+-- name: deliveries_waiting
+-- What waits to be sent, or is being sent, the newest first.
+SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+WHERE d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- name: deliveries_late
+-- What was tried in vain and is tried again, and what waits behind it, the newest first.
+SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+WHERE w.lane IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
+    AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- name: deliveries_discarded
+-- What a person gave up, the newest first.
+SELECT {d.delivery} FROM deliveries d WHERE d.state = 'discarded'
+    AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
