@@ -18,6 +18,7 @@ from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified
 from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, MOST_DENIALS, Settings
+from frontdesk.model.deliveries import DeliveryState, Settlement
 from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
@@ -74,6 +75,13 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
     await asker.kept.lift_pause("token:pest", ANN, clock.now())
     await asker.kept.note_refusal("token:pest", "approve: no", None, clock.now())
     await asker.kept.prune(clock.now(), clock.now(), 1)
+    await give_up_a_delivery(asker.store, clock)
+
+
+async def give_up_a_delivery(store: Store, clock: SettableClock) -> None:
+    (taken,) = await store.deliveries.claim(1, 1, clock.now())
+    await store.deliveries.settle(taken, Settlement(state=DeliveryState.DEAD), clock.now())
+    assert await store.deliveries.discard(taken.delivery.id, ANN, clock.now())
 
 
 async def verified(asker: Asker, anchor: Anchor | None = None) -> Verified:
