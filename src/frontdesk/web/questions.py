@@ -30,7 +30,7 @@ def add_question(table: Table, verb: str, path: str, method: Callable[..., Any],
         for each in parameters
         if f"{{{each.name}}}" not in path
     ]
-    title = method.__qualname__.title().replace("_", "").replace(".", "")
+    title = "Ask" + method.__name__.title().replace("_", "")
     arguments = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
 
     async def handle(answering: Any, call: "HttpCall") -> Any:

@@ -1,0 +1,49 @@
+"""The public port of a gateway over real HTTP, with visitors of every role."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import msgspec
+
+from frontdesk.model.access import Role
+from frontdesk.model.passes import PassKind
+from frontdesk.web import server
+from frontdesk.web.confirmations import Credentials, ServedConfirmations
+from tests.flow.harness import House, open_house
+
+LINK_KEY = b"k" * 32
+
+
+class Reception(msgspec.Struct, frozen=True, kw_only=True):
+    """A house with its public port."""
+
+    house: House
+    url: str
+    nobody: httpx.AsyncClient
+    opened: AsyncExitStack
+
+    async def visitor(self, role: Role, person: str, name: str | None = None) -> httpx.AsyncClient:
+        """Somebody who comes with a token."""
+        book = self.house.gateway.parts.confirmations.passes
+        named = name or f"{role}-{person.replace(':', '-')}"
+        _, secret = await book.issue(PassKind.TOKEN, named, role, person, timedelta(days=1))
+        headers = {"authorization": f"Bearer {secret}"}
+        client = httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=60.0)
+        return await self.opened.enter_async_context(client)
+
+
+@asynccontextmanager
+async def open_reception(url: str, **more: Any) -> AsyncIterator[Reception]:
+    async with AsyncExitStack() as opened:
+        house = await opened.enter_async_context(open_house(url, **more))
+        service = house.gateway.parts.confirmations
+        confirmations = ServedConfirmations(service, Credentials(approvers={}), LINK_KEY)
+        serving = server.serving(house.gateway, port=0, confirmations=confirmations)
+        address = await opened.enter_async_context(serving)
+        opened.callback(confirmations.close)
+        nobody = httpx.AsyncClient(base_url=address.url, trust_env=False, timeout=60.0)
+        await opened.enter_async_context(nobody)
+        yield Reception(house=house, url=address.url, nobody=nobody, opened=opened)
