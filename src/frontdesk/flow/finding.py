@@ -2,6 +2,7 @@
 within what the asker may see."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -115,6 +116,12 @@ class Finder(Service):
         inputs.check_kind("viewer", viewer, Viewer)
         page = await self._store.lists.sessions(viewer, wanted, limit, after)
         return replace(page, items=list(map(self._with_settings, page.items)))
+
+    async def list_these(self, session_ids: Sequence[str], viewer: Viewer) -> list[ListedSession]:
+        """Those of these sessions that the viewer may see, with all that a list shows of them."""
+        found = [await self.find_session(each, viewer) for each in session_ids]
+        shown = await self._store.lists.shown([each for each in found if each])
+        return list(map(self._with_settings, shown))
 
     def _with_settings(self, listed: ListedSession) -> ListedSession:
         entry = listed.session.entry

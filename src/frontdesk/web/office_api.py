@@ -19,7 +19,11 @@ def _add(verb: str, path: str, method: Callable[..., Any], need: Need, **columns
 
 
 _add("GET", "/status", Office.status, Need.LOOK_AT_ALL)
+_add("GET", "/sessions", Office.browse_sessions, Need.LOOK)
+_add("GET", "/sessions/counts", Office.count_states, Need.LOOK)
 _add("GET", "/sessions/{session_id}", Office.show_session, Need.LOOK)
+_add("GET", "/sessions/{session_id}/facts", Office.describe_session, Need.LOOK)
+_add("GET", "/sessions/{session_id}/messages", Office.transcript, Need.LOOK)
 _add("GET", "/sessions/{session_id}/export", Office.export_session, Need.LOOK)
 _add("GET", "/search", Office.search, Need.LOOK)
 _add("GET", "/people", Office.list_people, Need.LOOK_AT_ALL)

@@ -5,11 +5,22 @@ from frontdesk.app.office.audit import AuditCounter
 from frontdesk.app.office.checkpoints import CheckpointCounter
 from frontdesk.app.office.conversations import SessionCounter
 from frontdesk.app.office.deliveries import DeliveryCounter
+from frontdesk.app.office.listing import ListCounter
 from frontdesk.app.office.people import PeopleCounter
 from frontdesk.app.office.plain import Plain as Plain
 from frontdesk.app.office.plain import picked as picked
+from frontdesk.app.office.transcripts import TranscriptCounter
 from frontdesk.app.office.work import WorkCounter
 
 
-class Office(SessionCounter, WorkCounter, DeliveryCounter, PeopleCounter, CheckpointCounter, AuditCounter):
+class Office(
+    SessionCounter,
+    ListCounter,
+    TranscriptCounter,
+    WorkCounter,
+    DeliveryCounter,
+    PeopleCounter,
+    CheckpointCounter,
+    AuditCounter,
+):
     """All of its counters."""

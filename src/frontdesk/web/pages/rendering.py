@@ -86,6 +86,12 @@ def as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def render_piece(package: str, template: str, macro: str, *values: Any) -> str:
+    """What a macro of a template makes of values, to be put into pages as it is."""
+    made: str = getattr(_environment(package).get_template(template).module, macro)(*values)
+    return made
+
+
 def instant(moment: datetime) -> str:
     """For programs."""
     return moment.astimezone(UTC).isoformat()

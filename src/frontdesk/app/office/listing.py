@@ -1,0 +1,238 @@
+"""What is asked about many conversations: which there are, and what becomes of each."""
+
+from datetime import datetime
+from typing import TypedDict
+
+import msgspec
+
+from frontdesk.app.office.counters import LIST_LIMIT, Counter
+from frontdesk.app.office.plain import chosen, where_of
+from frontdesk.formats import quoting
+from frontdesk.model import pages
+from frontdesk.model.lists import LastWords, ListedSession, ListedStates, SessionFilter, SessionState
+from frontdesk.model.people import Viewer
+from frontdesk.model.platforms import Platform
+from frontdesk.model.searches import MAX_HITS
+
+NAME_CHARACTERS = 100
+WHERE_CHARACTERS = 200
+
+
+class SessionPreview(TypedDict):
+    """What was said last."""
+
+    role: str
+    text: str
+    at: str
+    calls_tools: bool
+
+
+class SessionRow(TypedDict):
+    """A session as a list shows it."""
+
+    id: str
+    key: str
+    owner: str
+    title: str | None
+    name: str
+    """Of its chat, on one line."""
+    where: str
+    platform: str
+    profile: str | None
+    account: str | None
+    chat_type: str
+    state: str
+    """Just now: working, waiting for a person, queued, in trouble, idle or ended."""
+    since: str | None
+    """When the turn that runs began, or the first that waits came."""
+    queued: int
+    trouble: str | None
+    trouble_reason: str | None
+    preview: SessionPreview | None
+    messages: int
+    message_limit: int
+    """0 where there is none."""
+    root: str
+    """The first of its lineage."""
+    parent_id: str | None
+    relation: str | None
+    created_at: str
+    updated_at: str
+    ended_at: str | None
+    end_reason: str | None
+
+
+class LineageStep(TypedDict):
+    """A session that another one comes from, or that comes from it."""
+
+    id: str
+    messages: int
+    relation: str | None
+    created_at: str
+    ended_at: str | None
+    end_reason: str | None
+
+
+class SessionCounts(TypedDict):
+    """How many sessions there are, by what becomes of them; counted no further than ``at_most``."""
+
+    all: int
+    working: int
+    waiting: int
+    trouble: int
+    ended: int
+    at_most: int
+
+
+class SessionFacts(SessionRow):
+    """All that is known of a session, besides what was said in it."""
+
+    person: str
+    """Who writes in it, where that is one."""
+    shared: bool
+    """Whether several people write in it."""
+    model: str | None
+    """The one that was chosen for it."""
+    limits: list[str]
+    """What it has used of each limit, in words."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    lineage: list[LineageStep]
+    """The sessions that it goes on from, newest first, itself included."""
+
+
+class SessionList(TypedDict):
+    """Sessions, the latest activity first; ``next`` is where the others are."""
+
+    items: list[SessionRow]
+    next: str | None
+
+
+FOUND_STATES = {
+    ListedStates.WORKING: {SessionState.WORKING, SessionState.QUEUED},
+    ListedStates.WAITING: {SessionState.WAITING},
+    ListedStates.TROUBLE: {SessionState.TROUBLE},
+    ListedStates.ENDED: {SessionState.ENDED},
+}
+
+
+class ListCounter(Counter):
+    async def browse_sessions(
+        self,
+        states: str = ListedStates.ALL,
+        platform: str | None = None,
+        person: str | None = None,
+        words: str | None = None,
+        after: str | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> SessionList:
+        """Some of the sessions, the latest activity first; those with words in them, the best first.
+
+        A person is named by an id, or by all of it: ``telegram:7``.
+        """
+        wanted = SessionFilter(platform=platform, states=chosen(ListedStates, states))
+        viewer = self._seeing(person)
+        if words and words.strip():
+            found = await self._found(words, viewer, wanted, pages.check_items(limit))
+            return {"items": found, "next": None}
+        page = await self._conversations.list_page(viewer, wanted, limit=limit, after=after)
+        return {"items": [_row(each) for each in page.items], "next": page.next}
+
+    async def count_states(self, platform: str | None = None, person: str | None = None) -> SessionCounts:
+        """How many sessions there are in each of the states that can be asked for."""
+        counts = await self._conversations.count_states(
+            self._seeing(person), SessionFilter(platform=platform)
+        )
+        return SessionCounts(
+            all=counts.all,
+            working=counts.working,
+            waiting=counts.waiting,
+            trouble=counts.trouble,
+            ended=counts.ended,
+            at_most=counts.at_most,
+        )
+
+    def _seeing(self, person: str | None) -> Viewer:
+        """What is seen here, of a person alone where one is named."""
+        if person is None:
+            return self._viewer
+        named = {person} if ":" in person else {f"{platform}:{person}" for platform in Platform.known()}
+        return Viewer(frozenset(each for each in named if self._viewer.sees(each)), chat=self._viewer.chat)
+
+    async def _found(self, words: str, viewer: Viewer, wanted: SessionFilter, limit: int) -> list[SessionRow]:
+        """The sessions in which something was said with these words, that in the place of the last words."""
+        hits = await self._conversations.search(
+            words, viewer, platform=wanted.platform, limit=MAX_HITS, around=0
+        )
+        snippets = {hit.session_id: hit for hit in reversed(hits)}
+        best = list(dict.fromkeys(hit.session_id for hit in hits))[:limit]
+        rows = []
+        for listed in await self._conversations.list_these(best, viewer):
+            hit = snippets[listed.session.id]
+            last = LastWords(role=hit.role, text=quoting.one_line(hit.snippet), at=hit.created_at)
+            if listed.state in FOUND_STATES.get(wanted.states, {listed.state}):
+                rows.append(_row(msgspec.structs.replace(listed, last=last)))
+        return rows
+
+    async def describe_session(self, session_id: str) -> SessionFacts:
+        """All that is known of a session, besides what was said in it."""
+        session = await self._find(session_id)
+        (listed,) = await self._conversations.list_these([session.id], self._viewer)
+        entry, origin = session.entry, session.entry.origin
+        gauges = self._conversations.policy_for(entry).gauges(session.as_limited(), self._clock.now())
+        return SessionFacts(
+            **_row(listed),
+            person=quoting.one_line((origin and (origin.user_name or origin.user_id)) or "", NAME_CHARACTERS),
+            shared=origin is not None and self._conversations.is_shared(origin),
+            model=(entry.model_override or {}).get("model"),
+            limits=[str(gauge) for gauge in gauges],
+            input_tokens=entry.input_tokens,
+            output_tokens=entry.output_tokens,
+            cost_usd=entry.estimated_cost_usd,
+            lineage=[],
+        )
+
+
+def _row(listed: ListedSession) -> SessionRow:
+    session, last, trouble = listed.session, listed.last, listed.trouble
+    entry, origin = session.entry, session.entry.origin
+    name = entry.display_name or (origin and (origin.chat_name or origin.user_name)) or ""
+    where = quoting.one_line(where_of(origin) if origin else entry.session_key, WHERE_CHARACTERS)
+    return SessionRow(
+        id=session.id,
+        key=entry.session_key,
+        owner=session.owner,
+        title=session.title and quoting.one_line(session.title, NAME_CHARACTERS),
+        name=quoting.one_line(name, NAME_CHARACTERS) or where,
+        where=where,
+        platform=str(entry.platform or ""),
+        profile=listed.profile,
+        account=origin.account if origin else None,
+        chat_type=str(entry.chat_type),
+        state=str(listed.state),
+        since=_time(listed.since),
+        queued=listed.queued,
+        trouble=str(trouble.kind) if trouble else None,
+        trouble_reason=trouble.why if trouble else None,
+        preview=_preview(last) if last else None,
+        messages=entry.message_count,
+        message_limit=listed.message_limit,
+        root=listed.root,
+        parent_id=session.parent_id,
+        relation=session.relation and str(session.relation),
+        created_at=entry.created_at.isoformat(),
+        updated_at=entry.updated_at.isoformat(),
+        ended_at=_time(session.ended_at),
+        end_reason=session.end_reason,
+    )
+
+
+def _preview(last: LastWords) -> SessionPreview:
+    return SessionPreview(
+        role=last.role, text=last.text, at=last.at.isoformat(), calls_tools=last.calls_tools
+    )
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

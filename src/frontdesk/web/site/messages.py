@@ -1,0 +1,185 @@
+"""Rows of a transcript as the page shows them: calls with what came of them, names apart from what was said,
+nothing longer than a page can bear."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from frontdesk.app.office.transcripts import MessageRow
+from frontdesk.formats import quoting
+from frontdesk.model import calls, messages
+from frontdesk.model.messages import Role
+from frontdesk.web.site import prose
+
+NAME_CHARACTERS = 80
+CALL_CHARACTERS = 4_000
+"""Of the arguments or the result of a call."""
+LINE_CHARACTERS = 120
+FILE_PART, IMAGE_PART = "stored_file", "image_url"
+SENDER = re.compile(r"\[([^\[\]\n]{1,100})\](?: |\n|\Z)")
+"""What a shared conversation has before each message."""
+
+
+class ShownCall(msgspec.Struct, kw_only=True):
+    """A call of a tool, with its result as soon as there is one."""
+
+    name: str
+    arguments: str
+    line: str
+    """The arguments in a line."""
+    at: datetime
+    result: str | None = None
+    left_out: int = 0
+    failed: bool = False
+    interrupted: bool = False
+    seconds: float | None = None
+
+
+class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    size: int | None = None
+
+
+class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
+    number: int
+    session_id: str
+    kind: str
+    """``in`` from people, ``out`` from the agent, ``tool`` a result alone, ``handover``, ``note``, or
+    ``unreadable``."""
+    at: datetime
+    who: str = ""
+    text: str = ""
+    """As the page shows it, in tags."""
+    left_out: int = 0
+    """How many characters more there are of it."""
+    thought: str = ""
+    calls: Sequence[ShownCall] = ()
+    files: Sequence[ShownFile] = ()
+    undone: str | None = None
+    overheard: bool = False
+    turn_id: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many of its calls failed."""
+        return sum(call.failed for call in self.calls)
+
+    @property
+    def names(self) -> str:
+        """Of the tools that it calls, in a line."""
+        return quoting.one_line(" · ".join(call.name for call in self.calls), LINE_CHARACTERS)
+
+
+def shown_messages(rows: Sequence[MessageRow], person: str, *, shared: bool = False) -> list[ShownMessage]:
+    """The rows, a result with the call that it belongs to where that is among them."""
+    shown: list[ShownMessage] = []
+    waiting: dict[str, ShownCall] = {}
+    for row in rows:
+        message, at = row["message"], datetime.fromisoformat(row["at"])
+        if message is not None and calls.is_result(message):
+            call = waiting.pop(str(message.get("tool_call_id")), None)
+            if call:
+                _answer(call, message, at)
+                continue
+        made = _shown(row, at, person, shared=shared)
+        waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
+        shown.append(made)
+    return shown
+
+
+def _ids(message: Mapping[str, Any] | None) -> list[str]:
+    return [call.id for call in calls.calls_of(message or {})]
+
+
+def _shown(row: MessageRow, at: datetime, person: str, *, shared: bool) -> ShownMessage:
+    message = row["message"]
+    facts: dict[str, Any] = {
+        "number": row["number"],
+        "session_id": row["session_id"],
+        "at": at,
+        "undone": row["undone"],
+        "turn_id": row["turn_id"],
+    }
+    if message is None:
+        return ShownMessage(kind="unreadable", **facts)
+    text, files = messages.text_of(_without_files(message)), list(_files(message))
+    match message.get("role"):
+        case Role.USER:
+            who, said = _sender(text) if shared else (person, text)
+            overheard = message.get("observed") is True
+            return ShownMessage(
+                kind="in", who=who or person, files=files, overheard=overheard, **_said(said), **facts
+            )
+        case Role.ASSISTANT:
+            made = [_call(call.name, call.arguments, at) for call in calls.calls_of(message)]
+            return ShownMessage(
+                kind="out", calls=made, thought=_thought(message), files=files, **_said(text), **facts
+            )
+        case Role.TOOL:
+            alone = _call(calls.tool_of(message, {}) or "", "", at)
+            _answer(alone, message, at)
+            return ShownMessage(kind="tool", calls=[alone], **facts)
+    kind = "handover" if message.get("kind") == "handover" else "note"
+    return ShownMessage(kind=kind, who=_one_line(message.get("kind")), **_said(text), **facts)
+
+
+def _said(text: str) -> dict[str, Any]:
+    left = max(0, len(text) - prose.MOST_CHARACTERS)
+    return {"text": prose.render_prose(text) if text.strip() else "", "left_out": left}
+
+
+def _sender(text: str) -> tuple[str, str]:
+    """Who says it in a shared conversation, and what."""
+    found = SENDER.match(text)
+    return (quoting.one_line(found[1], NAME_CHARACTERS), text[found.end() :]) if found else ("", text)
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    found = message.get("reasoning_content") or message.get("reasoning")
+    return found[:CALL_CHARACTERS] if isinstance(found, str) else ""
+
+
+def _call(name: str, arguments: str, at: datetime) -> ShownCall:
+    return ShownCall(
+        name=quoting.one_line(name, NAME_CHARACTERS),
+        arguments=arguments[:CALL_CHARACTERS],
+        line=quoting.one_line(arguments[: 4 * LINE_CHARACTERS], LINE_CHARACTERS),
+        left_out=max(0, len(arguments) - CALL_CHARACTERS),
+        at=at,
+    )
+
+
+def _answer(call: ShownCall, message: Mapping[str, Any], at: datetime) -> None:
+    text = messages.text_of(message)
+    call.result = text[:CALL_CHARACTERS]
+    call.left_out += max(0, len(text) - CALL_CHARACTERS)
+    call.failed = calls.is_failed(message)
+    call.interrupted = text == messages.INTERRUPTED
+    call.seconds = max(0.0, (at - call.at).total_seconds())
+
+
+def _without_files(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    kept = [part for part in content if not (isinstance(part, Mapping) and part.get("type") == FILE_PART)]
+    return {**message, "content": kept}
+
+
+def _files(message: Mapping[str, Any]) -> Iterable[ShownFile]:
+    """The files of a message by their names; pictures that came with it are none of our business to load."""
+    content = message.get("content")
+    for part in content if isinstance(content, list) else ():
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind == FILE_PART and isinstance(facts := part.get(FILE_PART), Mapping):
+            size = facts.get("size")
+            yield ShownFile(name=_one_line(facts.get("name")), size=size if isinstance(size, int) else None)
+        elif kind not in (None, "text", FILE_PART):
+            yield ShownFile(name=_one_line(kind))
+
+
+def _one_line(text: object) -> str:
+    return quoting.one_line(text, NAME_CHARACTERS) if isinstance(text, str) else ""

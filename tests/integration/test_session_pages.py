@@ -1,0 +1,141 @@
+"""Sessions and transcripts over real HTTP: what the pages show, to whom, and what hostile texts do there."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.flow.harness import House, open_house
+from tests.integration.visitors import site_of, visitor
+
+HOSTILE = '</b><script>alert(1)</script><img src=x onerror="alert(2)">'
+MARKDOWN = """# Sums
+
+They **agree**, see [the plan](https://example.org/plan) and ![a chart](https://tracker.example/c.png).
+
+| year | rows |
+|---|---|
+| 2022 | `9,876` |
+
+[here](javascript:alert(1)) and <b onclick="x()">there</b>
+"""
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(f"sqlite:///{tmp_path}/state.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def site(house: House) -> AsyncIterator[str]:
+    async with site_of(house) as url:
+        yield url
+
+
+@pytest.fixture
+async def ann(site: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with visitor(site, "ann") as client:
+        yield client
+
+
+async def begin(house: House, *messages: dict[str, Any], user: str = "ann", **fields: Any) -> str:
+    """A session with what was said in it."""
+    entry = await house.sessions.get_or_create_session(house.source(user, **fields))
+    for message in messages:
+        assert await house.sessions.append_to_transcript(entry.session_id, message)
+    return entry.session_id
+
+
+async def test_session_is_listed_and_opened_with_what_was_said(house: House, ann: httpx.AsyncClient) -> None:
+    asked = {"role": "user", "content": "how many rows?"}
+    session_id = await begin(house, asked, {"role": "assistant", "content": MARKDOWN}, chat_name="Ops room")
+    listed = await ann.get("/sessions")
+    assert listed.status_code == 200
+    assert f'href="/sessions/{session_id}"' in listed.text
+    assert "<bdi>Ops room</bdi>" in listed.text
+    assert "2/200" in listed.text
+    page = (await ann.get(f"/sessions/{session_id}")).text
+    assert "how many rows?" in page
+    assert "<strong>agree</strong>" in page
+    assert '<td dir="auto"><code>9,876</code></td>' in page
+    assert "2 / 200" in page
+
+
+async def test_hostile_texts_are_shown_and_do_nothing(house: House, ann: httpx.AsyncClient) -> None:
+    message = {"role": "user", "content": HOSTILE}
+    session_id = await begin(
+        house, message, {"role": "assistant", "content": MARKDOWN}, chat_name=HOSTILE + "\u202e\u200b" * 90
+    )
+    listed, page = [(await ann.get(path)).text for path in ("/sessions", f"/sessions/{session_id}")]
+    for shown in (listed, page):
+        assert "&lt;script&gt;alert(1)" in shown
+        for markup in ("<script>", "<img", 'onerror="', "<b onclick", 'href="javascript', "\u202e", "\u200b"):
+            assert markup not in shown
+    assert '<a class="out" href="https://tracker.example/c.png" rel="noreferrer noopener nofollow"' in page
+    assert "(https://tracker.example/c.png)" in page
+
+
+async def test_calls_are_folded_with_what_came_of_them(house: House, ann: httpx.AsyncClient) -> None:
+    call = {"id": "1", "function": {"name": "shell", "arguments": '{"command": "rm -r x"}'}}
+    session_id = await begin(
+        house,
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "no such file", "is_error": True},
+        {"role": "assistant", "content": "", "tool_calls": [call | {"id": "2"}]},
+        {"role": "assistant", "content": "done"},
+    )
+    page = (await ann.get(f"/sessions/{session_id}")).text
+    assert page.count('<details class="tool">') == 2
+    assert "no such file" in page
+    assert "failed" in page
+    assert "interrupted" in page
+
+
+async def test_long_transcript_has_a_way_to_what_is_older(house: House, ann: httpx.AsyncClient) -> None:
+    rows = [{"role": "user", "content": f"message-{number}."} for number in range(1, 251)]
+    session_id = await begin(house, *rows)
+    seen: list[int] = []
+    path = f"/sessions/{session_id}"
+    while path:
+        page = (await ann.get(path)).text
+        shown = [number for number in range(1, 251) if f"message-{number}.</p>" in page]
+        assert len(shown) <= 100
+        seen = shown + seen
+        path = page.partition('rel="prev"')[0].rpartition('href="')[2].split('"')[0] if "prev" in page else ""
+    assert seen == list(range(1, 251))
+
+
+async def test_huge_message_is_cut_and_says_so(house: House, ann: httpx.AsyncClient) -> None:
+    session_id = await begin(house, {"role": "user", "content": "words " * 100_000})
+    page = await ann.get(f"/sessions/{session_id}")
+    assert len(page.content) < 100_000
+    assert "590000 more characters are not shown here" in page.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/sessions/{}", "/api/v1/sessions/{}/messages", "/api/v1/sessions/{}/facts"]
+)
+async def test_session_of_another_is_like_one_that_is_not_there(house: House, site: str, path: str) -> None:
+    session_id = await begin(house, {"role": "user", "content": "secret"})
+    async with visitor(site, "bob") as bob, visitor(site, "vic") as vic:
+        other = await bob.get(path.format(session_id))
+        unknown = await bob.get(path.format("20200101_000000_00000000"))
+        assert other.status_code == unknown.status_code == 404
+        assert other.text.replace(session_id, "") == unknown.text.replace("20200101_000000_00000000", "")
+        assert session_id not in (await bob.get("/sessions")).text
+        assert (await vic.get(path.format(session_id))).status_code == 200
+
+
+async def test_nobody_sees_anything_without_saying_who_they_are(site: str) -> None:
+    async with visitor(site, "nobody") as stranger:
+        assert (await stranger.get("/sessions")).status_code == 401
+
+
+async def test_empty_list_says_what_to_do_next(ann: httpx.AsyncClient) -> None:
+    page = (await ann.get("/sessions")).text
+    assert "frontdesk connect" in page
+    assert "frontdesk chat" in page
