@@ -453,8 +453,8 @@ async def test_what_ended_long_ago_is_forgotten_and_nothing_else(store: Store, n
 
 async def test_what_nobody_collects_is_given_up_in_the_open(store: Store) -> None:
     await store.deliveries.add([make_delivery("d1", lanes.chat_lane(SOURCE, collects=True))])
-    assert await store.deliveries.expire_boxes(NOW, 10) == 0
-    assert await store.deliveries.expire_boxes(NOW + timedelta(days=1), 10) == 1
+    assert await store.deliveries.expire_boxes(NOW, NOW, 10) == 0
+    assert await store.deliveries.expire_boxes(NOW, NOW + timedelta(days=1), 10) == 1
     assert [each.id for each in await store.deliveries.troubled(10)] == ["d1"]
 
 

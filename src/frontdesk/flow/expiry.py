@@ -87,7 +87,7 @@ class Forgetting:
             (store.turns.prune, kept),
             (store.deliveries.prune, kept),
             (store.buttons.prune, kept),
-            (store.deliveries.expire_boxes, unwanted),
+            (partial(store.deliveries.expire_boxes, now), unwanted),
         ):
             while await forget(before, BATCH) == BATCH:
                 continue

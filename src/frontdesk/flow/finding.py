@@ -82,7 +82,7 @@ class Finder(Service):
         if await self.find_session(session_id, viewer) is None:
             return False
         cleaned = None if title is None else titles.clean_title(title)
-        return await self._store.sessions.set_title(session_id, cleaned)
+        return await self._store.sessions.set_title(session_id, cleaned, self._clock.now())
 
     async def find_session(self, session_id: str, viewer: Viewer) -> Session | None:
         """A session by its id, when the viewer may see it."""

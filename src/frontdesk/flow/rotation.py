@@ -56,6 +56,7 @@ async def _checkpoint(parts: Parts, session_id: str, turn: Turn) -> bool:
     try:
         async with asyncio.timeout(CHECKPOINT_SECONDS):
             await parts.snapshots.create_checkpoint(directory, label, session_id, turn.id)
+            await parts.store.feed.tell_checkpoint(parts.clock.now(), session_id=session_id, turn_id=turn.id)
     except Exception:
         log.exception("snapshot_failed", session=session_id)
         return False

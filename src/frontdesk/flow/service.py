@@ -187,7 +187,9 @@ class Service:
 
     async def end_background(self, key: str, name: str = background.DEFAULT_NAME) -> bool:
         """It has ended; False when none of that name ran."""
-        return await self._store.background.end(keys.check_key(key), background.check_name(name))
+        return await self._store.background.end(
+            keys.check_key(key), background.check_name(name), self._clock.now()
+        )
 
     def _rename(self, session: sessions.Session, aliases: Mapping[str, str]) -> tuple[str, str, str]:
         """Key, owner and peer of a person's session under another table of aliases."""

@@ -27,8 +27,12 @@ class FeedKind(StrEnum):
     has changed, which concerns many."""
     PERSON = "person"
     """Somebody asks to be let in, was, is no more, or is known to be somebody else, too."""
+    CHECKPOINT = "checkpoint"
+    """A checkpoint was made, or one was restored."""
     BACKGROUND = "background"
     """Work for a conversation goes on without a turn, or has ended."""
+    NODE = "node"
+    """A node takes part, or was told to stop."""
 
 
 class FeedPosition(msgspec.Struct, frozen=True, order=True):

@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Readdress, Rename, Work, ring
 from frontdesk.model import lanes, whatsapp
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
 from frontdesk.model.turns import PROMPT, Turn, TurnState
 from frontdesk.stores import people, search
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.feed import tell_turn
+from frontdesk.stores.feed import announce, tell_turn
 from frontdesk.stores.lanes import fence, line_up, unlined
+from frontdesk.stores.routes import leave, point, route_of
 from frontdesk.stores.rows import SESSIONS, TURNS
-from frontdesk.stores.sessions import leave, point, route_of
 from frontdesk.stores.work import Noun, glances, reads, writes
 
 PAUSE = timedelta(seconds=3)
@@ -111,6 +112,7 @@ def _rename_sessions(old: str, table: Table, rename: Rename, now: datetime) -> W
             yield "set_title", {"session_id": session.id, "title": None, "title_key": None}
         yield "rename_session", {"session_id": session.id, "session_key": key, "owner": owner, "peer": peer}
         yield from search.reindex_session(session.id)
+        yield from announce(FeedKind.SESSION, now, session_id=session.id)
         if route is None or route == key:
             continue
         rival = yield from SESSIONS.one("current_session_locked", key=key)

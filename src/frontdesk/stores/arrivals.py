@@ -59,8 +59,7 @@ def accept(
     if queued and turn.kind is TurnKind.COMMAND:
         yield from gathering.close(turn, lane)
     if running and turn.kind is TurnKind.OBSERVED:
-        most = {"most": turns.MOST_OVERHEARD, "why": OVERHEARD_TOO_MUCH}
-        yield "drop_overheard", {"lane": lane, "now": to_micros(turn.received_at), **most}
+        yield from _drop_overheard(turn, lane)
     if admission.interrupts and running:
         yield "request_stop", {"turn_id": running.id}
     yield from deliveries.add(admission.notices)
@@ -100,6 +99,14 @@ def accept_next(
 def _continues(session: Session) -> bool:
     """Whether a session follows another one without anybody having wanted to begin anew."""
     return session.entry.was_auto_reset or session.relation in (Relation.BRANCH, Relation.COMPRESSED)
+
+
+def _drop_overheard(turn: Turn, lane: str) -> Work[None]:
+    """Of what is overheard while a turn runs, the oldest is dropped."""
+    now = turn.received_at
+    values = {"most": turns.MOST_OVERHEARD, "why": OVERHEARD_TOO_MUCH, "now": to_micros(now)}
+    for (turn_id,) in (yield "drop_overheard", {"lane": lane, **values}):
+        yield from tell_turn(msgspec.structs.replace(turn, id=turn_id), TurnState.DONE, now)
 
 
 def _repeated(turn: Turn, lane: str) -> Work[Accepted]:

@@ -19,7 +19,7 @@ from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
 from frontdesk.stores import deliveries, gathering, transcripts
 from frontdesk.stores.columns import clean, read_body, to_micros
-from frontdesk.stores.feed import tell, tell_turn
+from frontdesk.stores.feed import announce, tell_turn
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import EVER, value
@@ -48,12 +48,15 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
     yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, **values}
     yield "settle_parts", {"turn_id": turn_id, **values}
+    yield from announce(FeedKind.TURN, now, turn_id=turn_id, state=str(TurnState.SET_ASIDE))
 
 
-def defer(turn: Turn, due_at: datetime) -> Work[None]:
+def defer(turn: Turn, due_at: datetime, now: datetime) -> Work[None]:
     """It was not begun after all."""
     if turn.error != turns.HELD_BACK:
         log.warning("turn_held_back", turn=turn.id, why=turns.HELD_BACK)
+        yield from tell_turn(turn, TurnState.QUEUED, now)
+        yield ring(Topic.FEED)
     yield "defer_turn", {"turn_id": turn.id, "due_at": to_micros(due_at), "why": turns.HELD_BACK}
 
 
@@ -61,6 +64,7 @@ def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[N
     error = f"it was begun {turns.MAX_ATTEMPTS} times and never ended"
     yield from settle(turn, Ending(state=TurnState.SET_ASIDE, error=error), now)
     yield from deliveries.add(notices)
+    yield ring(Topic.FEED)
     yield ring(Topic.DELIVERIES)
     session = yield from _locked(turn.session_id)
     if session:
@@ -202,9 +206,8 @@ def put_back(found: Row, blame: Blame, seen_at: datetime, now: datetime) -> Work
 
 def tell_rows(turn: Turn, session_id: str, now: datetime) -> Work[None]:
     """The session has new rows of a turn."""
-    about = {"session_key": turn.session_key, "session_id": session_id, "turn_id": turn.id}
-    yield from tell(FeedKind.TRANSCRIPT, now, **about)
-    yield ring(Topic.FEED)
+    key = turn.session_key
+    yield from announce(FeedKind.TRANSCRIPT, now, session_key=key, session_id=session_id, turn_id=turn.id)
 
 
 def _locked(session_id: str | None) -> Work[Session | None]:

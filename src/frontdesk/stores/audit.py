@@ -12,6 +12,7 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind, Row, chained
 from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.confirmation_rows import AUDIT_ROW
+from frontdesk.stores.feed import tell_confirmation
 
 LOCK = "audit"
 WINDOW = timedelta(seconds=ECHO_SECONDS)
@@ -31,6 +32,7 @@ def append(*entries: AuditEntry) -> Work[None]:
     for entry in entries:
         last = chained(entry, last)
         yield "append_audit", AUDIT_ROW.values(asdict(last))
+        yield from tell_confirmation(entry.confirmation_id, str(entry.kind), entry.at)
 
 
 def read(query: str, **values: int) -> Work[Sequence[Row]]:

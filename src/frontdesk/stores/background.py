@@ -6,9 +6,13 @@ from msgspec.structs import asdict
 
 from frontdesk.contracts.store import Work
 from frontdesk.model.background import BackgroundTask
+from frontdesk.model.feed import FeedKind
 from frontdesk.stores.columns import to_micros
+from frontdesk.stores.feed import announce
 from frontdesk.stores.rows import BACKGROUND, BACKGROUND_TASK
 from frontdesk.stores.work import Noun, reads, writes, writes_lazily
+
+BEGUN, ENDED = "begun", "ended"
 
 
 class BackgroundWork(Noun):
@@ -17,12 +21,18 @@ class BackgroundWork(Noun):
     @writes
     def begin(self, work: BackgroundTask) -> Work[None]:
         """It runs, or still runs."""
-        yield "begin_background", BACKGROUND_TASK.values(asdict(work))
+        values = BACKGROUND_TASK.values(asdict(work))
+        ((begun_at, *_),) = yield "begin_background", values
+        if begun_at == values["begun_at"]:
+            yield from announce(FeedKind.BACKGROUND, work.begun_at, session_key=work.session_key, state=BEGUN)
 
     @writes
-    def end(self, session_key: str, name: str) -> Work[bool]:
+    def end(self, session_key: str, name: str, now: datetime) -> Work[bool]:
         """Whether it ran as far as anybody knew."""
-        return bool((yield "end_background", {"session_key": session_key, "name": name}))
+        if not (yield "end_background", {"session_key": session_key, "name": name}):
+            return False
+        yield from announce(FeedKind.BACKGROUND, now, session_key=session_key, state=ENDED)
+        return True
 
     @reads
     def runs(self, session_key: str, now: datetime) -> Work[bool]:

@@ -9,6 +9,7 @@ from frontdesk.contracts.store import Alter, Work, ring
 from frontdesk.model.chats import Cursor, message_digest
 from frontdesk.model.turns import Accepted, Admission, Ending, Turn, TurnState
 from frontdesk.stores import arrivals, attempts
+from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import unlined
 from frontdesk.stores.rows import DELIVERIES, TURN, TURNS
 
@@ -59,6 +60,8 @@ def _amend(event: Turn, amended: Turn, first: Turn) -> Work[Accepted]:
         return Accepted(turn=event, repeated=True)
     body = TURN.values(msgspec.structs.asdict(amended))["body"]
     yield "amend_turn", {"turn_id": amended.id, "body": body}
+    yield from tell_turn(amended, amended.state, now)
+    yield ring(Topic.FEED)
     if amended.withdrawn:
         yield from _withdraw(amended, first, now)
     return Accepted(turn=event)
@@ -72,4 +75,3 @@ def _withdraw(amended: Turn, first: Turn, now: datetime) -> Work[None]:
     if all(each.withdrawn for each in others if each.id != amended.id):
         yield from attempts.end(first, Ending(state=TurnState.INTERRUPTED, error=WITHDRAWN), now)
         yield from unlined(arrivals.lane_of(first))
-        yield ring(Topic.FEED)

@@ -162,8 +162,22 @@ class Records(Generic[R]):
         return [record for record in records if record is not None]
 
 
+def read_calls(blob: bytes | None) -> tuple[str, ...]:
+    """Open tool calls; none when they cannot be read: loading closes what was open."""
+    try:
+        return _CALLS.decode(blob) if blob else ()
+    except UNREADABLE as error:
+        log.warning("open_calls_unreadable", why=str(error))
+        return ()
+
+
+def write_calls(calls: tuple[str, ...]) -> bytes | None:
+    return msgspec.json.encode(calls) if calls else None
+
+
 # Messages as they are stored. One that cannot be read never stands in the way of the others.
 
+_CALLS = msgspec.json.Decoder(tuple[str, ...])
 _ONE = msgspec.json.Decoder(dict[str, Any])
 _ALL = msgspec.json.Decoder(list[dict[str, Any]])
 

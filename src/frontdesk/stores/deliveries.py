@@ -17,7 +17,7 @@ from frontdesk.model.lanes import Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores import audit
 from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
-from frontdesk.stores.feed import tell
+from frontdesk.stores.feed import announce
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_body, delivery_row
 from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
@@ -30,7 +30,7 @@ class Deliveries(Noun):
     @writes
     def add(self, deliveries: Sequence[Delivery]) -> Work[int]:
         """Have these sent; how many of them are new."""
-        fresh = yield from add(deliveries)
+        fresh = yield from add(deliveries, tells=True)
         yield ring(Topic.DELIVERIES)
         return fresh
 
@@ -41,7 +41,7 @@ class Deliveries(Noun):
         """Take the first deliveries of free chats that are due, and count the attempt."""
         claims = []
         for lease in (yield from claim_lanes(lanes.LaneKind.CHAT, node, limit, now, lease_seconds)):
-            delivery = yield from _take_first(lease.lane)
+            delivery = yield from _take_first(lease.lane, now)
             if delivery:
                 claims.append(DeliveryClaim(delivery=delivery, lease=lease))
             else:
@@ -54,7 +54,6 @@ class Deliveries(Noun):
         yield from _settle(claim.delivery, settlement, now)
         if (yield from free(claim.lease.lane)):
             yield ring(Topic.DELIVERIES)
-        yield ring(Topic.FEED)
 
     @writes_lazily
     def prune(self, before: datetime, limit: int) -> Work[int]:
@@ -62,9 +61,12 @@ class Deliveries(Noun):
         return len((yield "prune_deliveries", {"before": to_micros(before), "limit": limit}))
 
     @writes_lazily
-    def expire_boxes(self, before: datetime, limit: int) -> Work[int]:
+    def expire_boxes(self, now: datetime, before: datetime, limit: int) -> Work[int]:
         """Give up what was laid ready before that time and nobody collected; how many."""
-        return len((yield "expire_boxes", {"before": to_micros(before), "limit": limit}))
+        expired = yield "expire_boxes", {"before": to_micros(before), "limit": limit}
+        for delivery_id, *place in expired:
+            yield from _tell(delivery_id, place, DeliveryState.DEAD, now)
+        return len(expired)
 
     @reads
     def find(self, delivery_id: str) -> Work[Delivery | None]:
@@ -116,21 +118,22 @@ class Deliveries(Noun):
     def collect(self, delivery_ids: Sequence[str], now: datetime) -> Work[int]:
         collected = 0
         for delivery_id in delivery_ids:
-            collected += len((yield "collect_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}))
+            for place in (yield "collect_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}):
+                yield from _tell(delivery_id, place, DeliveryState.SENT, now)
+                collected += 1
         return collected
 
     @writes
     def revive(self, delivery_id: str, now: datetime) -> Work[bool]:
         """Send it again, because a person wants it; False when it is not in trouble."""
-        found = yield "revive_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}
-        if not found:
+        revived = yield "revive_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}
+        if not revived:
             return False
-        lane, *about = found[0][:4]
+        lane, *place = revived[0]
+        yield from _tell(delivery_id, place, DeliveryState.PENDING, now)
         if lanes.kind_of(lane) is not lanes.LaneKind.BOX:
             yield from line_up(lane, now)
-        yield from _tell(delivery_id, DeliveryState.PENDING, about, now)
         yield ring(Topic.DELIVERIES)
-        yield ring(Topic.FEED)
         return True
 
     @writes
@@ -140,8 +143,7 @@ class Deliveries(Noun):
         found = yield "discard_delivery", {"delivery_id": delivery_id, "now": to_micros(now)}
         if not found:
             return False
-        yield from _tell(delivery_id, DeliveryState.DISCARDED, found[0][:3], now)
-        yield ring(Topic.FEED)
+        yield from _tell(delivery_id, found[0], DeliveryState.DISCARDED, now)
         facts = {"delivery": delivery_id}
         kind = AuditKind.DELIVERY_DISCARDED
         yield from audit.append(AuditEntry(kind=kind, at=now, actor=by, facts=facts))
@@ -156,11 +158,16 @@ class Deliveries(Noun):
         return maybe_time((yield from value("next_due", kind=str(lanes.LaneKind.CHAT))))
 
 
-def add(deliveries: Sequence[Delivery]) -> Work[int]:
+def add(deliveries: Sequence[Delivery], *, tells: bool = False) -> Work[int]:
+    """How many of them are new; the feed ``tells`` of each where it tells of nothing else that they are part
+    of."""
     added = 0
     for delivery in deliveries:
         fresh = yield from _insert(delivery)
         added += fresh
+        if fresh and tells:
+            place = (delivery.turn_id, delivery.session_id, delivery.session_key)
+            yield from _tell(delivery.id, place, DeliveryState.PENDING, delivery.created_at)
         if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
             yield from line_up(delivery.lane, delivery.created_at)
     return added
@@ -217,7 +224,7 @@ def recover(lane: str, try_again: TryAgain, now: datetime) -> Work[None]:
         yield from _settle(delivery, settlement, now)
 
 
-def _take_first(lane: str) -> Work[Delivery | None]:
+def _take_first(lane: str, now: datetime) -> Work[Delivery | None]:
     """The first delivery of a lane; one that cannot be read is given up on the way."""
     while found := (yield "begin_send", {"lane": lane}):
         delivery = DELIVERIES.read(found[0])
@@ -225,6 +232,7 @@ def _take_first(lane: str) -> Work[Delivery | None]:
             return delivery
         unread = Settlement(state=DeliveryState.DEAD, error=UNREADABLE_ROW)
         yield "settle_delivery", _settled(found[0][0], unread)
+        yield from _tell(found[0][0], (None, None, None), DeliveryState.DEAD, now)
     return None
 
 
@@ -235,22 +243,22 @@ def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[N
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
     if settlement.drops_draft or (settlement.unsure_since and not delivery.unsure_since):
         yield from _mark(delivery.id, settlement)
-    yield from tell(
+    place = (delivery.turn_id, delivery.session_id, delivery.session_key)
+    yield from _tell(delivery.id, place, settlement.state, now)
+
+
+def _tell(delivery_id: str, place: Sequence[str | None], state: DeliveryState, now: datetime) -> Work[None]:
+    """A delivery is in another state; the place: its turn, session and key, as far as it has any."""
+    turn_id, session_id, session_key = place
+    yield from announce(
         feed.FeedKind.DELIVERY,
         now,
-        session_key=delivery.session_key,
-        session_id=delivery.session_id,
-        turn_id=delivery.turn_id,
-        delivery_id=delivery.id,
-        state=str(settlement.state),
+        session_key=session_key,
+        session_id=session_id,
+        turn_id=turn_id,
+        delivery_id=delivery_id,
+        state=str(state),
     )
-
-
-def _tell(delivery_id: str, state: DeliveryState, about: Sequence[str | None], now: datetime) -> Work[None]:
-    """Tell the feed of what a person did; ``about``: the turn, the session and the key."""
-    turn_id, session_id, session_key = about
-    named = {"turn_id": turn_id, "session_id": session_id, "session_key": session_key}
-    yield from tell(feed.FeedKind.DELIVERY, now, delivery_id=delivery_id, state=str(state), **named)
 
 
 def _mark(delivery_id: str, settlement: Settlement) -> Work[None]:

@@ -3,8 +3,10 @@
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from frontdesk.contracts.store import Work
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Work, ring
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition, News
+from frontdesk.model.sessions import Session
 from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import FEED
@@ -39,6 +41,11 @@ class Feed(Noun):
         return place <= FeedPosition(*end) and (place >= begin or begin.number <= 1)
 
     @writes_lazily
+    def tell_checkpoint(self, at: datetime, **named: Unpack["Named"]) -> Work[None]:
+        """The working directory was kept, or put back: what is kept of it is not in the store."""
+        return announce(FeedKind.CHECKPOINT, at, **named)
+
+    @writes_lazily
     def prune(self, before: datetime) -> Work[None]:
         """Forget what happened before that time."""
         yield "prune_feed", {"before": to_micros(before)}
@@ -62,6 +69,25 @@ NOTHING = dict.fromkeys(Named.__annotations__)
 def tell(kind: FeedKind, at: datetime, **named: Unpack[Named]) -> Work[None]:
     """Write into the feed, in the same transaction as what it tells of."""
     yield "tell_feed", {**NOTHING, **named, "at": to_micros(at), "kind": str(kind)}
+
+
+def announce(kind: FeedKind, at: datetime, **named: Unpack[Named]) -> Work[None]:
+    """The same, and ring for whoever follows."""
+    yield from tell(kind, at, **named)
+    yield ring(Topic.FEED)
+
+
+def tell_confirmation(confirmation_id: str | None, state: str, at: datetime) -> Work[None]:
+    """Write into the feed what happened to a request, or to what decides about requests, and ring."""
+    values = {"at": to_micros(at), "kind": str(FeedKind.CONFIRMATION), "state": state}
+    yield "tell_confirmation", {**values, "confirmation_id": confirmation_id}
+    yield ring(Topic.FEED)
+
+
+def tell_session(session: Session, at: datetime) -> Work[None]:
+    """Write into the feed that a session is another, or another one's key has it now."""
+    named = {"session_key": session.entry.session_key, "session_id": session.id}
+    yield from announce(FeedKind.SESSION, at, state=str(session.status), **named)
 
 
 def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:

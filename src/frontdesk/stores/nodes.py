@@ -4,8 +4,12 @@ from collections.abc import Callable
 from datetime import datetime
 
 from frontdesk.contracts.store import Row, Work
+from frontdesk.model.feed import FeedKind
 from frontdesk.stores.columns import to_micros
+from frontdesk.stores.feed import announce
 from frontdesk.stores.work import Noun, glances, value, writes
+
+JOINED, STOPPING = "joined", "stopping"
 
 
 class Nodes(Noun):
@@ -27,7 +31,9 @@ class Nodes(Noun):
 
     @writes
     def _join(self, name: str, now: datetime) -> Work[int]:
-        return value("join_node", name=name, now=to_micros(now))
+        number: int = yield from value("join_node", name=name, now=to_micros(now))
+        yield from announce(FeedKind.NODE, now, state=JOINED)
+        return number
 
     async def say(self, words: str) -> None:
         """To the other nodes, ours included, as far as they listen just now; less than 8,000 bytes."""
@@ -36,6 +42,7 @@ class Nodes(Noun):
     def announce_stop(self, node: int, now: datetime) -> Work[None]:
         """It was told to stop: what it may leave behind is no turn's fault, and no attempt of its counts."""
         yield "announce_stop", {"node": node, "now": to_micros(now)}
+        yield from announce(FeedKind.NODE, now, state=STOPPING)
 
     async def left_behind(self, node: int) -> tuple[list[int], list[int]]:
         """Of the nodes that hold lanes: the others that are certainly gone, and those that are there, or may

@@ -7,9 +7,11 @@ from msgspec.structs import asdict
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.passes import KEPT_FOR, Pass, PassKind
 from frontdesk.model.people import Person
 from frontdesk.stores.columns import to_micros
+from frontdesk.stores.feed import announce
 from frontdesk.stores.pass_rows import PASS, PASSES
 from frontdesk.stores.people import person_behind
 from frontdesk.stores.work import Noun, reads, writes, writes_lazily
@@ -30,6 +32,7 @@ class Passes(Noun):
         if given.kind is PassKind.TOKEN and (yield "named_token", named):
             raise errors.PassTaken(name=given.name)
         yield "insert_pass", PASS.values(asdict(given))
+        yield from announce(FeedKind.PERSON, now, owner=given.person, state="pass given")
 
     @writes
     def redeem(
@@ -37,7 +40,12 @@ class Passes(Noun):
     ) -> Work[Pass | None]:
         """A link becomes a page; None for one that was used, is over, or never was."""
         values = {"link": link, "digest": digest, "proof": proof}
-        return PASSES.one("redeem_pass", **values, now=to_micros(now), expires_at=to_micros(until))
+        found = yield from PASSES.one(
+            "redeem_pass", **values, now=to_micros(now), expires_at=to_micros(until)
+        )
+        if found:
+            yield from announce(FeedKind.PERSON, now, owner=found.person, state="signed in")
+        return found
 
     @reads
     def find(self, digest: bytes, persons: Persons, now: datetime) -> Work[tuple[Pass, Person] | None]:
@@ -53,8 +61,10 @@ class Passes(Noun):
         nothing of that name holds."""
         moment = to_micros(now)
         found = yield "passes_named", {"name": name, "now": moment}
-        for (each,) in found:
+        for each, person in found:
             yield "revoke_pass", {"id": each, "now": moment}
+            # Whoever follows with it is woken by this, and looks no longer.
+            yield from announce(FeedKind.PERSON, now, owner=person, state="pass ended")
         return bool(found)
 
     @reads

@@ -6,9 +6,8 @@ from functools import partial
 
 from msgspec.structs import asdict
 
-from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Persons
-from frontdesk.contracts.store import Work, ring
+from frontdesk.contracts.store import Work
 from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.chats import Allowance, Quota, message_digest
@@ -16,7 +15,7 @@ from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores.columns import to_micros
-from frontdesk.stores.feed import tell
+from frontdesk.stores.feed import announce
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
 
@@ -46,7 +45,7 @@ class People(Noun):
         """Let somebody in, or change what they may do; codes that they were shown count no more."""
         yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
-        yield from _tell(grant.principal, grant.granted_at)
+        yield from _tell(grant.principal, str(grant.role), grant.granted_at)
 
     @writes
     def revoke(self, principal: str, now: datetime) -> Work[bool]:
@@ -56,7 +55,8 @@ class People(Noun):
         yield "revoke_passes_of", {"person": plain_name(principal), "now": to_micros(now)}
         found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
-        yield from _tell(principal, now)
+        if found:
+            yield from _tell(principal, "revoked", now)
         return bool(found)
 
     @reads
@@ -103,7 +103,6 @@ class People(Noun):
             return codes.Meeting.SILENT
         yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
         if offer and (yield from _put_pairing(*offer, now)):
-            yield from _tell(principal, now)
             return codes.Meeting.OFFERED
         return codes.Meeting.ANSWERED
 
@@ -162,7 +161,7 @@ class People(Noun):
             name=trial.pairing.name,
         )
         yield "put_grant", GRANT.values(asdict(grant))
-        yield from _tell(grant.principal, now)
+        yield from _tell(grant.principal, str(role), now)
         return codes.Trial(pairing=trial.pairing, grant=grant)
 
     @writes
@@ -170,7 +169,7 @@ class People(Noun):
         """The code that somebody was shown to be let in counts no more; False when none waited."""
         found = yield "drop_pairing", {"kind": str(codes.CodeKind.PAIR), "principal": principal}
         if found:
-            yield from _tell(principal, now)
+            yield from _tell(principal, "refused", now)
         return bool(found)
 
     @writes
@@ -185,14 +184,12 @@ class People(Noun):
         trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
         if trial.pairing:
             yield from _make_one(trial.pairing.principal, principal, person)
-            yield from _tell(principal, now)
+            yield from _tell(principal, "linked", now)
         return trial
 
     @writes
     def unlink(self, principal: str, now: datetime) -> Work[bool]:
-        unlinked = yield from _unlink(principal, now)
-        yield from _tell(principal, now)
-        return unlinked
+        return _unlink(principal, now)
 
     @reads
     def list_links(self, limit: int, after: str = "") -> Work[list[tuple[str, tuple[str, ...]]]]:
@@ -286,6 +283,8 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
     if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
         return False
     yield "put_pairing", {**values, **asdict(seal)}
+    if pairing.kind is codes.CodeKind.PAIR:
+        yield from _tell(pairing.principal, "asks", now)
     return True
 
 
@@ -319,12 +318,6 @@ def _take(
     return None
 
 
-def _tell(principal: str, now: datetime) -> Work[None]:
-    """That something about somebody is another: whoever looks at people looks again."""
-    yield from tell(FeedKind.PERSON, now, owner=principal)
-    yield ring(Topic.FEED)
-
-
 def _make_one(one: str, other: str, person: str) -> Work[None]:
     """Both are the same person, and so is everybody they were linked to."""
     person = (yield from value("person_of", principal=one)) or person
@@ -348,7 +341,13 @@ def _unlink(principal: str, now: datetime) -> Work[bool]:
         yield "keep_former_links", {"person": person, "now": to_micros(now)}
         yield "drop_link", {"principal": principal}
         yield "drop_last_link", {"person": person}
+        yield from _tell(principal, "unlinked", now)
     return person is not None
+
+
+def _tell(principal: str, state: str, at: datetime) -> Work[None]:
+    """What changed about somebody."""
+    yield from announce(FeedKind.PERSON, at, owner=principal, state=state)
 
 
 def rename_whatsapp(name: str, person: str) -> Work[None]:

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 from frontdesk import errors
 from frontdesk.contracts.store import Decide, NewId, Work
 from frontdesk.model import keys, lanes, moves
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
 from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
@@ -16,6 +17,8 @@ from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
 from frontdesk.stores.columns import to_micros, to_minute
+from frontdesk.stores.feed import announce, tell_session
+from frontdesk.stores.routes import leave, point, route_of
 from frontdesk.stores.rows import SESSIONS, session_row
 from frontdesk.stores.work import EVER, Noun, reads, value, writes
 
@@ -67,12 +70,19 @@ class Sessions(Noun):
     @writes
     def end(self, session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
         values = {"session_id": session_id, "reason": str(reason), "now": to_micros(now)}
-        return bool((yield "end_session", values))
+        if not (yield "end_session", values):
+            return False
+        state = str(SessionStatus.ENDED)
+        yield from announce(FeedKind.SESSION, now, session_id=session_id, state=state)
+        return True
 
     @writes
     def add_usage(self, key: str, usage: Usage, now: datetime) -> Work[bool]:
         values = {"key": key, "now": to_micros(now), "active_minute": to_minute(now)}
-        return bool((yield "add_usage", {**values, **asdict(usage)}))
+        if not (yield "add_usage", {**values, **asdict(usage)}):
+            return False
+        yield from announce(FeedKind.SESSION, now, session_key=key)
+        return True
 
     @reads
     def list_current(
@@ -118,6 +128,7 @@ class Sessions(Noun):
         recent = yield from SESSIONS.many("recent_sessions", **values)
         for session in recent:
             yield "update_session", session_row(session.marked(reason, now))
+            yield from tell_session(session, now)
         return len(recent)
 
     @reads
@@ -136,10 +147,11 @@ class Sessions(Noun):
             return False
         yield from leave(session, EndReason.PRUNED, now)
         yield "drop_route_to", {"session_id": session.id}
+        yield from tell_session(session, now)
         return True
 
     @writes
-    def set_title(self, session_id: str, title: str | None) -> Work[bool]:
+    def set_title(self, session_id: str, title: str | None, now: datetime) -> Work[bool]:
         """Give the title to the session; TitleTaken when another conversation of its owner has it."""
         session = yield from SESSIONS.one("session_locked", session_id=session_id)
         if session is None:
@@ -148,6 +160,7 @@ class Sessions(Noun):
             yield from _make_room(session, title)
         values = {"title": title, "title_key": None if title is None else title_key(title)}
         yield "set_title", {"session_id": session_id, **values}
+        yield from tell_session(session, now)
         return True
 
     @writes
@@ -161,7 +174,9 @@ class Sessions(Noun):
         at_work = yield from _at_work(elsewhere, key)
         outcome, move = resumption.decide(current, target, at_work_elsewhere=at_work)
         if isinstance(move, moves.Switch):
-            yield from _switch(move, key, current, resumption.resolver.now, drops=elsewhere is not None)
+            now = resumption.resolver.now
+            switched = yield from _switch(move, key, current, now, drops=elsewhere is not None)
+            yield from tell_session(switched, now)
         return Resumed(outcome=outcome, before=resumption.own(current), target=target)
 
     @reads
@@ -205,6 +220,8 @@ def settle(
         other = yield from SESSIONS.one("newest_of_peer", key=key, peer=peer)
     move = decide(moves.Situation(current, other))
     after = yield from _carry_out(move, key, current, now, new_id)
+    if after and isinstance(move, moves.Change | moves.Start | moves.Switch):
+        yield from tell_session(after, now)
     return moves.Settled(session=after, before=current, move=move)
 
 
@@ -266,10 +283,10 @@ def _touch(session: Session, now: datetime) -> Work[None]:
 
 
 def _change(move: moves.Change) -> Work[Session]:
-    yield "update_session", session_row(move.session)
     if not move.fresh_allowance:
+        yield "update_session", session_row(move.session)
         return move.session
-    ((counted_from,),) = yield "fresh_allowance", {"session_id": move.session.id}
+    ((counted_from,),) = yield "update_session_afresh", session_row(move.session)
     return replace(move.session.changed(message_count=0), counted_from=counted_from)
 
 
@@ -355,16 +372,6 @@ def _switch(
     return (yield from _change(moves.Change(session=session, fresh_allowance=move.fresh_allowance)))
 
 
-def leave(current: Session | None, reason: EndReason, now: datetime) -> Work[None]:
-    """End the session that loses its key; one that was merely closed is over now, too."""
-    if current is None:
-        return
-    if current.status is SessionStatus.OPEN:
-        yield "end_session", {"session_id": current.id, "reason": str(reason), "now": to_micros(now)}
-    elif current.reason is EndReason.CLOSED:
-        yield "update_session", session_row(replace(current, end_reason=str(reason)))
-
-
 def _insert(session: Session, new_id: NewId) -> Work[Session]:
     """An id that somebody else has taken meanwhile is followed by another."""
     for _ in range(ID_ATTEMPTS):
@@ -372,16 +379,6 @@ def _insert(session: Session, new_id: NewId) -> Work[Session]:
             return session
         session = session.changed(session_id=new_id())
     raise errors.StoreFailed(path=session.entry.session_key, why="no free session id")
-
-
-def point(key: str, session: Session) -> Work[None]:
-    yield "drop_route_to", {"session_id": session.id}
-    yield "point_route", {"key": key, "session_id": session.id}
-
-
-def route_of(session_id: str) -> Work[str | None]:
-    """The key that the session is current for."""
-    return value("route_of", session_id=session_id)
 
 
 def _make_room(session: Session, title: str) -> Work[None]:

@@ -10,19 +10,28 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
-from frontdesk.stores.columns import UNREADABLE, from_micros, read_bodies, read_body, to_micros, to_minute
+from frontdesk.stores.columns import (
+    from_micros,
+    read_bodies,
+    read_body,
+    read_calls,
+    to_micros,
+    to_minute,
+    write_calls,
+)
+from frontdesk.stores.feed import announce
+from frontdesk.stores.origins import with_sources
 from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes
 
 TAIL_ROWS = 64
 KINDS = frozenset(map(str, RevisionKind))
 
 log = get_logger(__name__)
-
-_CALLS = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -42,7 +51,7 @@ class Transcripts(Noun):
         self, session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
     ) -> Coroutine[Any, Any, int]:
         """Store messages, and what the turn used; how many were new."""
-        start = partial(append, session_id, messages, now, usage)
+        start = partial(_append_alone, session_id, messages, now, usage)
         return self._engine.write(start, supersedes=session_id if messages else None)
 
     async def load(
@@ -103,7 +112,7 @@ class Transcripts(Noun):
         if head is None:
             return False
         revision = head.revision + 1
-        kept = yield from _with_sources(session_id, messages)
+        kept = yield from with_sources(session_id, messages)
         yield "hide_from", {"session_id": session_id, "position": 0, "revision": revision}
         yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
         fresh = yield from _fresh(session_id, head.session_key, kept)
@@ -112,6 +121,7 @@ class Transcripts(Noun):
         next_position = head.next_position + len(added)
         revised = msgspec.structs.replace(head, next_position=next_position, revision=revision, redo_depth=0)
         yield from _revise(session_id, revised, calls, now)
+        yield from _tell(session_id, now)
         return True
 
     @writes
@@ -126,6 +136,7 @@ class Transcripts(Noun):
         yield from _remember(session_id, revision, RevisionKind.REWIND, now)
         revised = msgspec.structs.replace(head, revision=revision, redo_depth=head.redo_depth + 1)
         yield from _revise(session_id, revised, (), now)
+        yield from _tell(session_id, now)
         return Rewound(
             rewound_count=len(hidden), turns_undone=len(users), target_text=text_of(read_body(body) or {})
         )
@@ -140,6 +151,7 @@ class Transcripts(Noun):
         shown = sorted(shown)
         revised = msgspec.structs.replace(head, revision=head.revision - 1, redo_depth=head.redo_depth - 1)
         yield from _revise(session_id, revised, _calls_after(shown), now)
+        yield from _tell(session_id, now)
         users = [body for _, role, body in shown if _is_user_turn(role, body)]
         text = text_of(read_body(users[0]) or {}) if users else ""
         return Rewound(rewound_count=len(shown), turns_undone=len(users), target_text=text)
@@ -147,7 +159,10 @@ class Transcripts(Noun):
     @writes
     def close_calls(self, session_id: str, now: datetime) -> Work[int]:
         """Nobody will answer the tool calls that are open; how many there were."""
-        return close_calls(session_id, now)
+        closed = yield from close_calls(session_id, now)
+        if closed:
+            yield from _tell(session_id, now)
+        return closed
 
     @reads
     def revisions(self, session_id: str) -> Work[list[Revision]]:
@@ -157,6 +172,20 @@ class Transcripts(Noun):
             for number, kind, created_at, count in found
             if kind in KINDS
         ]
+
+
+def _append_alone(
+    session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None
+) -> Work[int]:
+    added = yield from append(session_id, messages, now, usage)
+    if added or usage:
+        yield from _tell(session_id, now)
+    return added
+
+
+def _tell(session_id: str, now: datetime) -> Work[None]:
+    """The session has other rows, by what is no turn's own."""
+    yield from announce(FeedKind.TRANSCRIPT, now, session_id=session_id)
 
 
 def append(
@@ -190,20 +219,7 @@ def _head(session_id: str) -> Work[Head | None]:
     if not found:
         return None
     position, calls, *rest = found[0]
-    return Head(position, _read_calls(calls), *rest)
-
-
-def _read_calls(blob: bytes | None) -> tuple[str, ...]:
-    """The calls; none when they cannot be read: loading closes what was open."""
-    try:
-        return _CALLS.decode(blob) if blob else ()
-    except UNREADABLE as error:
-        log.warning("open_calls_unreadable", why=str(error))
-        return ()
-
-
-def _write_calls(calls: tuple[str, ...]) -> bytes | None:
-    return msgspec.json.encode(calls) if calls else None
+    return Head(position, read_calls(calls), *rest)
 
 
 def _fresh(
@@ -271,7 +287,7 @@ def _advance(
         "rows": len(added),
         "counted": sum([message.counts for message in added]),
         "model_turns": sum([message.role is Role.ASSISTANT for message in added]),
-        "open_calls": _write_calls(calls),
+        "open_calls": write_calls(calls),
     }
     if usage is None:
         yield "advance_transcript", values
@@ -317,26 +333,6 @@ def _lineage(session_id: str) -> Work[list[str]]:
         chain.append(parent)
 
 
-def _with_sources(session_id: str, messages: Sequence[Message]) -> Work[list[Message]]:
-    """The messages, those that the session has with the conversation each came from: the same id in two chats
-    is two messages."""
-    known: dict[str, list[tuple[bytes, str]]] = {}
-    for platform_id, body, source_key in (yield "live_sources", {"session_id": session_id}):
-        known.setdefault(platform_id, []).append((bytes(body), source_key))
-    return [_claim_source(message, known) for message in messages]
-
-
-def _claim_source(message: Message, known: dict[str, list[tuple[bytes, str]]]) -> Message:
-    if message.platform_message_id is None:
-        return message
-    rows_with_id = known.get(encode_part(message.platform_message_id))
-    if not rows_with_id:
-        return message
-    claimed = next((each for each in rows_with_id if each[0] == message.body), rows_with_id[0])
-    rows_with_id.remove(claimed)
-    return msgspec.structs.replace(message, source_key=claimed[1])
-
-
 def _last_users(session_id: str, turns: int) -> Work[list[tuple[int, bytes]]]:
     """Position and body of the newest user turns, newest first, no more than asked for."""
     users: list[tuple[int, bytes]] = []
@@ -368,7 +364,7 @@ def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime)
 
 def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
     count = yield from value("count_live", session_id=session_id, counted_from=head.counted_from)
-    values = {"session_id": session_id, "message_count": count, "open_calls": _write_calls(calls)}
+    values = {"session_id": session_id, "message_count": count, "open_calls": write_calls(calls)}
     times = {"now": to_micros(now), "active_minute": to_minute(now)}
     yield "revise_transcript", {**msgspec.structs.asdict(head), **values, **times}
 
@@ -386,7 +382,7 @@ def close_calls(session_id: str, now: datetime) -> Work[int]:
 
 def begin(parent_id: str, session_id: str, messages: Sequence[Message], now: datetime) -> Work[None]:
     """Give a continuation its first rows, made from those of its parent."""
-    kept = yield from _with_sources(parent_id, messages)
+    kept = yield from with_sources(parent_id, messages)
     yield from append(session_id, kept, now)
 
 

@@ -13,7 +13,6 @@ from frontdesk.contracts.store import Mergeable, Row, Statement, Work, ring
 from frontdesk.model import lanes, turns
 from frontdesk.model.chats import Cursor
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
-from frontdesk.model.feed import FeedKind
 from frontdesk.model.messages import Message
 from frontdesk.model.moves import Settled, Start
 from frontdesk.model.resolution import Opening
@@ -31,7 +30,7 @@ from frontdesk.model.turns import (
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_next, accept_together, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
-from frontdesk.stores.feed import tell, tell_turn
+from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
 from frontdesk.stores.rows import TURNS
 from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
@@ -86,7 +85,7 @@ class Turns(Noun):
         for lease in (yield from claim_lanes(kind, node, limit, now, lease_seconds)):
             turn = yield from attempts.take_first(lease.lane, now, set_aside)
             if turn and not turn.may_begin_beside([*beside, *(each.turn for each in claims)]):
-                yield from attempts.defer(turn, now + SUSPECT_PAUSE)
+                yield from attempts.defer(turn, now + SUSPECT_PAUSE, now)
                 turn = None
             if turn is None:
                 yield from free(lease.lane)
@@ -184,13 +183,10 @@ class Turns(Noun):
     ) -> Work[Settled]:
         """Decide about the conversation's session after its turn, tell people, and let go of the lane."""
         yield from hold(claim.lease)
-        key = claim.turn.session_key
-        settled = yield from sessions.settle(key, decide, now, new_id)
+        settled = yield from sessions.settle(claim.turn.session_key, decide, now, new_id)
         if settled.session and isinstance(settled.move, Start):
             yield from deliveries.add(notices(settled.session))
-            yield from tell(FeedKind.SESSION, now, session_key=key, session_id=settled.session.id)
         yield from free(claim.lease.lane)
-        yield ring(Topic.FEED)
         yield ring(Topic.DELIVERIES, far=False)
         yield _ring_for(claim)
         return settled
@@ -212,6 +208,7 @@ class Turns(Noun):
             if again.session_id and again.resume_reason:
                 yield from attempts.mark(again.session_id, again.resume_reason, now)
             yield from tell_turn(claim.turn, TurnState.QUEUED, now)
+            yield ring(Topic.FEED)
         yield from free(claim.lease.lane)
         yield _ring_for(claim)
 
@@ -303,6 +300,7 @@ class Turns(Noun):
             yield from fence(lane)
         for topic in CREWS:
             yield ring(topic, far=False)
+        yield ring(Topic.FEED)
         return recovered
 
     @writes_lazily

@@ -111,12 +111,17 @@ class CheckpointCounter(Counter):
         """Make the working directory, or one path in it, what it was."""
         snapshots, directory = self._checkpoints(profile)
         kept = await self._checkpoint(checkpoint, profile)
-        return cast(RestoreOutcome, plain(await snapshots.restore(directory, kept.id, path)))
+        try:
+            return cast(RestoreOutcome, plain(await snapshots.restore(directory, kept.id, path)))
+        finally:  # whatever it came to, the directory may have changed
+            await self._store.feed.tell_checkpoint(self._clock.now())
 
     async def prune_checkpoints(self, profile: str | None = None) -> int:
         """Drop the oldest past the maximum and free their room; how many were dropped."""
         snapshots, directory = self._checkpoints(profile)
-        return await snapshots.prune(directory)
+        pruned = await snapshots.prune(directory)
+        await self._store.feed.tell_checkpoint(self._clock.now())
+        return pruned
 
     async def _checkpoint(self, name: str, profile: str | None) -> Checkpoint:
         snapshots, directory = self._checkpoints(profile)

@@ -53,6 +53,7 @@ async def checkpoint(parts: Parts, request: CommandRequest) -> str:
     )
     if made is None:
         return UNCHANGED
+    await _tell(parts, request)
     skipped = f", {views.plural(made.skipped_count, 'path')} left out" if made.skipped_count else ""
     files = views.plural(made.files, "file")
     return f"Checkpoint {made.number} made ({files}{skipped}). To go back to it: /rollback {made.number}"
@@ -101,7 +102,16 @@ async def rollback(parts: Parts, request: CommandRequest) -> str:
         return UNKNOWN.format(name=views.quoted(wanted))
     session = await views.own_session(parts, request)
     links = {"session_id": session.id if session else None, "turn_id": request.turn.id}
-    return await _restore(snapshots, directory, target, path or None, links)
+    try:
+        return await _restore(snapshots, directory, target, path or None, links)
+    finally:  # whatever it came to, the directory may have changed
+        await _tell(parts, request)
+
+
+async def _tell(parts: Parts, request: CommandRequest) -> None:
+    """There are other checkpoints, or the directory is another."""
+    named = {"session_key": request.turn.session_key, "turn_id": request.turn.id}
+    await parts.store.feed.tell_checkpoint(parts.clock.now(), **named)
 
 
 async def _listed(parts: Parts, request: CommandRequest, kept: list[Checkpoint]) -> str:

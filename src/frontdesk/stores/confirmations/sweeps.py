@@ -12,11 +12,13 @@ from frontdesk.stores import audit
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations.requests import DIGEST, ID, at, entry_of, tell_of, write_down
+from frontdesk.stores.feed import tell_confirmation
 from frontdesk.stores.lanes import hold
 from frontdesk.stores.rows import erased_body
 from frontdesk.stores.work import Noun, writes, writes_lazily
 
 ESCALATION = "system:escalation"
+LAPSED = "lapsed"
 GRANT = timedelta(seconds=GRANT_SECONDS)
 BELONGINGS = ("erase_payload", "forget_votes", "forget_keys", "forget_callbacks", "forget_echoes")
 
@@ -68,12 +70,12 @@ class SweepIntentions(Noun):
         """Write down which grants nobody has used in time; how many there were."""
         before, after = to_micros(now - GRANT), to_micros(now + GRANT)
         values = {"now": to_micros(now), "before": before, "after": after, "limit": limit}
-        return len((yield "lapse_confirmations", values))
+        return (yield from _tell_lapsed((yield "lapse_confirmations", values), now))
 
     @writes
     def lapse_all(self, now: datetime) -> Work[int]:
         """The same for every grant that could still be used."""
-        return len((yield "lapse_all", {"now": to_micros(now)}))
+        return (yield from _tell_lapsed((yield "lapse_all", {"now": to_micros(now)}), now))
 
     @writes
     def erase(self, confirmation_id: str, by: str, now: datetime) -> Work[bool]:
@@ -134,6 +136,12 @@ def _swept(
         yield AuditEntry(
             kind=kind, at=now, actor=actor, confirmation_id=each[ID], digest=each[DIGEST], facts=facts
         )
+
+
+def _tell_lapsed(found: list[Row], now: datetime) -> Work[int]:
+    for each in found:
+        yield from tell_confirmation(each[0], LAPSED, now)
+    return len(found)
 
 
 def _erase_messages(confirmation_id: str) -> Work[None]:

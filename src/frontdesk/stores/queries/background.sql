@@ -4,7 +4,7 @@
 -- Work of a conversation runs, or still runs.
 INSERT INTO background (session_key, name, begun_at, until) VALUES (:session_key, :name, :begun_at, :until)
 ON CONFLICT (session_key, name) DO UPDATE SET until = excluded.until
-/*pg RETURNING pg_current_xact_id() AS xid */;
+RETURNING begun_at /*pg , pg_current_xact_id() AS xid */;
 
 -- name: end_background
 -- It has ended.

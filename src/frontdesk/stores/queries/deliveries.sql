@@ -108,7 +108,7 @@ DELETE FROM deliveries WHERE number IN (
 UPDATE deliveries SET state = 'dead', error = 'nobody collected it' WHERE number IN (
     SELECT o.number FROM deliveries o
     WHERE o.state = 'pending' AND o.lane LIKE 'box:%' AND o.created_at < :before LIMIT :limit
-) RETURNING number /*pg , pg_current_xact_id() AS xid */;
+) RETURNING id, turn_id, session_id, session_key /*pg , pg_current_xact_id() AS xid */;
 
 -- name: count_deliveries
 -- How many deliveries are in each state that somebody should know of.

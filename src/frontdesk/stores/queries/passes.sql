@@ -27,7 +27,7 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: passes_named
 -- What is meant by a name: a token's, or the id of any pass.
-SELECT id FROM passes
+SELECT id, person FROM passes
 WHERE (id = :name OR (name = :name AND kind = 'token')) AND revoked_at IS NULL AND expires_at > :now;
 
 -- name: revoke_passes_of

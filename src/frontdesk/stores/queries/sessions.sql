@@ -57,6 +57,12 @@ ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
 -- Write the facts that decisions change. A platform that nobody registered stays as it is.
 UPDATE sessions SET platform = COALESCE(:platform, platform), {changed_session} WHERE id = :id;
 
+-- name: update_session_afresh
+-- The same, and count its messages from here on only.
+UPDATE sessions SET
+    platform = COALESCE(:platform, platform), {changed_session}, message_count = 0, counted_from = next_position
+WHERE id = :id RETURNING counted_from;
+
 -- name: touch_session
 -- The session was active just now.
 UPDATE sessions SET updated_at = :now WHERE id = :session_id
@@ -69,16 +75,12 @@ UPDATE sessions SET active_minute = :active_minute WHERE id = :session_id;
 -- name: end_session
 -- End a session that is open.
 UPDATE sessions SET ended_at = :now, end_reason = :reason
-WHERE id = :session_id AND ended_at IS NULL RETURNING id /*pg , pg_current_xact_id() AS xid */;
+WHERE id = :session_id AND ended_at IS NULL RETURNING id, session_key /*pg , pg_current_xact_id() AS xid */;
 
 -- name: finalize_session
 -- The end of a session has been dealt with.
 UPDATE sessions SET expiry_finalized = 1 WHERE id = :session_id AND expiry_finalized = 0
 RETURNING id /*pg , pg_current_xact_id() AS xid */;
-
--- name: fresh_allowance
--- Count a session's messages from here on only.
-UPDATE sessions SET message_count = 0, counted_from = next_position WHERE id = :session_id RETURNING counted_from;
 
 -- name: point_route
 -- Make a session the current one of a key.
