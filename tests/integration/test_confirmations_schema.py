@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from frontdesk import errors
@@ -153,11 +154,11 @@ async def deciding(desk: Desk) -> AsyncIterator[None]:
             await task
 
 
-async def run_schemathesis(desk: Desk, settings: Path) -> str:
+async def run_schemathesis(client: httpx.AsyncClient, settings: Path, *options: str) -> str:
     """What it says; it must find nothing."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings)),
-        *("run", str(desk.http.base_url.join("/openapi.json"))),
+        *("run", str(client.base_url.join("/openapi.json")), *options),
         *("--checks", "all", "--max-examples", str(count(1, 300)), "--generation-database", "none"),
         *("--seed", str(SEED), "--no-color", "--suppress-health-check", "all", "--warnings", "off"),
         stdout=asyncio.subprocess.PIPE,
@@ -186,7 +187,7 @@ async def test_schemathesis_finds_nothing(mode: Mode, tmp_path: Path, tell: coun
         opened(mode=mode, rate_limit=10**6, prompts_per_hour=10**6, callbacks=("",)) as desk,
         deciding(desk),
     ):
-        told = await run_schemathesis(desk, settings)
+        told = await run_schemathesis(desk.http, settings)
         assert (await desk.http.get("/health")).status_code == 200
     paths = (await asyncio.to_thread(described, mode))["paths"]
     operations = {(method, path) for path, methods in paths.items() for method in methods}

@@ -13,8 +13,7 @@ from frontdesk.model.passes import PassKind
 from frontdesk.web import server
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from tests.flow.harness import House, open_house
-
-LINK_KEY = b"k" * 32
+from tests.integration.confirming import LINK_KEY, unguarded
 
 
 class Reception(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,7 @@ async def open_reception(url: str, **more: Any) -> AsyncIterator[Reception]:
     async with AsyncExitStack() as opened:
         house = await opened.enter_async_context(open_house(url, **more))
         service = house.gateway.parts.confirmations
-        confirmations = ServedConfirmations(service, Credentials(approvers={}), LINK_KEY)
+        confirmations = ServedConfirmations(service, Credentials(approvers={}, guesses=unguarded()), LINK_KEY)
         serving = server.serving(house.gateway, port=0, confirmations=confirmations)
         address = await opened.enter_async_context(serving)
         opened.callback(confirmations.close)

@@ -1,5 +1,6 @@
 """Who may talk to the agent: checks, the answer to strangers, pairing and linking."""
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Mapping
@@ -119,7 +120,7 @@ class Authorization(Service):
             code, role, place=by.place, by=by.who, now=self._clock.now(), within=within
         )
         if trial.grant is None:
-            raise _refused(trial, by.place)
+            raise _refused(trial, by.place, self._clock.now())
         log.info("person_let_in", who=trial.grant.principal, role=role, by=by.who)
         return trial.grant
 
@@ -191,7 +192,7 @@ class Authorization(Service):
         person = secrets.token_hex(PERSON_BYTES)
         trial = await self._store.people.link(code, principal.id, person=person, now=self._clock.now())
         if trial.pairing is None:
-            raise _refused(trial, principal.id)
+            raise _refused(trial, principal.id, self._clock.now())
         log.info("people_linked", who=principal.id, other=trial.pairing.principal)
         return await self._store.people.linked(principal.id)
 
@@ -218,12 +219,13 @@ def owner_of_terminal() -> access.AccessVerdict:
     return access.decide(SessionSource.local_cli(), False, access.Access())
 
 
-def _refused(trial: codes.Trial, place: str) -> errors.FrontdeskError:
+def _refused(trial: codes.Trial, place: str, now: datetime) -> errors.FrontdeskError:
     if trial.locked_until is None:
         log.warning("code_wrong", place=place)
         return errors.WrongCode()
     log.warning("codes_locked", place=place, until=_shown(trial.locked_until))
-    return errors.LockedOut(until=_shown(trial.locked_until))
+    seconds = max(1, math.ceil((trial.locked_until - now).total_seconds()))
+    return errors.LockedOut(until=_shown(trial.locked_until), retry_after_seconds=seconds)
 
 
 def _shown(moment: datetime) -> str:
