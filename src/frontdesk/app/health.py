@@ -24,6 +24,8 @@ class HealthTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """For the owner: what it is about, and what to do."""
     outside: str
     """For anybody: no name, no path."""
+    channel: Channel | None = None
+    """The one that it is about; None for the store and the gateway itself."""
 
 
 async def find_troubles(gateway: "Gateway") -> list[HealthTrouble]:
@@ -53,7 +55,8 @@ def _channel_troubles(gateway: "Gateway") -> Iterator[HealthTrouble]:
         if why is not None:
             name = name_of(channel)
             outside = f"The channel {name} takes no messages: it is not set up rightly."
-            yield HealthTrouble(why=f"The channel {name} takes no messages: {why}", outside=outside)
+            told = f"The channel {name} takes no messages: {why}"
+            yield HealthTrouble(why=told, outside=outside, channel=channel)
 
 
 def name_of(channel: Channel) -> str:

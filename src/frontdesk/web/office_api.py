@@ -19,6 +19,13 @@ def _add(verb: str, path: str, method: Callable[..., Any], need: Need, **columns
 
 
 _add("GET", "/status", Office.status, Need.LOOK_AT_ALL)
+_add("GET", "/health", Office.health, Need.LOOK_AT_ALL)
+_add("GET", "/turns", Office.page_turns, Need.LOOK)
+_add("GET", "/turns/counts", Office.count_turns, Need.LOOK)
+_add("GET", "/deliveries", Office.page_deliveries, Need.LOOK)
+_add("GET", "/deliveries/counts", Office.count_deliveries, Need.LOOK)
+_add("POST", "/deliveries/{delivery_id}/resend", Office.resend_delivery, Need.ACT)
+_add("POST", "/deliveries/{delivery_id}/discard", Office.discard_delivery, Need.ADMINISTER)
 _add("GET", "/sessions", Office.browse_sessions, Need.LOOK)
 _add("GET", "/sessions/counts", Office.count_states, Need.LOOK)
 _add("GET", "/sessions/{session_id}", Office.show_session, Need.LOOK)

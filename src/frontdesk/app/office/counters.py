@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
 
 LIST_LIMIT = 50
+COUNTED = 100
+"""No list is counted further than that."""
 
 Channels = Callable[[], Awaitable[Sequence[Channel]]]
 Workplace = Callable[[], tuple[Snapshots | None, str | None]]
@@ -84,6 +86,13 @@ class Counter:
 
     async def _facts(self, session: Session) -> Plain:
         return _plain_session(session, await self._conversations.count_messages(session))
+
+    async def _sees(self, session_id: str | None) -> bool:
+        """Whether what belongs to a session may be shown to whoever asks; what belongs to none is seen by
+        those who see everything."""
+        if self._viewer.administrator:
+            return True
+        return bool(session_id and await self._conversations.find_session(session_id, self._viewer))
 
     async def _find(self, session_id: str) -> Session:
         session = await self._conversations.find_session(session_id, self._viewer)

@@ -1,15 +1,70 @@
 """What is asked about answers on their way, and what is sent unprompted."""
 
 import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypedDict, cast
 
 from frontdesk import errors
-from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import Plain, picked, where_of
+from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
+from frontdesk.app.office.plain import Plain, chosen, picked, where_of
 from frontdesk.flow.sending import Outlets
 from frontdesk.model import inputs
 from frontdesk.model.deliveries import Delivery, DeliveryState
+from frontdesk.model.lists import ListedDeliveries
 
 KEY_BYTES = 16
+LOOKED_AT = 200
+LOST = (DeliveryState.DEAD, DeliveryState.UNKNOWN)
+
+
+class DeliveryRow(TypedDict):
+    """A delivery as a list shows it."""
+
+    id: str
+    kind: str
+    state: str
+    platform: str
+    account: str | None
+    chat_id: str
+    where: str
+    text: str
+    error: str | None
+    attempts: int
+    next_try_at: str | None
+    turn_id: str | None
+    session_id: str | None
+    created_at: str
+    sent_at: str | None
+
+
+class LateOnPlatform(TypedDict):
+    """What has not arrived on a platform."""
+
+    platform: str
+    lost: int
+    """They did not arrive, or may not have."""
+    late: int
+    since: str
+    why: str | None
+    """What was said of the newest."""
+    next_try_at: str | None
+
+
+class DeliveryList(TypedDict):
+    """Deliveries, the newest first; ``next`` is where the others are."""
+
+    items: list[DeliveryRow]
+    next: str | None
+
+
+class DeliveryCounts(TypedDict):
+    """How many there are of what has not arrived; none is counted further than 100."""
+
+    dead: int
+    unsure: int
+    late: int
+    waiting: int
 
 
 class DeliveryCounter(Counter):
@@ -20,13 +75,50 @@ class DeliveryCounter(Counter):
         found.sort(key=lambda each: each.number, reverse=True)
         return [_plain_delivery(each) for each in found[:most]]
 
+    async def _late_platforms(self) -> list[LateOnPlatform]:
+        """What has not arrived, by platform; as far as so many rows tell."""
+        lost = await self._store.deliveries.troubled(LOOKED_AT)
+        late = await self._store.deliveries.late(LOOKED_AT)
+        by_platform: dict[str, list[Delivery]] = defaultdict(list)
+        for each in sorted([*lost, *late], key=lambda each: each.number):
+            by_platform[str(each.to.platform)].append(each)
+        return [_late_on(platform, found) for platform, found in sorted(by_platform.items())]
+
+    async def page_deliveries(
+        self, show: str = ListedDeliveries.DEAD, limit: int = LIST_LIMIT, after: str | None = None
+    ) -> DeliveryList:
+        """What did not arrive (`dead`), may have (`unsure`), is tried again (`late`), waits (`waiting`), or
+        was given up by somebody (`discarded`); the newest first."""
+        found = await self._store.lists.deliveries(self._viewer, chosen(ListedDeliveries, show), limit, after)
+        return {"items": [_row(each) for each in found.items], "next": found.next}
+
+    async def count_deliveries(self) -> DeliveryCounts:
+        """How many deliveries have not arrived."""
+        names = ("dead", "unsure", "late", "waiting")
+        counts = {name: await self._count_deliveries(ListedDeliveries(name)) for name in names}
+        return cast(DeliveryCounts, counts)
+
+    async def _count_deliveries(self, wanted: ListedDeliveries) -> int:
+        return len((await self._store.lists.deliveries(self._viewer, wanted, COUNTED)).items)
+
     async def resend_delivery(self, delivery_id: str) -> Plain:
         """Send an answer again that is in trouble; whether it was, and what it is now."""
+        await self._find_delivery(delivery_id)
         resent = await self._store.deliveries.revive(delivery_id, self._clock.now())
+        return _plain_delivery(await self._find_delivery(delivery_id)) | {"resent": resent}
+
+    async def discard_delivery(self, delivery_id: str) -> Plain:
+        """Give up an answer that is in trouble for good; whether it was, and what it is now."""
+        await self._find_delivery(delivery_id)
+        discarded = await self._store.deliveries.discard(delivery_id, self._by.who, self._clock.now())
+        return _plain_delivery(await self._find_delivery(delivery_id)) | {"discarded": discarded}
+
+    async def _find_delivery(self, delivery_id: str) -> Delivery:
+        """One that the viewer may see; UnknownDelivery for any other."""
         delivery = await self._store.deliveries.find(delivery_id)
-        if delivery is None:
+        if delivery is None or not await self._sees(delivery.session_id):
             raise errors.UnknownDelivery(delivery_id=delivery_id)
-        return _plain_delivery(delivery) | {"resent": resent}
+        return delivery
 
     async def send(
         self,
@@ -47,6 +139,24 @@ class DeliveryCounter(Counter):
         fresh = await self._store.deliveries.add(written)
         first = await self._store.deliveries.find(written[0].id) or written[0]
         return _plain_delivery(first) | {"pieces": len(written), "repeated": not fresh}
+
+
+def _late_on(platform: str, found: Sequence[Delivery]) -> LateOnPlatform:
+    lost = sum(each.state in LOST for each in found)
+    tries = [moment for each in found if (moment := _next_try(each))]
+    whys = [each.error for each in found if each.error]
+    return {
+        "platform": platform,
+        "lost": lost,
+        "late": len(found) - lost,
+        "since": found[0].created_at.isoformat(),
+        "why": whys[-1] if whys else None,
+        "next_try_at": min(tries, default=None),
+    }
+
+
+def _row(delivery: Delivery) -> DeliveryRow:
+    return cast(DeliveryRow, _plain_delivery(delivery))
 
 
 def _next_try(delivery: Delivery) -> str | None:

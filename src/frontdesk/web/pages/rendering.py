@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from frontdesk.web import addresses
-from frontdesk.web.pages import assets, wording
+from frontdesk.web.pages import assets, figures, wording
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,6 +64,8 @@ def _environment(package: str) -> "Environment":
         auto_reload=False,
     )
     made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json}
+    made.filters |= {"moment": datetime.fromisoformat}
+    made.filters |= {name: getattr(figures, name) for name in figures.FORMS}
     made.globals |= {
         "static": Prefixed(assets.ADDRESS),
         "root": Prefixed(),

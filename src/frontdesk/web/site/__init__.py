@@ -3,10 +3,10 @@ it shows; its template beside the others."""
 
 from frontdesk.web import office_api
 from frontdesk.web.endpoints import Served
-from frontdesk.web.site import events, overview, reference_page, session_pages
+from frontdesk.web.site import deliveries, events, overview, reference_page, session_pages, turns
 from frontdesk.web.site.base import PAGES, Site
 
-__all__ = ["overview", "reference_page", "serve", "session_pages"]
+__all__ = ["deliveries", "overview", "reference_page", "serve", "session_pages", "turns"]
 
 
 def serve(site: Site) -> list[Served]:

@@ -1,10 +1,36 @@
 """The overview: whether everything works, and what does not."""
 
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from frontdesk.app.office.work import ChannelHealth, GatewayHealth
+from frontdesk.model.lists import ListedDeliveries
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.pages.wording import say
+from frontdesk.web.site import deliveries, workload
 from frontdesk.web.site.base import PAGES, Site
+
+SHOWN_DELIVERIES = 5
+CHANNEL_SIGNS = {"works": ("●", "ok"), "fails": ("✕", "bad")}
+
+
+class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that needs a person: what it is, what that means, and where to go."""
+
+    what: str
+    so: str = ""
+    why: str | None = None
+    """In words that are not ours."""
+    since: datetime | None = None
+    next_try: datetime | None = None
+    act: str = ""
+    path: str = ""
+    is_bad: bool = True
 
 
 @PAGES.add("GET", "/")
@@ -18,5 +44,83 @@ async def show_home(site: Site, call: HttpCall) -> Response:  # noqa: ARG001
 @PAGES.add("GET", "/overview", need=Need.LOOK_AT_ALL)
 async def show_overview(site: Site, call: HttpCall) -> Response:
     """Whether everything works."""
-    status = await site.office_for(call).status()
-    return await site.page(call, "overview", "overview.html", {"status": status})
+    office = site.office_for(call)
+    health = await office.health()
+    dead = await office.page_deliveries(ListedDeliveries.DEAD, limit=SHOWN_DELIVERIES)
+    unsure = await office.page_deliveries(ListedDeliveries.UNSURE, limit=SHOWN_DELIVERIES)
+    lost = [deliveries.shown(each) for each in (*dead["items"], *unsure["items"])]
+    values = {
+        "troubles": list(troubles_of(health)),
+        "turns": health["turns"],
+        "channels": [_signed(each) for each in health["channels"]],
+        "may_discard": call.known.may(Need.ADMINISTER),
+        "undelivered": {
+            "rows": lost[:SHOWN_DELIVERIES],
+            "count": sum(each["lost"] for each in health["deliveries"]),
+        },
+    }
+    return await site.page(call, "overview", "overview.html", values)
+
+
+def _signed(channel: ChannelHealth) -> dict[str, Any]:
+    state = "fails" if channel["trouble"] else "works"
+    sign, mood = CHANNEL_SIGNS[state]
+    return {**channel, "state": state, "sign": sign, "mood": mood, "tile": workload.tile(channel["platform"])}
+
+
+def troubles_of(health: GatewayHealth) -> Iterator[ShownTrouble]:
+    """What needs a person, the worst first."""
+    if not health["running"]:
+        yield ShownTrouble(what=say("overview.not_running"))
+    for why in health["troubles"]:
+        yield ShownTrouble(what=say("overview.gateway_fails"), why=why, so=say("overview.gateway_so"))
+    yield from _channel_troubles(health)
+    yield from _delivery_troubles(health)
+    if count := health["turns"]["set_aside"]:
+        yield ShownTrouble(
+            what=say("overview.set_aside", count=count),
+            so=say("overview.set_aside_so"),
+            act=say("overview.look"),
+            path="/turns?show=set_aside",
+            is_bad=False,
+        )
+    for warning in health["warnings"]:
+        yield ShownTrouble(
+            what=say("overview.warning"),
+            why=warning,
+            act=say("overview.settings"),
+            path="/settings",
+            is_bad=False,
+        )
+
+
+def _channel_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
+    for channel in health["channels"]:
+        if channel["trouble"]:
+            name = f"{channel['platform']} {channel['account'] or ''}".strip()
+            yield ShownTrouble(
+                what=say("overview.channel_trouble", name=name),
+                why=channel["trouble"],
+                so=say("overview.channel_so"),
+                act=say("overview.settings"),
+                path="/settings",
+            )
+
+
+def _delivery_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
+    for each in health["deliveries"]:
+        lost, late = each["lost"], each["late"]
+        if not lost and not late:
+            continue
+        shown = "trouble" if lost else "late"
+        platform = each["platform"]
+        yield ShownTrouble(
+            what=say(f"overview.delivery_{shown}", platform=platform, count=lost or late),
+            why=each["why"],
+            so=say(f"overview.delivery_{shown}_so", count=lost or late),
+            since=workload.moment(each["since"]),
+            next_try=workload.moment(each["next_try_at"]),
+            act=say("overview.look"),
+            path="/deliveries",
+            is_bad=bool(lost),
+        )

@@ -1,0 +1,111 @@
+"""What is asked about turns: what waits, what runs, what was set aside."""
+
+from typing import TypedDict, cast
+
+from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
+from frontdesk.app.office.plain import chosen, picked, where_of
+from frontdesk.model.lists import ListedTurn, ListedTurns
+from frontdesk.model.turns import TurnState
+
+UNREADABLE = "unreadable"
+"""The state of a turn whose row cannot be read."""
+
+
+class TurnRow(TypedDict):
+    """A turn as a list shows it. One that cannot be read has a state and an id alone."""
+
+    id: str
+    kind: str | None
+    state: str
+    platform: str
+    account: str | None
+    where: str
+    text: str
+    session_id: str | None
+    session_key: str | None
+    attempts: int
+    error: str | None
+    """Why it was set aside, failed, or waits."""
+    stop_requested: bool
+    due_at: str
+    """While it waits: not before then."""
+    received_at: str | None
+    started_at: str | None
+    finished_at: str | None
+
+
+class TurnList(TypedDict):
+    """Turns, the newest first; ``next`` is where the others are."""
+
+    items: list[TurnRow]
+    next: str | None
+
+
+class TurnCounts(TypedDict):
+    """How many turns are under way; none is counted further than 100."""
+
+    queued: int
+    running: int
+    waiting: int
+    """For a person's approval."""
+    set_aside: int
+    oldest_at: str | None
+    """Since when the one has waited to be run that has waited longest, as far as they are counted."""
+
+
+class TurnCounter(Counter):
+    async def page_turns(
+        self, show: str = ListedTurns.RECENT, limit: int = LIST_LIMIT, after: str | None = None
+    ) -> TurnList:
+        """Turns that wait to be run (`waiting`), run or wait for a person (`running`), were set aside
+        (`set_aside`), or all of them (`recent`); the newest first."""
+        found = await self._store.lists.turns(self._viewer, chosen(ListedTurns, show), limit, after)
+        return {"items": [_row(each) for each in found.items], "next": found.next}
+
+    async def count_turns(self) -> TurnCounts:
+        """How many turns wait, run and were set aside, and since when the oldest waits."""
+        lists, viewer = self._store.lists, self._viewer
+        queued = (await lists.turns(viewer, ListedTurns.WAITING, COUNTED)).items
+        under_way = (await lists.turns(viewer, ListedTurns.RUNNING, COUNTED)).items
+        aside = (await lists.turns(viewer, ListedTurns.SET_ASIDE, COUNTED)).items
+        asking = sum(bool(each.turn and each.turn.state is TurnState.WAITING) for each in under_way)
+        came = [each.turn.received_at for each in queued if each.turn]
+        return {
+            "queued": len(queued),
+            "running": len(under_way) - asking,
+            "waiting": asking,
+            "set_aside": len(aside),
+            "oldest_at": min(came).isoformat() if came else None,
+        }
+
+
+def _row(listed: ListedTurn) -> TurnRow:
+    turn = listed.turn
+    if turn is None:
+        return _unread(listed)
+    names = ("id", "kind", "state", "text", "session_id", "session_key", "attempts", "error")
+    times = ("received_at", "started_at", "finished_at")
+    about = picked(turn, *names, *times, "stop_requested") | picked(listed, "due_at")
+    place = picked(turn.source, "platform", "account") | {"where": where_of(turn.source)}
+    return cast(TurnRow, about | place)
+
+
+def _unread(listed: ListedTurn) -> TurnRow:
+    return {
+        "id": listed.id,
+        "kind": None,
+        "state": UNREADABLE,
+        "platform": "",
+        "account": None,
+        "where": "",
+        "text": "",
+        "session_id": None,
+        "session_key": None,
+        "attempts": 0,
+        "error": None,
+        "stop_requested": False,
+        "due_at": listed.due_at.isoformat(),
+        "received_at": None,
+        "started_at": None,
+        "finished_at": None,
+    }

@@ -1,0 +1,75 @@
+"""What the pages about work share: overview, turns and deliveries."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from frontdesk.app.office.counters import COUNTED
+from frontdesk.formats import quoting
+from frontdesk.web.site.base import AnyQuery
+
+PREVIEW_CHARACTERS = 300
+WHERE_CHARACTERS = 100
+TILE_LETTERS = 2
+
+
+class ShownQuery(AnyQuery, frozen=True, kw_only=True):
+    """Which list is shown, and where its page begins."""
+
+    show: str = ""
+    after: str | None = None
+
+
+class PageTab(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the lists of a page."""
+
+    name: str
+    path: str
+    count: str
+    """Nothing where there is none."""
+    is_here: bool
+
+
+def moment(written: str | None) -> datetime | None:
+    return datetime.fromisoformat(written) if written else None
+
+
+def tabs(path: str, counts: Mapping[Any, int], here: str) -> list[PageTab]:
+    """A tab for each list, with how many are in it."""
+    return [
+        PageTab(name=str(name), path=f"{path}?show={name}", count=counted(count), is_here=name == here)
+        for name, count in counts.items()
+    ]
+
+
+def counted(count: int) -> str:
+    """How many, as far as they are counted."""
+    if count >= COUNTED:
+        return f"{COUNTED - 1}+"
+    return str(count or "")
+
+
+def next_path(path: str, show: str, place: str | None) -> str | None:
+    """Where a list goes on."""
+    return f"{path}?{urlencode({'show': show, 'after': place})}" if place else None
+
+
+def item(row: Mapping[str, Any], signs: Mapping[Any, tuple[str, str]]) -> dict[str, Any]:
+    """A row as a list shows it: its platform's tile, the sign of its state, its first words."""
+    sign, mood = signs[row["state"]]
+    preview = quoting.one_line(row["text"][: 4 * PREVIEW_CHARACTERS], PREVIEW_CHARACTERS)
+    shown = {
+        "sign": sign,
+        "mood": mood,
+        "preview": preview,
+        "where": quoting.one_line(row["where"], WHERE_CHARACTERS),
+    }
+    return {**row, **shown, "tile": tile(row["platform"])}
+
+
+def tile(platform: str) -> str:
+    """A platform in two letters."""
+    return platform[:TILE_LETTERS]

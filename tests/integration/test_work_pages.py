@@ -1,0 +1,183 @@
+"""The pages on what works and what does not, over real HTTP."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from frontdesk.model.deliveries import NotSent
+from frontdesk.model.lists import ListedAudit
+from frontdesk.model.turns import TurnState
+from tests import siting
+from tests.flow.harness import House, Notebook, Resting, open_house
+from tests.siting import ServedSite
+
+MEMORY = "sqlite:///:memory:"
+HOSTILE = "</q><script>alert(1)</script>\u202e\u200b452 mailbox full"
+INERT = "&lt;/q&gt;&lt;script&gt;alert(1)&lt;/script&gt;"
+
+
+class LostAnswers(Notebook):
+    """A channel that loses what it is told to."""
+
+    def lose_one(self, why: str = HOSTILE) -> None:
+        self.outcomes.append(NotSent(why=why, hopeless=True))
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    agent = Resting()
+    async with open_house(MEMORY, notebook=LostAnswers(), agent=agent) as opened:
+        yield opened
+        agent.may_go_on.set()
+
+
+@pytest.fixture
+async def served(house: House) -> AsyncIterator[ServedSite]:
+    async with siting.serving_site(house) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ops(served: ServedSite) -> AsyncIterator[httpx.AsyncClient]:
+    async with served.visiting(siting.OPS) as client:
+        yield client
+
+
+async def lose_answer(house: House, user: str = "ann", **fields: str) -> str:
+    """An answer that did not arrive; its id."""
+    assert isinstance(house.notebook, LostAnswers)
+    house.notebook.lose_one()
+    await house.say("hello", user, source=house.source(user, **fields))
+    return (await house.troubled())[0].id
+
+
+async def page(client: httpx.AsyncClient, path: str) -> str:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def test_overview_is_quiet_while_everything_works(ops: httpx.AsyncClient) -> None:
+    shown = await page(ops, "/overview")
+    assert "Everything works." in shown
+    assert "note bad" not in shown
+    assert 'data-events="/api/v1/events"' in shown
+
+
+async def test_overview_says_first_what_did_not_arrive_and_where_to_look(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    await lose_answer(house)
+    shown = await page(ops, "/overview")
+    assert "One thing needs you" in shown
+    assert "matrix: one answer did not arrive" in shown
+    assert 'href="/deliveries"' in shown
+    assert "Everything works." not in shown
+
+
+@pytest.mark.parametrize("path", ["/overview", "/deliveries"])
+async def test_hostile_reasons_and_names_are_shown_as_text(
+    house: House, ops: httpx.AsyncClient, path: str
+) -> None:
+    await lose_answer(house, user_name="<img src=x onerror=alert(2)>\u202e")
+    shown = await page(ops, path)
+    assert INERT in shown
+    assert "<script>alert" not in shown
+    assert "<img" not in shown
+
+
+async def test_health_is_the_same_as_json(house: House, ops: httpx.AsyncClient) -> None:
+    await lose_answer(house)
+    health = (await ops.get("/api/v1/health")).raise_for_status().json()
+    (late,) = health["deliveries"]
+    assert (late["platform"], late["lost"]) == ("matrix", 1)
+    assert health["running"]
+    assert [each["platform"] for each in health["channels"]] == ["matrix"]
+
+
+async def test_resent_answer_arrives_and_is_listed_no_more(house: House, ops: httpx.AsyncClient) -> None:
+    lost = await lose_answer(house)
+    assert lost in await page(ops, "/deliveries")
+    answer = await ops.post(f"/api/v1/deliveries/{lost}/resend", json={})
+    assert answer.json()["resent"]
+    assert await house.notebook.wait_for(1) == ["echo: hello"]
+    assert lost not in await page(ops, "/deliveries")
+
+
+async def test_discarded_answer_is_given_up_by_name_and_kept_in_its_list(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    lost = await lose_answer(house)
+    assert (await ops.post(f"/api/v1/deliveries/{lost}/discard", json={})).json()["discarded"]
+    assert lost not in await page(ops, "/deliveries")
+    assert lost in await page(ops, "/deliveries?show=discarded")
+    assert "Everything works." in await page(ops, "/overview")
+    assert not (await ops.post(f"/api/v1/deliveries/{lost}/resend", json={})).json()["resent"]
+    (logged,) = (await house.store.lists.audit(ListedAudit(kind="delivery_discarded"))).items
+    assert logged.readable
+    assert logged.readable.actor == siting.OPS.id
+
+
+async def test_whoever_only_looks_has_no_buttons_and_changes_nothing(
+    house: House, served: ServedSite
+) -> None:
+    lost = await lose_answer(house)
+    async with served.visiting(siting.EYE) as eye:
+        assert "data-act" not in await page(eye, "/deliveries")
+        for verb in ("resend", "discard"):
+            assert (await eye.post(f"/api/v1/deliveries/{lost}/{verb}", json={})).status_code == 403
+
+
+async def test_person_sees_their_own_deliveries_and_turns_alone(house: House, served: ServedSite) -> None:
+    lost = await lose_answer(house, "ann")
+    delivery = await house.store.deliveries.find(lost)
+    assert delivery
+    assert delivery.turn_id
+    turn = delivery.turn_id
+    async with served.visiting(siting.ANN) as ann, served.visiting(siting.BEN) as ben:
+        for path, named in (("/deliveries", lost), ("/turns?show=recent", turn)):
+            assert named in await page(ann, path)
+            assert named not in await page(ben, path)
+            assert named in (await ann.get(f"/api/v1{path}")).raise_for_status().text
+            assert named not in (await ben.get(f"/api/v1{path}")).raise_for_status().text
+        assert (await ben.get("/api/v1/deliveries/counts")).json()["dead"] == 0
+        assert (await ben.post(f"/api/v1/deliveries/{lost}/resend", json={})).status_code == 404
+        assert (await ann.post(f"/api/v1/deliveries/{lost}/discard", json={})).status_code == 403
+        for path in ("/overview", "/api/v1/health"):
+            assert (await ann.get(path)).status_code == 403
+        assert (await ann.post(f"/api/v1/deliveries/{lost}/resend", json={})).json()["resent"]
+    assert await house.notebook.wait_for(1) == ["echo: hello"]
+
+
+async def test_lists_are_read_page_by_page_without_gap_or_repeat(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    asked = [(await house.say("hello", f"user{number}")).turn_id for number in range(5)]
+    for turn_id in asked:
+        await house.finished(turn_id)
+    seen: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        found = (await ops.get("/api/v1/turns", params={"limit": "2"} | after)).raise_for_status().json()
+        seen += [each["id"] for each in found["items"]]
+        if found["next"] is None:
+            break
+        after = {"after": found["next"]}
+    assert seen == asked[::-1]
+    assert (await ops.get("/api/v1/turns?after=nonsense")).status_code == 400
+
+
+async def test_turn_that_waits_runs_or_was_set_aside_is_told_with_its_reason(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    """Each list has its own, and an empty one says what would stand there."""
+    assert "There was no turn yet" in await page(ops, "/turns")
+    receipt = await house.say("!rest")
+    await house.until(receipt.turn_id, TurnState.RUNNING)
+    later = await house.say("and then?")
+    assert receipt.turn_id in await page(ops, "/turns?show=running")
+    assert later.turn_id in await page(ops, "/turns?show=waiting")
+    counts = (await ops.get("/api/v1/turns/counts")).json()
+    assert (counts["running"], counts["queued"], counts["set_aside"]) == (1, 1, 0)
+    assert counts["oldest_at"]
