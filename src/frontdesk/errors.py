@@ -40,6 +40,7 @@ FrontdeskError
 │   └── RequesterPaused       nobody is asked for it until a person says so
 ├── GoneOn                    something was said in the conversation since then
 ├── TooManyWaiting            a conversation has more messages waiting than it may
+├── NoPages                   nobody serves any, so that no link leads there
 ├── PassTaken                 another token has the name
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
@@ -393,6 +394,10 @@ class SignatureWrong(SignatureRefused):
 
 class LinkRefused(SignatureRefused):
     """The link cannot be used: it is not whole, its time is over, or it was made for something else."""
+
+
+class NoPages(FrontdeskError):
+    """There are no pages to sign in to: start frontdesk run, or frontdesk confirm serve --page-port 6080."""
 
 
 class PassTaken(FrontdeskError):

@@ -138,7 +138,9 @@ async def opened_pages(
             or (await stack.enter_async_context(opened_service(MEMORY, Settings(**settings), clock)))[0]
         )
         known = known or credentials()
-        served = ServedConfirmations(used, known, LINK_KEY, page_url=page_url, clock=clock)
+        served = ServedConfirmations(
+            used, known, LINK_KEY, page_url=page_url, public_url=page_url, clock=clock
+        )
         http = await stack.enter_async_context(served_app(served.make_page_app("127.0.0.1")))
         stack.callback(served.close)
         yield Desk(http=http, service=used, app=served)

@@ -211,3 +211,13 @@ class ToldError(msgspec.Struct, frozen=True):
     detail: str = ""
     error: str = ""
     fields: dict[str, Any] = {}
+
+
+async def find_own(home: Path) -> tuple[SocketClient, dict[str, str]] | None:
+    """Who answers for the service of this home on the owner's socket, where nobody else can listen, and how
+    it greets: the gateway, or the service alone."""
+    for path in (socket_of(home), service_socket_of(home)):
+        client = SocketClient(path)
+        with suppress(errors.GatewayUnreachable):
+            return client, await client.call("GET", "/")
+    return None

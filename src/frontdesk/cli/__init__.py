@@ -27,6 +27,8 @@ COMMANDS = {
     "send": "Send a message to a chat.",
     "deliveries": "Show answers that did not arrive, and send them again.",
     "people": "Show who was let in, let people in, take that back.",
+    "login": "Make a link that signs you in to the pages.",
+    "token": "Make, list and revoke what lets programs and browsers in.",
     "confirm": "Let people decide before something dangerous is done.",
     "audit": "Verify, export and follow the log of what was asked and decided.",
     "explain": "Show which conversation a message belongs to, and why.",

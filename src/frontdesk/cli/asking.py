@@ -13,13 +13,16 @@ from frontdesk import SessionStore, config, errors
 from frontdesk.app import sockets
 from frontdesk.app.office import Office
 from frontdesk.app.opening import without_creating
+from frontdesk.app.reception import Reception
 from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.cli import one_line, output
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.contracts.channels import Channel
+from frontdesk.contracts.clock import SystemClock
 from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow.passes import PassBook
 from frontdesk.web import owner
 
 T = TypeVar("T")
@@ -74,6 +77,36 @@ async def reach_office(
     async with await SessionStore.open(url, loaded.gateway, upgrade=False) as sessions:
         channels, workplace = partial(_channels, loaded), partial(_workplace, loaded)
         yield Office(sessions.store, sessions, channels=channels, workplace=workplace)
+
+
+def receiving(
+    question: Callable[..., Awaitable[Report]], *, needs_pages: bool = False
+) -> Callable[..., None]:
+    """A command that asks the reception; where a link is wanted, of somebody who serves pages."""
+
+    @output.answering
+    @wraps(question)
+    def command(config_file: Path | None, /, **given: Any) -> Report:
+        async def answer() -> Report:
+            async with _reach_reception(config.load(config_file), needs_pages=needs_pages) as reception:
+                return await question(reception, **given)
+
+        return asyncio.run(answer())
+
+    return command
+
+
+@asynccontextmanager
+async def _reach_reception(loaded: Config, *, needs_pages: bool) -> AsyncIterator[Reception]:
+    """That of the running gateway, or of the confirmation service alone; else one of our own."""
+    own = await sockets.find_own(loaded.home)
+    if own:
+        yield owner.far(Reception, owner.RECEPTION, own[0])
+        return
+    if needs_pages:
+        raise errors.NoPages()
+    async with await SessionStore.open(loaded.store_url, loaded.gateway, upgrade=False) as sessions:
+        yield Reception(PassBook(sessions.store, SystemClock(), loaded.confirm.persons))
 
 
 async def reach_terminal(home: Path) -> Terminal:

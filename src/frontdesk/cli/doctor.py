@@ -16,11 +16,10 @@ import click
 import msgspec
 
 from frontdesk import SessionStore, config, errors, files
-from frontdesk.app import auditlog, build, connecting, health, opening
+from frontdesk.app import auditlog, build, connecting, health, opening, sockets
 from frontdesk.app.office import Office
 from frontdesk.cli import anchors, audit, one_line, output
 from frontdesk.cli.asking import ask, reach_gateway
-from frontdesk.cli.confirm import reaching
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
 from frontdesk.config.confirm import OWNER
@@ -260,7 +259,7 @@ def _connections(loaded: Config) -> Finding:
 
 
 async def _running_ports(loaded: Config) -> list[dict[str, Any]]:
-    found = await reaching.find_own(loaded.home)
+    found = await sockets.find_own(loaded.home)
     return await found[0].call("GET", "/ports") if found else []
 
 
@@ -309,7 +308,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _find_own(loaded: Config) -> Own | None:
     """The service of this home, which answers on the owner's socket."""
-    found = await reaching.find_own(loaded.home)
+    found = await sockets.find_own(loaded.home)
     if found is None:
         return None
     client, greeting = found

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,9 +16,11 @@ from frontdesk import config
 from frontdesk.app import build, loglines, sockets
 from frontdesk.app.confirmations import Keys, prepare_keys
 from frontdesk.app.gateway import Gateway
+from frontdesk.app.reception import Reception
 from frontdesk.cli import output
 from frontdesk.config import Config
 from frontdesk.contracts.store import Upgrade
+from frontdesk.model import passes
 from frontdesk.web import bounds, server
 from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations.serving import RETRY_SECONDS, make_served, serving_beside
@@ -67,7 +70,8 @@ async def _run(loaded: Config, chat: bool, listeners: Listeners) -> None:
     orders = None if chat else Orders()
     async with build.open_gateway(loaded) as gateway:
         keys, service = prepare_keys(loaded.home), gateway.parts.confirmations
-        confirmations = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
+        page_url, reached_at = service.settings.page_url, loaded.url or loaded.confirm.page_url
+        confirmations = make_served(service, keys, loaded.confirm.people, page_url, reached_at)
         serving = server.serving(
             gateway,
             host=loaded.host,
@@ -84,7 +88,8 @@ async def _run(loaded: Config, chat: bool, listeners: Listeners) -> None:
             await gateway.start()
             freeze_loaded()
             _tell_of_upgrade(gateway.parts.store.upgraded)
-            _greet(loaded, keys, address.url, confirming)
+            _greet(loaded, keys, confirmations.pages_url or address.url, confirming)
+            await _offer_link(confirmations.reception)
             if chat:  # the log, which has them, goes to a file
                 for warning in gateway.warnings():
                     output.note(warning)
@@ -113,6 +118,15 @@ def _greet(loaded: Config, keys: Keys, url: str, confirming: str | None) -> None
     if keys.made:
         what = "The approver's token, which decides about dangerous actions."
         output.show_secret(what, keys.token, keys.token_file)
+
+
+async def _offer_link(reception: Reception) -> None:
+    """To a person at a terminal alone: what is written elsewhere may be kept as a log."""
+    if not sys.stdout.isatty():
+        output.show("`frontdesk login` shows a link with which you sign in to the pages.")
+        return
+    link = await reception.make_link()
+    output.show(f"To sign in, open this once, within {passes.LINK_MINUTES} minutes:\n\n    {link['url']}\n")
 
 
 def freeze_loaded() -> None:

@@ -46,6 +46,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     names: tuple[str, ...] = ()
+    url: str | None = None
+    """Where browsers reach the server, when that is not its own address."""
     connections: int
     proxies: tuple[str, ...] = ()
     driver: str
@@ -90,6 +92,7 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         host=reading.get("server.host"),
         port=reading.get("server.port"),
         names=reading.get("server.names"),
+        url=reading.get("server.url"),
         connections=reading.get("server.connections"),
         proxies=reading.get("server.proxies"),
         driver=reading.get("agent.driver"),

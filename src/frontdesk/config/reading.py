@@ -207,6 +207,7 @@ class SettingsReader:
 
     def confirm(self) -> Confirm:
         fields = {row.parts[1]: self.get(row.name) for row in SETTINGS if row.parts[0] == "confirm"}
+        fields["page_url"] = fields["page_url"] or self.get("server.url")
         return confirm.read(fields, self.options("confirm"))
 
     def hooks(self) -> Commands:

@@ -28,6 +28,7 @@ LAST_PORT = 65_535
 MOST_SECONDS = 30 * 24 * 3600
 MOST_DAYS = 36_600
 
+_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 _STORE_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
 
 
@@ -64,6 +65,14 @@ def _address(value: Any) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise ValueError
     return str(value)
+
+
+def _public_url(value: Any) -> str:
+    parts = urlsplit(_address(value))
+    plain = not parts.query and not parts.fragment and _PREFIX.fullmatch(parts.path.rstrip("/"))
+    if not plain or parts.port == 0:
+        raise ValueError
+    return str(value).rstrip("/")
 
 
 def _addresses(value: Any) -> tuple[str, ...]:
@@ -279,7 +288,9 @@ CONFIRM = {
         " that signs what is sent: `callback_secret_env` names its variable, or `callback_secret_file` its"
         " file."
     ),
-    "page_url": "Where people see the page of what waits; told with each request.",
+    "page_url": (
+        "Where people see the page of what waits; told with each request. Not set, it is `server.url`."
+    ),
     "link_for": (
         "The approver who alone reads the home channels; `approver` is the owner. Requests that are told"
         " there come with a link for them, with which they decide without signing in."
@@ -431,6 +442,14 @@ SETTINGS: tuple[Setting, ...] = (
         kind=SettingKind("a list of host names", _names, settings.parse_names),
         default=(),
         help="Host names under which the server is reached, besides its address and `localhost`.",
+    ),
+    Setting(
+        name="server.url",
+        kind=SettingKind("an http or https address without anything behind its path", _public_url),
+        default=None,
+        help="Where browsers reach the server, when that is not its own address: through a proxy, like"
+        " `https://desk.example.org/frontdesk`. Its path is the prefix of all pages; see"
+        " [behind a proxy](access.md#behind-a-proxy).",
     ),
     Setting(
         name="server.connections",

@@ -116,6 +116,7 @@ class Authorization(Service):
         NotAllowed for anybody but an administrator."""
         by.require(access.Role.ADMINISTRATOR)
         inputs.check_kind("code", code, str)
+        access.check_in_chats(role)
         trial = await self._store.people.approve_pairing(
             code, role, place=by.place, by=by.who, now=self._clock.now(), within=within
         )
@@ -146,7 +147,7 @@ class Authorization(Service):
         grant = access.Grant(
             principal=principal.id,
             platform=str(principal.platform),
-            role=access.Role(role),
+            role=access.check_in_chats(access.Role(role)),
             granted_at=self._clock.now(),
             granted_by=by.who,
         )

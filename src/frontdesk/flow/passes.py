@@ -44,13 +44,13 @@ class PassBook:
         self._persons = persons
 
     async def issue(
-        self, kind: PassKind, name: str, role: Role, person: str, lasts: timedelta
+        self, kind: PassKind, name: str, role: Role, person: str, lasts: timedelta, *, by: str
     ) -> tuple[Pass, str]:
         """A token or a link, and its secret. PassTaken for a token with the name of another one."""
         secret = passes.new_secret(kind)
         given = self._new(kind, name, role, person, lasts, passes.digest_of(secret))
         await self._kept.add(given, given.created_at)
-        log.info("pass_made", **_facts(given))
+        log.info("pass_made", **_facts(given), by=by)
         return given, secret
 
     async def redeem(self, secret: str) -> BegunPage | None:
@@ -111,11 +111,11 @@ class PassBook:
         except errors.StoreError as error:
             log.warning("pass_use_not_noted", id=held.id, why=str(error))
 
-    async def revoke(self, name: str) -> bool:
+    async def revoke(self, name: str, *, by: str) -> bool:
         """End a token by its name, or any pass by its id; False when nothing of that name holds."""
         ended = await self._kept.revoke(name, self._clock.now())
         if ended:
-            log.info("pass_revoked", name=name)
+            log.info("pass_revoked", name=name, by=by)
         return ended
 
     async def list(

@@ -45,6 +45,14 @@ class Role(StrEnum):
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}
 
 
+def check_in_chats(role: Role) -> Role:
+    """What somebody can be in a chat. InvalidInput for one who only looks."""
+    if role is Role.VIEWER:
+        why = "in a chat nobody only looks; for the pages, make one with: frontdesk login --role viewer"
+        raise errors.InvalidInput(what=f"The role {role}", why=why)
+    return role
+
+
 class AccessRule(StrEnum):
     """Why somebody was let in or refused."""
 

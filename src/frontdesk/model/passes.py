@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from frontdesk import errors
+from frontdesk.model import inputs
 from frontdesk.model.access import Role
 from frontdesk.model.people import plain_name
 from frontdesk.model.platforms import TERMINAL
@@ -94,6 +95,14 @@ def digest_of(secret: str) -> bytes:
 def may_be_secret(text: str) -> bool:
     """Whether it has the form of one: nothing else is looked for."""
     return text.isascii() and len(text) in {len(sign) + SECRET_CHARACTERS for sign in SIGNS.values()}
+
+
+def check_most(what: str, given: int, most: int) -> int:
+    """How long a pass lasts. InvalidInput unless it is between 1 and so many."""
+    inputs.check_kind(what, given, int)
+    if not 1 <= given <= most:
+        raise errors.InvalidInput(what=f"{what} {given}", why=f"use 1 to {most}")
+    return given
 
 
 def check_name(name: str) -> str:

@@ -42,9 +42,13 @@ class People(Noun):
 
     @writes
     def grant(self, grant: Grant) -> Work[None]:
-        """Let somebody in, or change what they may do; codes that they were shown count no more."""
+        """Let somebody in, or change what they may do; codes that they were shown count no more, nor passes
+        with which they may do more."""
         yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
+        for role in Role:
+            if not grant.role.covers(role):
+                yield from _end_passes(grant.principal, grant.granted_at, role)
         yield from _tell(grant.principal, str(grant.role), grant.granted_at)
 
     @writes
@@ -52,7 +56,8 @@ class People(Noun):
         """Take back what somebody was granted, with their links, codes and passes; False when there was no
         grant."""
         yield from _unlink(principal, now)
-        yield "revoke_passes_of", {"person": plain_name(principal), "now": to_micros(now)}
+        for role in Role:
+            yield from _end_passes(principal, now, role)
         found = yield "drop_grant", {"principal": principal}
         yield "drop_pairings_of", {"principal": principal}
         if found:
@@ -210,6 +215,12 @@ class People(Noun):
     def behind(self, names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:
         """The person who goes by these names."""
         return person_behind(names, persons, now)
+
+
+def _end_passes(principal: str, now: datetime, role: Role) -> Work[None]:
+    """Nobody comes in over HTTP as more than they are."""
+    values = {"person": plain_name(principal), "role": str(role), "now": to_micros(now)}
+    yield "revoke_passes_of", values
 
 
 def person_behind(names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:

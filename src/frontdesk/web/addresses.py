@@ -12,6 +12,7 @@ HTTPS = "https"
 class PublicAddress(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of it in the settings; nothing where browsers connect to the port itself."""
 
+    url: str | None = None
     origin: str | None = None
     host: str | None = None
     root: str = ""
@@ -23,7 +24,8 @@ class PublicAddress(msgspec.Struct, frozen=True, kw_only=True):
             return cls()
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}".lower()
-        return cls(origin=origin, host=parts.hostname, root=parts.path.rstrip("/"))
+        root = parts.path.rstrip("/")
+        return cls(url=origin + root, origin=origin, host=parts.hostname, root=root)
 
     @property
     def is_secure(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from frontdesk.app.office import Office
+from frontdesk.app.reception import Reception
 from frontdesk.model.visitors import Need
 from frontdesk.web.operations import Table, Who
 from frontdesk.web.questions import add_question
@@ -51,3 +52,16 @@ _add("POST", "/checkpoints/{checkpoint}/restore", Office.restore_checkpoint, Nee
 _add("GET", "/audit", Office.list_audit, Need.LOOK_AT_ALL)
 _add("GET", "/audit/export", Office.export_audit, Need.LOOK_AT_ALL)
 _add("POST", "/audit/verify", Office.verify_audit, Need.LOOK_AT_ALL)
+
+
+RECEPTION = Table(who=Who.VISITOR)
+
+
+def _admit(verb: str, path: str, method: Callable[..., Any], need: Need, **columns: Any) -> None:
+    add_question(RECEPTION, verb, PREFIX + path, method, need=need, **columns)
+
+
+_admit("GET", "/passes", Reception.list_passes, Need.LOOK_AT_ALL)
+_admit("POST", "/passes/tokens", Reception.make_token, Need.ADMINISTER, problems=(409,))
+_admit("POST", "/passes/links", Reception.make_link, Need.ADMINISTER, problems=(409,))
+_admit("POST", "/passes/revoke", Reception.revoke_pass, Need.ADMINISTER)

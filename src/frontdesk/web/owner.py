@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from frontdesk.app.office import Office
+from frontdesk.app.reception import Reception
 from frontdesk.app.sockets import SocketClient
 from frontdesk.app.terminal import Terminal
 from frontdesk.web.bounds import Listeners, PortStatus
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ABOUT = ("frontdesk, for its owner", "What the owner can ask this process, through its socket.")
 COLUMNS = {"who": Who.OWNER, "origin": BrowserOrigin.ANYWHERE, "max_body_bytes": 8 * 1024 * 1024}
-GREETING, TERMINAL, OFFICE = Table(**COLUMNS), Table(**COLUMNS), Table(**COLUMNS)
+GREETING, TERMINAL, OFFICE, RECEPTION = (Table(**COLUMNS) for _ in range(4))
 
 Near = TypeVar("Near")
 
@@ -69,6 +70,8 @@ add_question(TERMINAL, "POST", "/questions/{confirmation_id}", Terminal.question
 add_question(TERMINAL, "POST", "/questions/{confirmation_id}/decision", Terminal.decide)
 for _method in questions_of(Office):
     add_question(OFFICE, "POST", f"/office/{_method.__name__}", _method)
+for _method in questions_of(Reception):
+    add_question(RECEPTION, "POST", f"/reception/{_method.__name__}", _method)
 
 
 def far(near: type[Near], table: Table, client: SocketClient) -> Near:

@@ -16,7 +16,7 @@ from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
-from frontdesk.web import bounds, endpoints, owner, ports, public, site
+from frontdesk.web import bounds, endpoints, office_api, owner, ports, public, site
 from frontdesk.web.bounds import Listeners
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
@@ -81,12 +81,15 @@ async def serving(
             parts = gateway.parts
             pages = Site(office=office, clock=parts.clock, visit=confirmations.visit, streams=streams)
             served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
+            served.append(Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit))
         hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes())
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         opened.callback(streams.close)
         taken: int = listening.getsockname()[1]
+        if confirmations:
+            confirmations.reached_at(host, taken)
         address = ServerAddress(url=url_of(host, taken), host=host, port=taken, socket=socket)
         log.info("server_started", url=address.url, socket=socket)
         yield address
@@ -107,6 +110,7 @@ async def serving_owner(
         served.append(Served(owner.TERMINAL, Terminal(gateway)))
         served.append(Served(owner.OFFICE, Office.of_gateway(gateway, listeners.status)))
     if confirmations:
+        served.append(Served(owner.RECEPTION, confirmations.reception))
         served.append(confirmations.api)
     with sockets.listening(path) as listening:
         app = endpoints.make_app(served, None, owner.ABOUT)

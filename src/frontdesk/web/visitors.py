@@ -82,7 +82,7 @@ class Visitors:
     async def sign_out(self, request: Request) -> None:
         """Nobody is in with the cookies that came along from now on, wherever they were copied to."""
         async for each in self._pages(request):
-            await self._book.revoke(each.held.id)
+            await self._book.revoke(each.held.id, by=each.visitor.id)
 
     def keep(self, begun: BegunPage, response: Response) -> None:
         """Give the cookie to the browser. It comes with links from elsewhere, too: with it one only looks."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,6 @@ import httpx
 from frontdesk import config, errors
 from frontdesk.app import sockets
 from frontdesk.app.confirmations import read_token
-from frontdesk.app.sockets import SocketClient
 from frontdesk.cli import output
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
@@ -53,16 +52,6 @@ class OwnService(Client):
         return sockets.connected(self._path, **self._opening)
 
 
-async def find_own(home: Path) -> tuple[SocketClient, dict[str, str]] | None:
-    """Who answers for the service of this home on the owner's socket, where nobody else can listen, and how
-    it greets: the gateway, or the service alone."""
-    for path in (sockets.socket_of(home), sockets.service_socket_of(home)):
-        client = SocketClient(path)
-        with suppress(errors.GatewayUnreachable):
-            return client, await client.call("GET", "/")
-    return None
-
-
 def _told_address(loaded: Config, url: str | None) -> tuple[str, str] | None:
     """The address and the token for it, when the owner says one, or has a token in the environment. The
     owner's own is shown to nobody who merely has the port."""
@@ -75,7 +64,7 @@ async def reach_service(loaded: Config, url: str | None) -> Client:
     told = _told_address(loaded, url)
     if told:
         return Client(*told)
-    own = await find_own(loaded.home)
+    own = await sockets.find_own(loaded.home)
     if own is None:
         raise errors.ServiceUnreachable(url=address(loaded, url), why="no service of yours runs")
     client, _ = own

@@ -31,8 +31,9 @@ SELECT id, person FROM passes
 WHERE (id = :name OR (name = :name AND kind = 'token')) AND revoked_at IS NULL AND expires_at > :now;
 
 -- name: revoke_passes_of
--- End every pass of somebody.
-UPDATE passes SET revoked_at = :now WHERE person = :person AND revoked_at IS NULL AND expires_at > :now
+-- End every pass of somebody with a role.
+UPDATE passes SET revoked_at = :now
+WHERE person = :person AND role = :role AND revoked_at IS NULL AND expires_at > :now
 RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: list_passes

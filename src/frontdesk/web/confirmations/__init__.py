@@ -6,8 +6,10 @@ from functools import partial
 import msgspec
 from starlette.types import ASGIApp
 
+from frontdesk.app.reception import Reception
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
+from frontdesk.formats.http import url_of
 from frontdesk.web import endpoints, login
 from frontdesk.web.addresses import PublicAddress
 from frontdesk.web.confirmations import api, pages
@@ -36,10 +38,12 @@ class ServedConfirmations:
         link_key: bytes,
         *,
         page_url: str | None = None,
+        public_url: str | None = None,
         clock: Clock | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        """``page_url`` is where browsers reach the pages."""
+        """``page_url`` is where people are told that the pages are, ``public_url`` where browsers reach them
+        when that is not the address of the port."""
         self.mode = service.settings.mode
         self.streams = Streams(service, quiet_seconds=quiet_seconds)
         answering = api.ConfirmationApi(service=service, streams=self.streams, page_url=page_url)
@@ -53,7 +57,7 @@ class ServedConfirmations:
         )
         entrance = login.LoginPages(visitors=visitors, note=service.note_refusal)
         admit, note = partial(credentials.admit, self.mode), service.note_refusal
-        self.address = PublicAddress.of(page_url)
+        self.address = PublicAddress.of(public_url)
         self.api = Served(api.OPERATIONS, answering, admit, note=note)
         self.pages = Served(pages.OPERATIONS, shown, visit=visitors.visit, note=note)
         self.entrance = Served(
@@ -63,6 +67,13 @@ class ServedConfirmations:
         self.visit = visitors.visit
         self.url: str | None = None
         """The address of the service's port, while it has one."""
+        self.pages_url: str | None = None
+        """Where browsers reach the pages, while they do."""
+        self.reception = Reception(service.passes, lambda: self.pages_url)
+
+    def reached_at(self, host: str, port: int) -> None:
+        """The pages are served on this port from now on."""
+        self.pages_url = self.address.url or url_of(host, port)
 
     def make_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The service for its own port."""

@@ -35,12 +35,16 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_served(
-    service: ConfirmationService, keys: Keys, people: TokenHolders, page_url: str | None
+    service: ConfirmationService,
+    keys: Keys,
+    people: TokenHolders,
+    page_url: str | None,
+    public_url: str | None = None,
 ) -> ServedConfirmations:
     """The service for everybody with a token: the owner, and whom the settings name."""
     approvers = {OWNER: keys.token, **people.approvers}
     credentials = Credentials(approvers=approvers, agents=people.agents, people=people.accounts)
-    return ServedConfirmations(service, credentials, keys.link_key, page_url=page_url)
+    return ServedConfirmations(service, credentials, keys.link_key, page_url=page_url, public_url=public_url)
 
 
 def check_host(mode: Mode, host: str, names: Collection[str]) -> None:
@@ -136,8 +140,9 @@ async def serving_alone(
             pages = opened.enter_context(ports.listening(host, page_port, "for the page"))
             page_url = page_url or url_of(host, pages.getsockname()[1])
         # The pages' port is taken before anything is served: requests name the address of their page.
-        served = make_served(service, keys, people, page_url)
+        served = make_served(service, keys, people, page_url, service.settings.page_url)
         if pages is not None:
+            served.reached_at(host, pages.getsockname()[1])
             app = served.make_page_app(host, names)
             await opened.enter_async_context(server.serving_app(app, pages, listeners))
         try:

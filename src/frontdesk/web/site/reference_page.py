@@ -18,5 +18,5 @@ async def show_reference(site: Site, call: HttpCall) -> Response:
 
 @cache
 def _groups() -> list[reference.ApiGroup]:
-    document = openapi.document(*office_api.ABOUT, office_api.OPERATIONS, Mode.TEAM)
+    document = openapi.document(*office_api.ABOUT, [*office_api.OPERATIONS, *office_api.RECEPTION], Mode.TEAM)
     return reference.group(document, office_api.PREFIX)
