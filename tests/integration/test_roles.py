@@ -14,7 +14,7 @@ import pytest
 from frontdesk.model import deliveries
 from frontdesk.model.access import Role
 from frontdesk.web.pages import assets
-from tests.integration.visiting import Reception, open_reception
+from tests.integration.visiting import Visited, open_reception
 
 PEARL, RUBY = "annspearl", "bobsruby"
 """What Ann says, and what Bob does: words that nobody else has."""
@@ -61,7 +61,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
-    reception: Reception
+    reception: Visited
     rows: list[Row]
     theirs: dict[str, dict[str, str]]
     """What each of the two has, by the name that addresses have for it."""

@@ -16,7 +16,7 @@ from tests.flow.harness import House, open_house
 from tests.integration.confirming import LINK_KEY, unguarded
 
 
-class Reception(msgspec.Struct, frozen=True, kw_only=True):
+class Visited(msgspec.Struct, frozen=True, kw_only=True):
     """A house with its public port."""
 
     house: House
@@ -28,14 +28,14 @@ class Reception(msgspec.Struct, frozen=True, kw_only=True):
         """Somebody who comes with a token."""
         book = self.house.gateway.parts.confirmations.passes
         named = name or f"{role}-{person.replace(':', '-')}"
-        _, secret = await book.issue(PassKind.TOKEN, named, role, person, timedelta(days=1))
+        _, secret = await book.issue(PassKind.TOKEN, named, role, person, timedelta(days=1), by="local")
         headers = {"authorization": f"Bearer {secret}"}
         client = httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=60.0)
         return await self.opened.enter_async_context(client)
 
 
 @asynccontextmanager
-async def open_reception(url: str, **more: Any) -> AsyncIterator[Reception]:
+async def open_reception(url: str, **more: Any) -> AsyncIterator[Visited]:
     async with AsyncExitStack() as opened:
         house = await opened.enter_async_context(open_house(url, **more))
         service = house.gateway.parts.confirmations
@@ -45,4 +45,4 @@ async def open_reception(url: str, **more: Any) -> AsyncIterator[Reception]:
         opened.callback(confirmations.close)
         nobody = httpx.AsyncClient(base_url=address.url, trust_env=False, timeout=60.0)
         await opened.enter_async_context(nobody)
-        yield Reception(house=house, url=address.url, nobody=nobody, opened=opened)
+        yield Visited(house=house, url=address.url, nobody=nobody, opened=opened)

@@ -1,0 +1,213 @@
+"""Passes on every store: found by their digests, used once where they are links, ended at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from frontdesk import errors, plugins
+from frontdesk.flow.passes import PassBook
+from frontdesk.model import passes
+from frontdesk.model.access import Grant, Role
+from frontdesk.model.passes import Pass, PassKind
+from frontdesk.model.visitors import Visitor
+from frontdesk.stores.store import Store
+from frontdesk.testing import SettableClock
+
+DAY = timedelta(days=1)
+ANN = "telegram:42"
+OWNER = "token:approver"
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    async with await plugins.load_store(store_url)(store_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def book(store: Store, clock: SettableClock) -> PassBook:
+    return PassBook(store, clock, (frozenset({OWNER, "local"}),))
+
+
+async def token(book: PassBook, name: str = "grafana", role: Role = Role.VIEWER, who: str = ANN) -> str:
+    return (await book.issue(PassKind.TOKEN, name, role, who, DAY, by=OWNER))[1]
+
+
+async def link(book: PassBook, role: Role = Role.ADMINISTRATOR, who: str = OWNER) -> str:
+    return (await book.issue(PassKind.LINK, "login", role, who, timedelta(minutes=10), by=OWNER))[1]
+
+
+async def visitor(book: PassBook, secret: str, kind: PassKind = PassKind.TOKEN) -> Visitor | None:
+    entry = await book.recognise(secret, kind)
+    return entry.visitor if entry else None
+
+
+async def test_pass_is_known_by_its_secret_and_by_nothing_like_it(book: PassBook) -> None:
+    secret = await token(book)
+    found = await visitor(book, secret)
+    assert found
+    assert (found.id, found.name, found.role) == (ANN, "grafana", Role.VIEWER)
+    for wrong in (secret[:-1], f"{secret}A", secret.swapcase(), secret[4:], "", "fdt_" + "A" * 43, "ü" * 47):
+        assert await visitor(book, wrong) is None
+
+
+async def test_each_kind_is_good_for_itself_alone(book: PassBook) -> None:
+    of_token, of_link = await token(book), await link(book)
+    begun = await book.redeem(await link(book))
+    assert begun
+    secrets = {PassKind.TOKEN: of_token, PassKind.LINK: of_link, PassKind.PAGE: begun.secret}
+    for kind, secret in secrets.items():
+        for asked in PassKind:
+            assert (await visitor(book, secret, asked) is not None) == (asked is kind)
+    assert await book.redeem(of_token) is None
+    assert await book.redeem(begun.secret) is None
+    assert await visitor(book, begun.proof, PassKind.PAGE) is None, "the proof is no page"
+
+
+async def test_link_becomes_one_page_however_many_show_it(book: PassBook) -> None:
+    secret = await link(book)
+    begun = [each for each in await asyncio.gather(*(book.redeem(secret) for _ in range(10))) if each]
+    assert len(begun) == 1
+    assert await book.redeem(secret) is None
+    assert await visitor(book, secret, PassKind.LINK) is None
+    held = begun[0].held
+    assert held.fits_proof(begun[0].proof)
+    assert not held.fits_proof(begun[0].secret)
+    assert [each.kind for each in await book.list(10)] == [PassKind.PAGE]
+
+
+async def test_pass_ends_with_its_time(book: PassBook, clock: SettableClock) -> None:
+    of_token, of_link = await token(book), await link(book)
+    begun = await book.redeem(await link(book))
+    assert begun
+    clock.advance(seconds=600)
+    assert await book.redeem(of_link) is None
+    clock.advance(seconds=passes.PAGE_SECONDS - 601)
+    assert await visitor(book, begun.secret, PassKind.PAGE)
+    clock.advance(seconds=1)
+    assert await visitor(book, begun.secret, PassKind.PAGE) is None
+    assert await visitor(book, of_token)
+    clock.advance(days=1)
+    assert await visitor(book, of_token) is None
+
+
+async def test_revoked_token_takes_its_pages_along_and_gives_its_name_back(book: PassBook) -> None:
+    secret = await token(book)
+    entry = await book.recognise(secret, PassKind.TOKEN)
+    assert entry
+    begun = await book.begin(entry.visitor, parent=entry.held)
+    other = await book.begin(entry.visitor)
+    with pytest.raises(errors.PassTaken):
+        await token(book)
+    assert await book.revoke("grafana", by=OWNER)
+    assert not await book.revoke("grafana", by=OWNER)
+    assert await visitor(book, secret) is None
+    assert await visitor(book, begun.secret, PassKind.PAGE) is None
+    assert await visitor(book, other.secret, PassKind.PAGE), "which was not begun with it"
+    assert await book.revoke(other.held.id, by=OWNER)
+    assert await visitor(book, other.secret, PassKind.PAGE) is None
+    assert await visitor(book, await token(book))
+
+
+async def test_page_ends_no_later_than_the_token_it_was_begun_with(
+    book: PassBook, clock: SettableClock
+) -> None:
+    entry = await book.recognise(await token(book), PassKind.TOKEN)
+    assert entry
+    clock.advance(hours=23)
+    begun = await book.begin(entry.visitor, parent=entry.held)
+    assert begun.held.expires_at == entry.held.expires_at
+
+
+async def test_person_of_a_pass_has_all_their_names(store: Store, book: PassBook) -> None:
+    linked = await store.people.linked(ANN)
+    assert linked == {ANN}
+    owner = await visitor(book, await token(book, "own", Role.ADMINISTRATOR, OWNER))
+    assert owner
+    assert owner.people == {"local"}, "by the settings: nobody votes twice"
+    assert owner.caller.names == {OWNER, "local"}
+
+
+@pytest.mark.parametrize("role", [None, Role.USER, Role.APPROVER])
+async def test_who_is_less_in_chats_is_not_more_on_pages(
+    store: Store, book: PassBook, clock: SettableClock, role: Role | None
+) -> None:
+    grant = Grant(
+        principal=ANN, platform="telegram", role=Role.APPROVER, granted_at=clock.now(), granted_by="local"
+    )
+    await store.people.grant(grant)
+    of_user = await token(book, "a", Role.USER)
+    of_approver = await token(book, "b", Role.APPROVER)
+    others = await token(book, "c", Role.APPROVER, "telegram:43")
+    if role:
+        await store.people.grant(replace(grant, role=role, granted_at=clock.now()))
+    else:
+        await store.people.revoke(ANN, clock.now())
+    assert bool(await visitor(book, of_user)) == (role is not None)
+    assert bool(await visitor(book, of_approver)) == (role is Role.APPROVER)
+    assert await visitor(book, others)
+
+
+async def test_last_use_is_kept_by_the_minute(book: PassBook, clock: SettableClock) -> None:
+    async def used() -> object:
+        (only,) = await book.list(10)
+        return only.used_at
+
+    secret = await token(book)
+    assert await used() is None
+    await visitor(book, secret)
+    first = clock.now()
+    assert await used() == first
+    clock.advance(seconds=59)
+    await visitor(book, secret)
+    assert await used() == first
+    clock.advance(seconds=1)
+    await visitor(book, secret)
+    assert await used() == clock.now()
+
+
+async def test_list_goes_on_where_it_was_left_and_forgets_what_is_long_over(
+    book: PassBook, clock: SettableClock
+) -> None:
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        await token(book, name)
+    shown: list[Pass] = []
+    while found := await book.list(2, (shown[-1].created_at, shown[-1].id) if shown else None):
+        shown += found
+    assert sorted(each.name for each in shown) == names, "made in the same moment, each is there once"
+    await book.revoke("t1", by=OWNER)
+    assert len(await book.list(10)) == 4
+    assert len(await book.list(10, over=True)) == 5
+    clock.advance(days=32)
+    await token(book, "new")
+    assert [each.name for each in await book.list(10, over=True)] == ["new"]
+
+
+async def test_secrets_are_in_no_byte_of_the_database_and_of_the_log(
+    tmp_path: Path, clock: SettableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    url = f"sqlite:///{tmp_path}/state.db"
+    async with await plugins.load_store(url)(url) as opened:
+        book = PassBook(opened, clock)
+        secrets = [await token(book), await link(book), used := await link(book)]
+        begun = await book.redeem(used)
+        assert begun
+        secrets += [begun.secret, begun.proof]
+        assert await visitor(book, begun.secret, PassKind.PAGE)
+    kept = await asyncio.to_thread(lambda: b"".join(each.read_bytes() for each in tmp_path.iterdir()))
+    assert passes.digest_of(secrets[0]) in kept
+    for secret in secrets:
+        assert secret.encode() not in kept
+        assert secret[4:].encode() not in kept
+        assert secret not in caplog.text
