@@ -1,0 +1,200 @@
+"""Programs that speak the OpenAI API, unchanged, against a running gateway: the openai library, and llm."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import openai
+import pytest
+
+from tests.acceptance import program
+from tests.patience import until
+
+TOKENS = {"ANN_TOKEN": "sesame-of-ann", "BOB_TOKEN": "sesame-of-bob"}
+CONFIGURATION = """
+[agent]
+driver = "scripted"
+
+[server]
+port = 0
+
+[channels.api_server.tokens_env]
+ann = "ANN_TOKEN"
+bob = "BOB_TOKEN"
+"""
+MODELS = """
+- model_id: desk
+  model_name: frontdesk
+  api_base: {url}
+  api_key_name: desk
+  responses: true
+- model_id: chat
+  model_name: frontdesk
+  api_base: {url}
+  api_key_name: desk
+- model_id: work
+  model_name: frontdesk
+  api_base: {url}
+  api_key_name: desk
+  responses: true
+  headers:
+    X-Frontdesk-Session: work
+"""
+TALK = """
+import asyncio, llm
+for name, stream in (("desk", True), ("desk", False), ("chat", True)):
+    talk = llm.get_model(name).conversation()
+    for words in ("one", "!show messages"):
+        print(talk.prompt(words, stream=stream).text())
+for words in ("one", "!show messages"):
+    print(llm.get_model("work").prompt(words).text())
+async def ask():
+    print(await llm.get_async_model("desk").prompt("three").text())
+asyncio.run(ask())
+"""
+LLM = Path(sys.executable).with_name("llm")
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A running gateway and the address of its API."""
+    folder = home / ".frontdesk"
+    folder.mkdir(exist_ok=True)
+    (folder / "frontdesk.toml").write_text(CONFIGURATION)
+    ann, bob = TOKENS.values()
+    with program.start(home, "run", "--log-level", "warning", ANN_TOKEN=ann, BOB_TOKEN=bob) as process:
+        text = program.read_until(process, "agent is")
+        found = re.search(r"http://[\d.:]+", text)
+        assert found, text
+        with program.drained(process, home / "written"):
+            yield process, f"{found[0]}/v1"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("gateway")) as (_, url):
+        yield url
+
+
+def client_at(url: str, user: str = "ANN_TOKEN") -> openai.OpenAI:
+    return openai.OpenAI(base_url=url, api_key=TOKENS[user], timeout=program.PATIENCE_SECONDS)
+
+
+def test_openai_client_creates_streams_retrieves_and_goes_on(url: str) -> None:
+    with client_at(url) as client:
+        one = client.responses.create(model="frontdesk", input="one")
+        with client.responses.create(
+            model="frontdesk", input="!stream 3", previous_response_id=one.id, stream=True
+        ) as stream:
+            seen = list(stream)
+        said = "".join(event.delta for event in seen if event.type == "response.output_text.delta")
+        last = seen[-1]
+        assert last.type == "response.completed"
+        again = client.responses.retrieve(last.response.id)
+        assert one.conversation
+        counted = client.responses.create(
+            model="frontdesk", input="!show messages", conversation=one.conversation.id
+        )
+        models = [model.id for model in client.models.list()]
+        found = client.models.retrieve("frontdesk")
+    assert (one.status, one.output_text) == ("completed", "echo: one")
+    assert said.split() == last.response.output_text.split() == again.output_text.split() == ["1", "2", "3"]
+    assert (again.previous_response_id, again.created_at) == (one.id, last.response.created_at)
+    assert counted.output_text == "messages: 5"
+    assert ([found.id], found.object) == (models, "model")
+
+
+def test_nobody_gets_at_what_is_another_persons(url: str) -> None:
+    with client_at(url) as ann, client_at(url, "BOB_TOKEN") as bob:
+        anns = ann.responses.create(model="frontdesk", input="a secret")
+        assert anns.conversation
+        for told in (anns.id, "resp_t_0000000000000000"):
+            with pytest.raises(openai.NotFoundError):
+                bob.responses.retrieve(told)
+            with pytest.raises(openai.NotFoundError):
+                bob.responses.cancel(told)
+            with pytest.raises(openai.NotFoundError):
+                bob.responses.create(model="frontdesk", input="and?", previous_response_id=told)
+        with pytest.raises(openai.NotFoundError):
+            bob.responses.create(model="frontdesk", input="and?", conversation=anns.conversation.id)
+        with pytest.raises(openai.NotFoundError):
+            bob.models.retrieve("ann")
+
+
+async def test_programs_that_go_on_from_one_response_at_once_do_not_hear_each_other(url: str) -> None:
+    async with openai.AsyncOpenAI(
+        base_url=url, api_key=TOKENS["ANN_TOKEN"], timeout=program.PATIENCE_SECONDS
+    ) as client:
+        one = await client.responses.create(model="frontdesk", input="one")
+        forks = await asyncio.gather(
+            *(
+                client.responses.create(
+                    model="frontdesk", input="!show messages", previous_response_id=one.id
+                )
+                for _ in range(5)
+            )
+        )
+        stream = await client.responses.create(
+            model="frontdesk", input="!show messages", previous_response_id=forks[-1].id, stream=True
+        )
+        last = [event async for event in stream][-1]
+    assert {fork.output_text for fork in forks} == {"messages: 3"}
+    places = [fork.conversation and fork.conversation.id for fork in forks]
+    assert len(set(places)) == len(places)
+    assert one.conversation
+    assert places.count(one.conversation.id) == 1
+    assert last.type == "response.completed"
+    assert last.response.output_text == "messages: 5"
+
+
+def test_response_outlives_its_client_and_the_gateway(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, url), client_at(url) as client:
+        begun = client.responses.create(
+            model="frontdesk", input="!hang 1; done", background=True, metadata={"for": "later"}
+        )
+        until(lambda: client.responses.retrieve(begun.id).status == "in_progress")
+        process.kill()
+    with serving(tmp_path) as (_, url), client_at(url) as client:
+        until(lambda: client.responses.retrieve(begun.id).status == "completed")
+        ended = client.responses.retrieve(begun.id)
+        on = client.responses.create(model="frontdesk", input="!show messages", previous_response_id=begun.id)
+    assert (ended.output_text, ended.metadata, ended.id) == ("echo: done", {"for": "later"}, begun.id)
+    assert on.output_text == "messages: 3"
+
+
+def test_running_response_is_cancelled(url: str) -> None:
+    with client_at(url) as client:
+        begun = client.responses.create(model="frontdesk", input="!hang", background=True)
+        until(lambda: client.responses.retrieve(begun.id).status == "in_progress")
+        ended = client.responses.cancel(begun.id)
+        again = client.responses.retrieve(begun.id)
+    assert ended.status == again.status == "cancelled"
+
+
+def told_by(home: Path, *arguments: str | Path) -> str:
+    """What a program with llm says; plug-ins of others are left out."""
+    given = {"LLM_USER_PATH": str(home), "LLM_LOAD_PLUGINS": "", "HOME": str(home)}
+    done = subprocess.run(
+        arguments,
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **given},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=program.PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_llm_talks_to_both_addresses_and_goes_on(url: str, tmp_path: Path) -> None:
+    (tmp_path / "extra-openai-models.yaml").write_text(MODELS.format(url=url))
+    (tmp_path / "keys.json").write_text(f'{{"desk": "{TOKENS["BOB_TOKEN"]}"}}')
+    assert told_by(tmp_path, LLM, "-m", "desk", "-s", "Be brief.", "hello") == "echo: hello\n"
+    talked = told_by(tmp_path, sys.executable, "-c", TALK).splitlines()
+    assert talked == ["echo: one", "messages: 3"] * 3 + ["echo: one", "messages: 3"] + ["echo: three"]
