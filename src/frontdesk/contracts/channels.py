@@ -224,6 +224,24 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
 
 
+class RouteAbout(msgspec.Struct, frozen=True, kw_only=True):
+    """What an address takes and gives, for the description of the port that it is on."""
+
+    name: str
+    summary: str
+    gives: Any
+    """The type of what comes back as JSON."""
+    refusal: Any
+    """The type of what comes back when it is refused."""
+    statuses: tuple[int, ...] = ()
+    """Statuses of refusals that not every address has."""
+    body: type[msgspec.Struct] | None = None
+    query: type[msgspec.Struct] | None = None
+    headers: type[msgspec.Struct] | None = None
+    streams: bool = False
+    """Whether it may come as server-sent events instead."""
+
+
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """An address that a channel answers."""
 
@@ -234,6 +252,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     short: str | None = None
     """The address that it would have without the account's name, where it is not merely ``path`` without it.
     Where the account is a profile's, it is reached there behind ``/p/<profile>``, too."""
+    about: RouteAbout | None = None
 
 
 class Channel(Protocol):

@@ -22,7 +22,7 @@ from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
-from frontdesk.web import bounds, browsers, openapi, problems
+from frontdesk.web import bounds, browsers, described, openapi, problems
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
     DEFAULT_BODY_BYTES,
@@ -109,7 +109,8 @@ def make_app(
     for row, each in rows:
         _check_known(row, each, is_owners=hosts is None)
     routes = _routes(((row.path, row.method, (row, each)) for row, each in rows), _endpoint)
-    document = openapi.document(*about, [row for row, _ in rows], mode)
+    plain = list(plain)
+    document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
     routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), _passing)
     router = Router(routes, redirect_slashes=False)

@@ -1,14 +1,14 @@
 """Frontdesk as a chat-completions endpoint: conversations are kept here, answers are collected."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from frontdesk import errors
-from frontdesk.channels.api_server import inbound, outbound, responses
+from frontdesk.channels.api_server import inbound, outbound, responses, shapes
 from frontdesk.channels.api_server import options as settings
-from frontdesk.channels.api_server.responding import Responder
+from frontdesk.channels.api_server.responding import Responder, ResponsesRequest
 from frontdesk.channels.called import CalledChannel, field_of, why_unusable
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
@@ -17,8 +17,6 @@ from frontdesk.model import deliveries
 from frontdesk.model.platforms import Platform
 
 log = get_logger(__name__)
-
-COMPLETIONS, MODELS, RESPONSES = "/v1/chat/completions", "/v1/models", "/v1/responses"
 
 Answering = Coroutine[Any, Any, channels.Response]
 Handler = Callable[[channels.Request], Awaitable[channels.Response]]
@@ -36,6 +34,80 @@ NOT_READY = outbound.Failure(
     again=True,
 )
 NO_MODEL = responses.gone("There is no model of that name.", "model", "model_not_found")
+
+ASKING: dict[str, Any] = {
+    "headers": shapes.AskHeaders,
+    "streams": True,
+    "statuses": (HTTPStatus.CONFLICT, HTTPStatus.GATEWAY_TIMEOUT),
+    "refusal": shapes.ErrorForm,
+}
+ADDRESSES = (
+    (
+        "POST",
+        "/v1/chat/completions",
+        channels.RouteAbout(
+            name="create_completion",
+            summary="Say something, and get the answer as a chat completion",
+            body=inbound.CompletionsRequest,
+            gives=shapes.ChatCompletion,
+            **ASKING,
+        ),
+    ),
+    (
+        "GET",
+        "/v1/models",
+        channels.RouteAbout(
+            name="list_models",
+            summary="The one model there is, in a list",
+            gives=shapes.ModelList,
+            refusal=shapes.ErrorForm,
+        ),
+    ),
+    (
+        "GET",
+        "/v1/models/{model:path}",
+        channels.RouteAbout(
+            name="show_model",
+            summary="A model by its name",
+            gives=shapes.ListedModel,
+            refusal=shapes.ErrorForm,
+        ),
+    ),
+    (
+        "POST",
+        "/v1/responses",
+        channels.RouteAbout(
+            name="create_response",
+            summary="Say something, and get the answer as a response",
+            body=ResponsesRequest,
+            gives=responses.ModelResponse,
+            **ASKING,
+        ),
+    ),
+    (
+        "GET",
+        "/v1/responses/{response_id}",
+        channels.RouteAbout(
+            name="show_response",
+            summary="A response as it stands",
+            query=shapes.ShowQuery,
+            gives=responses.ModelResponse,
+            refusal=shapes.ErrorForm,
+            streams=True,
+        ),
+    ),
+    (
+        "POST",
+        "/v1/responses/{response_id}/cancel",
+        channels.RouteAbout(
+            name="cancel_response",
+            summary="Stop a response that is being made",
+            gives=responses.ModelResponse,
+            refusal=shapes.ErrorForm,
+            statuses=(HTTPStatus.CONFLICT,),
+        ),
+    ),
+)
 
 REFUSALS = {
     errors.UnsupportedField: (HTTPStatus.BAD_REQUEST, "unsupported_parameter"),
@@ -70,17 +142,24 @@ class Channel(CalledChannel[settings.Options]):
     @property
     def routes(self) -> Sequence[channels.Route]:
         prefix = f"/channels/api_server/{self.account}" if self.account else ""
-        limit = self._options.max_body_bytes
+        handlers: Mapping[str, Handler] = {
+            "create_completion": self._complete,
+            "list_models": self._list_models,
+            "show_model": self._show_model,
+            "create_response": self._asked(Responder.create),
+            "show_response": self._asked(Responder.show),
+            "cancel_response": self._asked(Responder.cancel),
+        }
         return [
-            channels.Route(method=method, path=prefix + path, handle=handle, max_body_bytes=limit, short=path)
-            for method, path, handle in (
-                ("POST", COMPLETIONS, self._complete),
-                ("GET", MODELS, self._list_models),
-                ("GET", f"{MODELS}/{{model:path}}", self._show_model),
-                ("POST", RESPONSES, self._asked(Responder.create)),
-                ("GET", f"{RESPONSES}/{{response_id}}", self._asked(Responder.show)),
-                ("POST", f"{RESPONSES}/{{response_id}}/cancel", self._asked(Responder.cancel)),
+            channels.Route(
+                method=method,
+                path=prefix + path,
+                handle=handlers[about.name],
+                max_body_bytes=self._options.max_body_bytes,
+                short=path,
+                about=about,
             )
+            for method, path, about in ADDRESSES
         ]
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
@@ -96,7 +175,7 @@ class Channel(CalledChannel[settings.Options]):
     async def _list_models(self, request: channels.Request) -> channels.Response:
         if self._find_user(request) is None:
             return outbound.respond_failure(UNKNOWN_TOKEN)
-        return outbound.respond_json({"object": "list", "data": [self._model]})
+        return outbound.respond_json(shapes.ModelList(data=[self._model]))
 
     async def _show_model(self, request: channels.Request) -> channels.Response:
         if self._find_user(request) is None:
@@ -106,8 +185,8 @@ class Channel(CalledChannel[settings.Options]):
         return outbound.respond_json(self._model)
 
     @property
-    def _model(self) -> dict[str, object]:
-        return {"id": self._options.model, "object": "model", "created": 0, "owned_by": "frontdesk"}
+    def _model(self) -> shapes.ListedModel:
+        return shapes.ListedModel(id=self._options.model)
 
     async def _complete(self, request: channels.Request) -> channels.Response:
         return await self._answer(request, self._reply)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from frontdesk import errors
+from frontdesk.channels.api_server import shapes
 from frontdesk.contracts import channels
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, events, turns
@@ -49,9 +50,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is what became of the turn."""
 
     @property
-    def plain(self) -> Json:
-        fields = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
-        return {"error": fields}
+    def form(self) -> shapes.ErrorForm:
+        return shapes.ErrorForm(
+            error=shapes.ErrorFacts(message=self.message, type=self.type, param=self.param, code=self.code)
+        )
 
 
 class AnswerForm(Protocol):
@@ -83,17 +85,16 @@ class Completion(AnswerForm):
     hint = "the same request with the same Idempotency-Key gets its answer"
 
     def __init__(self, turn_id: str, model: str, created: datetime, *, shows_usage: bool = False) -> None:
-        self._head = {"id": f"chatcmpl-{turn_id}", "created": int(created.timestamp()), "model": model}
+        self._head: Json = {"id": f"chatcmpl-{turn_id}", "created": int(created.timestamp()), "model": model}
         self._shows_usage = shows_usage
         self._used: list[events.Used] = []
 
     def count(self, used: events.Used) -> None:
         self._used.append(used)
 
-    def whole(self, text: str, turn: turns.Turn) -> Json:  # noqa: ARG002
-        message = {"role": "assistant", "content": text, "refusal": None}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.usage}
+    def whole(self, text: str, turn: turns.Turn) -> shapes.ChatCompletion:  # noqa: ARG002
+        choice = shapes.CompletionChoice(message=shapes.CompletionMessage(content=text))
+        return shapes.ChatCompletion(**self._head, choices=[choice], usage=self.usage)
 
     def opening(self) -> bytes:
         return self._chunk({"role": "assistant", "content": ""})
@@ -108,26 +109,26 @@ class Completion(AnswerForm):
         return ending + DONE
 
     def failing(self, failure: Failure, turn: turns.Turn | None) -> bytes:  # noqa: ARG002
-        return event_of(failure.plain)
+        return event_of(failure.form)
 
     def _chunk(self, delta: Json, finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         return event_of(self._chunk_of([choice], None))
 
-    def _chunk_of(self, choices: list[Json], usage: Json | None) -> Json:
+    def _chunk_of(self, choices: list[Json], usage: shapes.CompletionUsage | None) -> Json:
         chunk: Json = {**self._head, "object": "chat.completion.chunk", "choices": choices}
         return {**chunk, "usage": usage} if self._shows_usage else chunk
 
     @property
-    def usage(self) -> Json:
+    def usage(self) -> shapes.CompletionUsage:
         """What the turn used as far as it was seen here; zeros when it ran on another node."""
         taken, given, cached = count_tokens(self._used)
-        return {
-            "prompt_tokens": taken,
-            "completion_tokens": given,
-            "total_tokens": taken + given,
-            "prompt_tokens_details": {"cached_tokens": cached},
-        }
+        return shapes.CompletionUsage(
+            prompt_tokens=taken,
+            completion_tokens=given,
+            total_tokens=taken + given,
+            prompt_tokens_details=shapes.CachedTokens(cached_tokens=cached),
+        )
 
 
 def count_tokens(used: Sequence[events.Used]) -> tuple[int, int, int]:
@@ -170,7 +171,7 @@ def respond_json(data: object, status: int = HTTPStatus.OK) -> channels.Response
 
 
 def respond_failure(failure: Failure) -> channels.Response:
-    response = respond_json(failure.plain, failure.status)
+    response = respond_json(failure.form, failure.status)
     return msgspec.structs.replace(response, headers={**response.headers, **failure_headers(failure)})
 
 
@@ -219,7 +220,7 @@ class Reply:
             body = msgspec.json.encode(self._form.whole(answer_of(self._found) or self._said, turn))
         else:
             failure = failure or self._unfinished("and this node stops")
-            body = msgspec.json.encode(failure.plain)
+            body = msgspec.json.encode(failure.form)
         headers = {"content-type": "application/json", "content-length": str(len(body))}
         headers |= turn_header(self._receipt.turn_id) | failure_headers(failure)
         status = failure.status if failure else HTTPStatus.OK

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from frontdesk.channels.api_server import outbound
+from frontdesk.channels.api_server.shapes import CachedTokens
 from frontdesk.model import deliveries, events, turns
 
 PREFIX = "resp_"
@@ -49,10 +50,6 @@ class ResponseError(msgspec.Struct, frozen=True, kw_only=True):
 
 class ConversationName(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-
-
-class CachedTokens(msgspec.Struct, frozen=True, kw_only=True):
-    cached_tokens: int
 
 
 class ReasoningTokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,8 +178,9 @@ class ResponseForm(outbound.AnswerForm):
         said = b""
         if turn is not None and failure.is_outcome:
             said = self._state("response.failed", self._ended(turn, "", failure))
-        plain = failure.plain
-        return said + self._event("error", **plain["error"] | {"type": "error"}, **plain)
+        facts = failure.form.error
+        told = {"code": facts.code, "message": facts.message, "param": facts.param, "error": facts}
+        return said + self._event("error", **told)
 
     @property
     def usage(self) -> TokenUsage:
