@@ -4,22 +4,20 @@ import asyncio
 import contextlib
 import importlib.util
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from frontdesk import errors
 from frontdesk.model.confirmations import Caller, CallerKind, Mode, Status
 from tests import counts
 from tests.counts import count
+from tests.generating import count_operations, count_requests, run_schemathesis
 from tests.integration.confirming import TOKENS, Desk, opened
 
-SEED = 4
 APPROVER = Caller(id="token:ann", kind=CallerKind.APPROVER)
 # What is right in form may still meet a state: a request that is unknown, decided, another one or too much.
 SETTINGS = """
@@ -154,23 +152,6 @@ async def deciding(desk: Desk) -> AsyncIterator[None]:
             await task
 
 
-async def run_schemathesis(client: httpx.AsyncClient, settings: Path, *options: str) -> str:
-    """What it says; it must find nothing."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings)),
-        *("run", str(client.base_url.join("/openapi.json")), *options),
-        *("--checks", "all", "--max-examples", str(count(1, 300)), "--generation-database", "none"),
-        *("--seed", str(SEED), "--no-color", "--suppress-health-check", "all", "--warnings", "off"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        cwd=settings.parent,
-    )
-    output, _ = await process.communicate()
-    told = output.decode()
-    assert process.returncode == 0, told
-    return told
-
-
 SCHEMES = {Mode.SOLO: {"approver": "ann"}, Mode.TEAM: {"approver": "ann", "agent": "bot"}}
 """Whose token is shown where one is asked for."""
 
@@ -191,7 +172,6 @@ async def test_schemathesis_finds_nothing(mode: Mode, tmp_path: Path, tell: coun
         assert (await desk.http.get("/health")).status_code == 200
     paths = (await asyncio.to_thread(described, mode))["paths"]
     operations = {(method, path) for path, methods in paths.items() for method in methods}
-    assert re.findall(r"Tested: (\d+)", told) == [str(len(operations - {("get", "/events")}))]
-    (generated,) = re.findall(r"([\d,]+) generated", told)
-    counted = int(generated.replace(",", ""))
+    assert count_operations(told) == len(operations - {("get", "/events")})
+    counted = count_requests(told)
     tell("requests made from the description of the API: each was answered as it says", counted)

@@ -22,6 +22,12 @@ THEIRS = (
 )
 SCHEME = "user"
 SECURITY = {"type": "http", "scheme": "bearer", "description": "The token of somebody who uses the channel."}
+EVENT = {
+    "description": "One server-sent event; its data is JSON, or a word that ends the stream.",
+    "type": "object",
+    "properties": {"event": TEXT, "data": TEXT},
+    "required": ["data"],
+}
 
 Plain = dict[str, Any]
 
@@ -49,7 +55,7 @@ def add_channels(document: Plain, routes: Iterable[channels.Route]) -> Plain:
 def _operation(path: str, about: channels.RouteAbout, schemas: Mapping[Any, Plain]) -> Plain:
     content: Plain = {Form.JSON: {"schema": schemas[about.gives]}}
     if about.streams:
-        content[Form.EVENTS] = {"schema": TEXT}
+        content[Form.EVENTS] = {"schema": EVENT}
     answer = {"description": HTTPStatus.OK.phrase, "headers": _headers(), "content": content}
     statuses = {*OURS, *THEIRS, *about.statuses, *(WITH_BODY if about.body else ())}
     refused = {

@@ -5,9 +5,10 @@ import hmac
 import re
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from frontdesk import errors
 from frontdesk.channels.called import read_json
@@ -37,7 +38,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
 class CompletionsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a chat-completions request that matter here; the agent decides about the others."""
 
-    messages: list[dict[str, Any]]
+    messages: Annotated[list[dict[str, Any]], Meta(examples=[[{"role": "user", "content": "Hello"}]])]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = 1

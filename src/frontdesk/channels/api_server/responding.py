@@ -35,7 +35,7 @@ class TextSettings(msgspec.Struct, frozen=True, kw_only=True):
 class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a request for a response that matter here; the agent decides about the others."""
 
-    input: str | list[dict[str, Any]]
+    input: Annotated[str | list[dict[str, Any]], Meta(examples=["Hello"])]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: str | responses.ConversationName | None = None
