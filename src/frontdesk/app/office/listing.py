@@ -1,5 +1,6 @@
 """What is asked about many conversations: which there are, and what becomes of each."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TypedDict
 
@@ -13,9 +14,11 @@ from frontdesk.model.lists import LastWords, ListedSession, ListedStates, Sessio
 from frontdesk.model.people import Viewer
 from frontdesk.model.platforms import Platform
 from frontdesk.model.searches import MAX_HITS
+from frontdesk.model.sessions import Session
 
 NAME_CHARACTERS = 100
 WHERE_CHARACTERS = 200
+MOST_GENERATIONS = 10
 
 
 class SessionPreview(TypedDict):
@@ -100,6 +103,8 @@ class SessionFacts(SessionRow):
     cost_usd: float
     lineage: list[LineageStep]
     """The sessions that it goes on from, newest first, itself included."""
+    current_id: str | None
+    """The session that the conversation is in by now."""
 
 
 class SessionList(TypedDict):
@@ -190,8 +195,40 @@ class ListCounter(Counter):
             input_tokens=entry.input_tokens,
             output_tokens=entry.output_tokens,
             cost_usd=entry.estimated_cost_usd,
-            lineage=[],
+            lineage=[lineage_step(each) async for each in self._ancestors(session)],
+            current_id=await self._current(session),
         )
+
+    async def _ancestors(self, session: Session) -> AsyncIterator[Session]:
+        """The session, and those before it that are seen here."""
+        at: Session | None = session
+        for _ in range(MOST_GENERATIONS):
+            if at is None:
+                return
+            yield at
+            at = await self._conversations.find_session(at.parent_id, self._viewer) if at.parent_id else None
+
+    async def _current(self, session: Session) -> str | None:
+        """The session that the conversation is in by now, where that is seen here."""
+        current = await self._store.sessions.current(session.entry.session_key)
+        return current.id if current and self._viewer.shows(current) else None
+
+    async def newest_of(self, session_id: str) -> str:
+        """The session that continues this one after compressions; itself where none does."""
+        session = await self._find(session_id)
+        tip = await self._conversations.follow_lineage(session.id, self._viewer)
+        return tip.id if tip else session.id
+
+
+def lineage_step(session: Session) -> LineageStep:
+    return LineageStep(
+        id=session.id,
+        messages=session.entry.message_count,
+        relation=session.relation and str(session.relation),
+        created_at=session.entry.created_at.isoformat(),
+        ended_at=_time(session.ended_at),
+        end_reason=session.end_reason,
+    )
 
 
 def _row(listed: ListedSession) -> SessionRow:

@@ -1,14 +1,19 @@
 """What is asked about what was said in a conversation."""
 
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Any, TypedDict
 
 from frontdesk import errors
 from frontdesk.app.office.counters import Counter
-from frontdesk.model import inputs
+from frontdesk.app.office.listing import LineageStep, lineage_step
+from frontdesk.formats import quoting
+from frontdesk.model import events, pages
+from frontdesk.model.reading import PAGE_ROWS, TranscriptRow, TurnApproval
+from frontdesk.model.turns import TurnKind, TurnState
 
-PAGE_ROWS = 100
-MOST_ROWS = 200
-MOST_DIGITS = 15
+OPEN_TURNS = 20
+QUEUED_CHARACTERS = 200
 
 
 class MessageRow(TypedDict):
@@ -16,46 +21,146 @@ class MessageRow(TypedDict):
 
     number: int
     session_id: str
+    place: str
+    """From which the messages before or after it are asked for."""
     at: str
+    role: str
     message: dict[str, Any] | None
     """As it is stored; none where what is stored cannot be read."""
     turn_id: str | None
     undone: str | None
-    """What took it out of the conversation, if something did."""
+    """What took it out of the conversation, if something did: a rewind or a rewrite."""
+
+
+class ApprovalRow(TypedDict):
+    """Something that a turn asked to be allowed, and what became of that."""
+
+    id: str
+    turn_id: str
+    action: str
+    status: str
+    asked_at: str
+    decided_at: str | None
+    decided_by: str | None
+    reason: str | None
 
 
 class MessageList(TypedDict):
-    """Messages, the oldest first; ``next`` is where those before them are."""
+    """Messages, the oldest first; ``next`` is where those before them are, ``newer`` where those after."""
 
     items: list[MessageRow]
     next: str | None
+    newer: str | None
+    generations: list[LineageStep]
+    """The sessions that they are from, oldest first."""
+    approvals: list[ApprovalRow]
+
+
+class OpenTurn(TypedDict):
+    """A turn that runs or waits."""
+
+    id: str
+    state: str
+    text: str
+    who: str
+    at: str
+    attempts: int
+
+
+class TurnPiece(TypedDict):
+    """What a turn that runs does: a piece of its ``text``, the ``call`` of tools or a ``result``; that it
+    begins ``again``, or that something of it was ``missed``."""
+
+    turn_id: str
+    type: str
+    text: str
 
 
 class TranscriptCounter(Counter):
     async def transcript(
-        self, session_id: str, before: str | None = None, limit: int = PAGE_ROWS
+        self, session_id: str, before: str | None = None, after: str | None = None, limit: int = PAGE_ROWS
     ) -> MessageList:
-        """The newest messages of a session, or those before a place: what was undone is among them."""
+        """The newest messages of a session and of those it continues, or those before or after a place: what
+        was undone is among them."""
+        found = await self._conversations.read_page(
+            session_id, self._viewer, limit=min(limit, pages.MOST_ITEMS), before=before, after=after
+        )
+        if found is None:
+            raise errors.SessionNotFound(session_id=session_id)
+        return {
+            "items": [_message(row) for row in found.rows],
+            "next": found.older,
+            "newer": found.newer,
+            "generations": [lineage_step(each) for each in found.generations],
+            "approvals": [_approval(each) for each in found.approvals],
+        }
+
+    async def open_turns(self, session_id: str) -> list[OpenTurn]:
+        """The turns of a session's conversation that run or wait, the first one first."""
         session = await self._find(session_id)
-        most = max(1, min(inputs.check_limit(limit), MOST_ROWS))
-        rows = await self._conversations.load_records(session.id)
-        end = len(rows) if before is None else min(_place(before), len(rows))
-        start = max(0, end - most)
-        items = [
-            MessageRow(
-                number=number,
-                session_id=session.id,
-                at=row["timestamp"],
-                message=row,
-                turn_id=None,
-                undone=None,
+        found = await self._store.turns.open_turns(session.entry.session_key, OPEN_TURNS)
+        return [
+            OpenTurn(
+                id=turn.id,
+                state=str(turn.state),
+                text=quoting.one_line(turn.text[: 4 * QUEUED_CHARACTERS], QUEUED_CHARACTERS),
+                who=quoting.one_line(turn.source.user_name or turn.source.user_id or "", QUEUED_CHARACTERS),
+                at=turn.received_at.isoformat(),
+                attempts=turn.attempts,
             )
-            for number, row in enumerate(rows[start:end], start + 1)
+            for turn in found
+            if turn.kind is not TurnKind.EXPIRY
+            and (turn.session_id == session.id or (turn.session_id is None and session.ended_at is None))
         ]
-        return {"items": items, "next": str(start) if start else None}
+
+    async def follow_session(self, session_id: str) -> AsyncGenerator[TurnPiece, None]:
+        """What the turn does that runs in a session, as it happens, to its end; nothing where none runs."""
+        if self._gateway is None:
+            return
+        running = [turn for turn in await self.open_turns(session_id) if turn["state"] != TurnState.QUEUED]
+        for turn in running[:1]:
+            async with aclosing(self._gateway.desk.follow(turn["id"])) as steps:
+                async for step in steps:
+                    for kind, text in _pieces(step):
+                        yield TurnPiece(turn_id=turn["id"], type=kind, text=text)
 
 
-def _place(written: str) -> int:
-    if not (written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS):
-        raise errors.InvalidInput(what=f"the place {written[:40]!r}", why="use one that a page gave")
-    return int(written)
+def _message(row: TranscriptRow) -> MessageRow:
+    return MessageRow(
+        number=row.position + 1,
+        session_id=row.session_id,
+        place=pages.place(row.position, row.session_id),
+        at=row.at.isoformat(),
+        role=row.role,
+        message=row.message,
+        turn_id=row.turn_id,
+        undone=row.undone_by,
+    )
+
+
+def _approval(asked: TurnApproval) -> ApprovalRow:
+    return ApprovalRow(
+        id=asked.id,
+        turn_id=asked.turn_id,
+        action=asked.action,
+        status=str(asked.status),
+        asked_at=asked.asked_at.isoformat(),
+        decided_at=asked.decided_at.isoformat() if asked.decided_at else None,
+        decided_by=asked.decided_as or asked.decided_by,
+        reason=asked.reason,
+    )
+
+
+def _pieces(step: object) -> Iterable[tuple[str, str]]:
+    match step:
+        case events.Text(text=text):
+            return [("text", text)]
+        case events.Calls(calls=calls):
+            return [("call", quoting.one_line(", ".join(call.name for call in calls), QUEUED_CHARACTERS))]
+        case events.Result(name=name):
+            return [("result", name or "")]
+        case events.Restarted():
+            return [("again", "")]
+        case events.Missed():
+            return [("missed", "")]
+    return []

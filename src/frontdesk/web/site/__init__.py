@@ -3,7 +3,7 @@ it shows; its template beside the others."""
 
 from frontdesk.web import office_api
 from frontdesk.web.endpoints import Served
-from frontdesk.web.site import deliveries, events, overview, reference_page, session_pages, turns
+from frontdesk.web.site import deliveries, events, growing, overview, reference_page, session_pages, turns
 from frontdesk.web.site.base import PAGES, Site
 
 __all__ = ["deliveries", "overview", "reference_page", "serve", "session_pages", "turns"]
@@ -12,6 +12,6 @@ __all__ = ["deliveries", "overview", "reference_page", "serve", "session_pages",
 def serve(site: Site) -> list[Served]:
     """The rows of the pages, and of the API that they use."""
     return [
-        Served([*PAGES, *events.EVENTS], site, visit=site.visit),
+        Served([*PAGES, *events.EVENTS, *growing.GROWING], site, visit=site.visit),
         Served(office_api.OPERATIONS, site.office, visit=site.visit),
     ]

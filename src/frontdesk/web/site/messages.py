@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.app.office.transcripts import MessageRow
+from frontdesk.app.office.transcripts import ApprovalRow, MessageRow
 from frontdesk.formats import quoting
 from frontdesk.model import calls, messages
 from frontdesk.model.messages import Role
@@ -43,9 +43,21 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
 
 
+class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of something that the agent asked for."""
+
+    id: str
+    action: str
+    status: str
+    who: str
+    seconds: float | None
+
+
 class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     session_id: str
+    anchor: str
+    """Its name on the page."""
     kind: str
     """``in`` from people, ``out`` from the agent, ``tool`` a result alone, ``handover``, ``note``, or
     ``unreadable``."""
@@ -61,6 +73,7 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
     undone: str | None = None
     overheard: bool = False
     turn_id: str | None = None
+    decisions: Sequence[ShownDecision] = ()
 
     @property
     def failed(self) -> int:
@@ -73,7 +86,14 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
         return quoting.one_line(" · ".join(call.name for call in self.calls), LINE_CHARACTERS)
 
 
-def shown_messages(rows: Sequence[MessageRow], person: str, *, shared: bool = False) -> list[ShownMessage]:
+def shown_messages(
+    rows: Sequence[MessageRow],
+    session_id: str,
+    person: str,
+    *,
+    shared: bool = False,
+    approvals: Sequence[ApprovalRow] = (),
+) -> list[ShownMessage]:
     """The rows, a result with the call that it belongs to where that is among them."""
     shown: list[ShownMessage] = []
     waiting: dict[str, ShownCall] = {}
@@ -84,21 +104,53 @@ def shown_messages(rows: Sequence[MessageRow], person: str, *, shared: bool = Fa
             if call:
                 _answer(call, message, at)
                 continue
-        made = _shown(row, at, person, shared=shared)
+        made = _shown(row, at, session_id, person, shared=shared)
         waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
         shown.append(made)
+    return _with_decisions(shown, approvals)
+
+
+def _with_decisions(shown: list[ShownMessage], approvals: Sequence[ApprovalRow]) -> list[ShownMessage]:
+    """Each decision with the first that the agent says in the turn that asked for it."""
+    places: dict[str | None, int] = {}
+    for place, message in enumerate(shown):
+        if message.turn_id not in places or shown[places[message.turn_id]].kind != "out":
+            places[message.turn_id] = place
+    for asked in approvals:
+        if (place := places.get(asked["turn_id"], -1)) >= 0:
+            decisions = (*shown[place].decisions, _decision(asked))
+            shown[place] = msgspec.structs.replace(shown[place], decisions=decisions)
     return shown
+
+
+def _decision(asked: ApprovalRow) -> ShownDecision:
+    decided = asked["decided_at"]
+    begun = datetime.fromisoformat(asked["asked_at"])
+    return ShownDecision(
+        id=asked["id"],
+        action=quoting.one_line(asked["action"], LINE_CHARACTERS),
+        status=asked["status"],
+        who=quoting.one_line(asked["decided_by"] or "", NAME_CHARACTERS),
+        seconds=(datetime.fromisoformat(decided) - begun).total_seconds() if decided else None,
+    )
+
+
+def anchor_of(row: MessageRow, session_id: str) -> str:
+    """The name of a message on the page of a session, which may show others' messages, too."""
+    own = row["session_id"] == session_id
+    return f"m{row['number']}" if own else f"{row['session_id']}-{row['number']}"
 
 
 def _ids(message: Mapping[str, Any] | None) -> list[str]:
     return [call.id for call in calls.calls_of(message or {})]
 
 
-def _shown(row: MessageRow, at: datetime, person: str, *, shared: bool) -> ShownMessage:
+def _shown(row: MessageRow, at: datetime, session_id: str, person: str, *, shared: bool) -> ShownMessage:
     message = row["message"]
     facts: dict[str, Any] = {
         "number": row["number"],
         "session_id": row["session_id"],
+        "anchor": anchor_of(row, session_id),
         "at": at,
         "undone": row["undone"],
         "turn_id": row["turn_id"],

@@ -22,6 +22,11 @@ def render_prose(text: str) -> str:
     return _kept(text) if len(text) <= KEPT_CHARACTERS else _render(text[:MOST_CHARACTERS])
 
 
+def render_growing(text: str) -> str:
+    """A text that will be another one in a moment."""
+    return _render(text[:MOST_CHARACTERS])
+
+
 def _render(text: str) -> str:
     if ONE_LINE.fullmatch(text) or text.count("[") > MOST_BRACKETS:
         return rendering.render_piece(__package__, "prose.html", "as_written", text)

@@ -1,43 +1,21 @@
 """Sessions and transcripts: which conversations there are, and what is said in them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from urllib.parse import urlencode
+from http import HTTPStatus
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from frontdesk.app.office import Office
 from frontdesk.app.office.listing import SessionCounts, SessionRow
-from frontdesk.app.office.transcripts import MessageRow
-from frontdesk.model import messages
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
+from frontdesk.web.site import threads
 from frontdesk.web.site.base import PAGES, Site
-from frontdesk.web.site.chips import StateChip, chip_of, reason_of
-from frontdesk.web.site.messages import shown_messages
-
-TABS = ("all", "working", "waiting", "trouble", "ended")
-QUERY_CHARACTERS = 200
-PAGE_CHARACTERS = 60_000
-"""Of a transcript on one page; where its messages are long, there are fewer of them."""
-NEAR = 0.85
-
-
-class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sessions are listed."""
-
-    q: str = ""
-    """Words, and ``platform:…`` or ``person:…``."""
-    state: str = "all"
-    after: str | None = None
-
-
-class ThreadQuery(ListQuery, frozen=True, kw_only=True):
-    """Which part of a transcript is shown beside them."""
-
-    before: str | None = None
+from frontdesk.web.site.chips import StateChip, chip_of
+from frontdesk.web.site.threads import NEAR, QUERY_CHARACTERS, TABS, ListQuery, ThreadQuery, query_of
 
 
 class SearchWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +61,11 @@ async def show_sessions(site: Site, call: HttpCall) -> Response:
 async def show_transcript(site: Site, call: HttpCall) -> Response:
     """What is said in one of them."""
     office, session_id = site.office_for(call), call.params["session_id"]
-    thread = await _thread(office, call, session_id)
+    newest = await office.newest_of(session_id)
+    if newest != session_id:
+        root = call.request.scope.get("root_path", "")
+        return RedirectResponse(f"{root}/sessions/{newest}", HTTPStatus.SEE_OTHER)
+    thread = await threads.thread_of(office, call, session_id)
     values = await _list(office, call, session_id)
     return await site.page(call, "sessions", "sessions.html", _stated(values | {"thread": thread}))
 
@@ -97,12 +79,12 @@ async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
     )
     counts = await office.count_states(platform=wish.platform, person=wish.person)
     root = call.request.scope.get("root_path", "")
-    kept = _query(q=asked.q[:QUERY_CHARACTERS], state=asked.state if state != TABS[0] else "")
-    rows = [_listed(row, root, kept, asked.after, here) for row in found["items"]]
+    kept = asked.kept
+    rows = [_listed(row, root, kept, here) for row in found["items"]]
     tabs = [
         {
             "name": name,
-            "href": f"{root}/sessions{_query(q=asked.q, state=name if name != TABS[0] else '')}",
+            "href": f"{root}/sessions{query_of(q=kept['q'], state=name if name != TABS[0] else '')}",
             "count": "" if wish.words else _counted(name, counts),
         }
         for name in TABS
@@ -111,11 +93,11 @@ async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
         "rows": rows,
         "tabs": tabs,
         "state_shown": state,
-        "q": asked.q[:QUERY_CHARACTERS],
-        "is_filtered": bool(asked.q.strip() or state != TABS[0]),
-        "newer": f"{root}/sessions{kept}" if asked.after else "",
-        "older": f"{root}/sessions{_more(kept, after=found['next'])}" if found["next"] else "",
-        "back": f"{root}/sessions{_more(kept, after=asked.after)}",
+        "q": kept["q"],
+        "is_filtered": bool(asked.q.strip() or state != TABS[0] or asked.after),
+        "newer": f"{root}/sessions{query_of(**kept | {'after': None})}" if asked.after else "",
+        "older": f"{root}/sessions{query_of(**kept | {'after': found['next']})}" if found["next"] else "",
+        "back": f"{root}/sessions{query_of(**kept)}",
     }
 
 
@@ -126,60 +108,17 @@ def _counted(name: str, counts: SessionCounts) -> str:
     return f"{count}+" if count >= counts["at_most"] else str(count or "")
 
 
-def _listed(row: SessionRow, root: str, kept: str, after: str | None, here: str | None) -> ListedRow:
+def _listed(row: SessionRow, root: str, kept: Mapping[str, str | None], here: str | None) -> ListedRow:
     limit = row["message_limit"]
     return ListedRow(
         row=row,
         chip=chip_of(row),
         updated_at=datetime.fromisoformat(row["updated_at"]),
-        href=f"{root}/sessions/{row['id']}{_more(kept, after=after)}",
+        href=f"{root}/sessions/{row['id']}{query_of(**kept)}",
         is_here=row["id"] == here,
         low=max(1, int(limit * NEAR)) if limit else 0,
         high=limit,
     )
-
-
-def _query(**parts: str | None) -> str:
-    written = urlencode({name: value for name, value in parts.items() if value})
-    return f"?{written}" if written else ""
-
-
-def _more(query: str, **parts: str | None) -> str:
-    """A query with more in it."""
-    more = _query(**parts)
-    return f"{query}&{more[1:]}" if query and more else query + more
-
-
-async def _thread(office: Office, call: HttpCall, session_id: str) -> Values:
-    asked: ThreadQuery = call.query
-    row = await office.describe_session(session_id)
-    page = await office.transcript(session_id, before=asked.before)
-    rows = _bounded(page["items"])
-    older = page["next"] if len(rows) == len(page["items"]) else str(rows[0]["number"] - 1)
-    root = call.request.scope.get("root_path", "")
-    return {
-        "row": row,
-        "chip": chip_of(row),
-        "limit": row["message_limit"],
-        "left": max(0, row["message_limit"] - row["messages"]),
-        "low": max(1, int(row["message_limit"] * NEAR)),
-        "messages": shown_messages(rows, row["person"], shared=row["shared"]),
-        "older": f"{root}/sessions/{row['id']}{_query(before=older)}" if older else "",
-        "newest": f"{root}/sessions/{row['id']}" if asked.before else "",
-        "reason": reason_of(row["end_reason"]) if row["ended_at"] else "",
-        "created_at": datetime.fromisoformat(row["created_at"]),
-        "ended_at": row["ended_at"] and datetime.fromisoformat(row["ended_at"]),
-    }
-
-
-def _bounded(rows: Sequence[MessageRow]) -> Sequence[MessageRow]:
-    """The newest of them that are not too long together; one at least."""
-    spent = 0
-    for count, row in enumerate(reversed(rows)):
-        spent += len(messages.text_of(row["message"] or {}))
-        if spent > PAGE_CHARACTERS and count:
-            return rows[len(rows) - count :]
-    return rows
 
 
 def _stated(values: Values) -> Values:

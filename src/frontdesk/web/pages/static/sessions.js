@@ -1,7 +1,10 @@
-// Sessions and transcripts: what is opened stays open while the page changes.
+// Sessions and transcripts: what is opened stays open while the page changes, and what the agent writes is seen
+// growing. The server makes what is shown; here it is put in its place.
 
-import { keeping } from "./live.js";
+import { keeping, refresh } from "./live.js";
 import "./site.js";
+
+const RETRY_MILLISECONDS = 2000;
 
 keeping((replace) => {
   const opened = new Set([...document.querySelectorAll("[data-live] details[open]")].map(placeOf));
@@ -13,6 +16,7 @@ keeping((replace) => {
   });
   // At its newest line a transcript stays there; who reads what was said before is not moved.
   if (log) log.scrollTop = from;
+  follow();
 });
 
 // Where it stands in the page, by the message that it is part of.
@@ -20,3 +24,55 @@ function placeOf(details) {
   const message = details.closest("[id]");
   return `${message.id} ${[...message.querySelectorAll("details")].indexOf(details)}`;
 }
+
+// What is written just now stands at the end, until the page has it from the transcript: then the part for it
+// is gone, or says that it comes after more steps than are told of here.
+
+let stream = null;
+let grown = null;
+let later = 0;
+
+function follow() {
+  const part = document.getElementById("growing");
+  if (!part || document.hidden) return unfollow();
+  show();
+  if (stream || later) return;
+  stream = new EventSource(part.dataset.stream);
+  stream.addEventListener("grown", (event) => {
+    grown = JSON.parse(event.data);
+    show();
+  });
+  stream.addEventListener("over", () => again(refresh));
+  stream.onerror = () => stream?.readyState === EventSource.CLOSED && again();
+}
+
+function show() {
+  const part = document.getElementById("growing");
+  if (!part || !grown || grown.step < Number(part.dataset.step)) return;
+  const made = new DOMParser().parseFromString(grown.markup, "text/html");
+  document.getElementById("grown").replaceChildren(...made.body.childNodes);
+}
+
+// The page may still show a turn that is over: it is looked at anew, and then perhaps another one is followed.
+let over = 0;
+
+function again(look) {
+  unfollow();
+  const soon = look && Date.now() - over > RETRY_MILLISECONDS;
+  over = Date.now();
+  later = setTimeout(async () => {
+    await look?.();
+    later = 0;
+    follow();
+  }, soon ? 0 : RETRY_MILLISECONDS);
+}
+
+function unfollow() {
+  clearTimeout(later);
+  stream?.close();
+  stream = grown = null;
+  later = 0;
+}
+
+document.addEventListener("visibilitychange", follow);
+follow();

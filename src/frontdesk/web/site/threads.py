@@ -1,0 +1,150 @@
+"""A session and what was said in it, as the page shows it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from urllib.parse import urlencode
+
+import msgspec
+
+from frontdesk.app.office import Office
+from frontdesk.app.office.listing import LineageStep, SessionFacts
+from frontdesk.app.office.transcripts import MessageRow
+from frontdesk.model import calls, messages
+from frontdesk.model.sessions import Relation
+from frontdesk.model.turns import TurnState
+from frontdesk.model.visitors import Need
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.pages.frame import Values
+from frontdesk.web.pages.wording import say
+from frontdesk.web.site import prose
+from frontdesk.web.site.chips import chip_of, reason_of
+from frontdesk.web.site.messages import anchor_of, shown_messages
+
+TABS = ("all", "working", "waiting", "trouble", "ended")
+QUERY_CHARACTERS = 200
+PAGE_CHARACTERS = 60_000
+"""Of a transcript on one page; where its messages are long, there are fewer of them."""
+NEAR = 0.85
+"""Of its messages, from where on a session is near its limit."""
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions are listed."""
+
+    q: str = ""
+    """Words, and ``platform:…`` or ``person:…``."""
+    state: str = "all"
+    after: str | None = None
+
+    @property
+    def kept(self) -> dict[str, str | None]:
+        """What every link from the page says again, so that the list stays as it is."""
+        return {
+            "q": self.q[:QUERY_CHARACTERS],
+            "state": self.state if self.state in TABS[1:] else None,
+            "after": self.after,
+        }
+
+
+class ThreadQuery(ListQuery, frozen=True, kw_only=True):
+    """Which part of a transcript is shown beside them."""
+
+    before: str | None = None
+    later: str | None = None
+    """A place: what was said after it."""
+
+
+def query_of(**parts: str | None) -> str:
+    """The end of an address; without what there is nothing of."""
+    written = urlencode({name: value for name, value in parts.items() if value})
+    return f"?{written}" if written else ""
+
+
+async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
+    """What the page shows of a session."""
+    asked: ThreadQuery = call.query
+    row = await office.describe_session(session_id)
+    page = await office.transcript(session_id, before=asked.before, after=asked.later)
+    turns = await office.open_turns(session_id)
+    rows = _bounded(page["items"], newest=asked.later is None)
+    here = f"{call.request.scope.get('root_path', '')}/sessions/{row['id']}"
+    older = page["next"] if rows[:1] == page["items"][:1] else rows[0]["place"]
+    newer = page["newer"] if rows[-1:] == page["items"][-1:] else rows[-1]["place"]
+    running = [turn["id"] for turn in turns if turn["state"] != TurnState.QUEUED]
+    return {
+        "row": row,
+        "chip": chip_of(row),
+        "limit": row["message_limit"],
+        "left": max(0, row["message_limit"] - row["messages"]),
+        "low": max(1, int(row["message_limit"] * NEAR)),
+        "messages": shown_messages(
+            rows, row["id"], row["person"], shared=row["shared"], approvals=page["approvals"]
+        ),
+        "breaks": _breaks(rows, page["generations"], row["id"]),
+        "older": f"{here}{query_of(**asked.kept, before=older)}" if older else "",
+        "newer": f"{here}{query_of(**asked.kept, later=newer)}" if newer else "",
+        "newest": f"{here}{query_of(**asked.kept)}" if asked.before or asked.later else "",
+        "goes_on": f"{here[: -len(row['id'])]}{row['current_id']}" if _goes_on(row) else "",
+        "running": running[:1],
+        "stream": f"{here}/growing",
+        "step": steps_of(rows, running[0]) if running else 0,
+        "queued": [turn for turn in turns if turn["state"] == TurnState.QUEUED],
+        "may_see_requests": call.known.may(Need.LOOK_AT_REQUESTS),
+        "reason": reason_of(row["end_reason"]) if row["ended_at"] else "",
+        "created_at": datetime.fromisoformat(row["created_at"]),
+        "ended_at": row["ended_at"] and datetime.fromisoformat(row["ended_at"]),
+    }
+
+
+def _goes_on(row: SessionFacts) -> bool:
+    return bool(row["ended_at"] and row["current_id"] and row["current_id"] != row["id"])
+
+
+def steps_of(rows: Sequence[MessageRow], turn_id: str) -> int:
+    """How often the agent has called tools in a turn, by the rows that there are."""
+    own = (row["message"] for row in rows if row["turn_id"] == turn_id and row["message"])
+    return sum(1 for message in own if any(calls.calls_of(message)))
+
+
+class GenerationBreak(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a session of a lineage begins."""
+
+    id: str
+    text: str
+    at: datetime
+
+
+def _breaks(
+    rows: Sequence[MessageRow], generations: Sequence[LineageStep], session_id: str
+) -> Mapping[str, GenerationBreak | None]:
+    """What stands before a message, by the name that it has on the page."""
+    found: dict[str, GenerationBreak | None] = defaultdict(lambda: None)
+    steps = {step["id"]: step for step in generations}
+    before: MessageRow | None = None
+    for row in rows:
+        step = steps.get(row["session_id"])
+        begins = row["number"] == 1 if before is None else before["session_id"] != row["session_id"]
+        if begins and step and step["relation"]:
+            last = steps.get(before["session_id"]) if before else None
+            found[anchor_of(row, session_id)] = GenerationBreak(
+                id=step["id"], text=_break_text(step, last), at=datetime.fromisoformat(step["created_at"])
+            )
+        before = row
+    return found
+
+
+def _break_text(step: LineageStep, last: LineageStep | None) -> str:
+    if step["relation"] != Relation.RESET:
+        return say(f"breaks.{step['relation']}")
+    return say("breaks.reset", reason=reason_of(last["end_reason"])) if last else say("breaks.begins")
+
+
+def _bounded(rows: Sequence[MessageRow], *, newest: bool) -> Sequence[MessageRow]:
+    """The newest of them, or the oldest, that are not too long together; one at least."""
+    spent = 0
+    for count, row in enumerate(reversed(rows) if newest else rows):
+        spent += min(len(messages.text_of(row["message"] or {})), prose.MOST_CHARACTERS)
+        if spent > PAGE_CHARACTERS and count:
+            return rows[len(rows) - count :] if newest else rows[:count]
+    return rows
