@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import channels, confirmations, connections, finds, gateway, postgres, turns, way
+from benchmarks import channels, confirmations, connections, finds, gateway, lists, postgres, turns, way
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -20,6 +20,7 @@ ALL: dict[str, Benchmark] = {
     "syncs": turns.syncs,
     "search": finds.search,
     "lists": finds.lists,
+    "pages": lists.pages,
     "postgres": postgres.turns,
     "gateway": gateway.added,
     "channels": channels.platforms,

@@ -1,4 +1,5 @@
--- Pages of sessions, latest activity first.
+-- Pages of sessions, latest activity first. MATERIALIZED and ARRAY say where the server begins: a plan that is kept
+-- knows nothing of how many there are.
 
 -- part: behind
 -- Behind the last one of the page before.
@@ -64,24 +65,24 @@ SELECT {s.session} FROM unnest(CAST(:owners AS text[])) AS o (value) CROSS JOIN 
 
 -- name: page_of_working
 -- Those in which turns run or wait to be run.
-SELECT {s.session} FROM ({busy}) AS found JOIN sessions s ON s.id = found.id
-WHERE {wanted} AND {behind} {latest};
+WITH found AS MATERIALIZED (SELECT s.* FROM sessions s WHERE s.id = ANY(ARRAY({busy})) AND {wanted})
+SELECT {s.session} FROM found s WHERE {behind} {latest};
 
 -- name: page_of_waiting
 -- Those in which a turn waits for a person.
-SELECT {s.session} FROM ({asking}) AS found JOIN sessions s ON s.id = found.id
-WHERE {wanted} AND {behind} {latest};
+WITH found AS MATERIALIZED (SELECT s.* FROM sessions s WHERE s.id = ANY(ARRAY({asking})) AND {wanted})
+SELECT {s.session} FROM found s WHERE {behind} {latest};
 
 -- name: page_of_trouble
 -- Those that were set aside, or from which something did not arrive.
-SELECT {s.session} FROM ({troubled}) AS found JOIN sessions s ON s.id = found.id
-WHERE {wanted} AND {behind} {latest};
+WITH found AS MATERIALIZED (SELECT s.* FROM sessions s WHERE s.id = ANY(ARRAY({troubled})) AND {wanted})
+SELECT {s.session} FROM found s WHERE {behind} {latest};
 
 -- part: of_states
 -- How many are in each of the states that are looked up by their work.
-(SELECT COUNT(*) FROM (SELECT 1 FROM ({busy}) AS f JOIN sessions s ON s.id = f.id WHERE {wanted} LIMIT :limit) AS n),
-(SELECT COUNT(*) FROM (SELECT 1 FROM ({asking}) AS f JOIN sessions s ON s.id = f.id WHERE {wanted} LIMIT :limit) AS n),
-(SELECT COUNT(*) FROM (SELECT 1 FROM ({troubled}) AS f JOIN sessions s ON s.id = f.id WHERE {wanted} LIMIT :limit) AS n)
+(SELECT COUNT(*) FROM (SELECT 1 FROM sessions s WHERE s.id = ANY(ARRAY({busy})) AND {wanted} LIMIT :limit) AS n),
+(SELECT COUNT(*) FROM (SELECT 1 FROM sessions s WHERE s.id = ANY(ARRAY({asking})) AND {wanted} LIMIT :limit) AS n),
+(SELECT COUNT(*) FROM (SELECT 1 FROM sessions s WHERE s.id = ANY(ARRAY({troubled})) AND {wanted} LIMIT :limit) AS n)
 
 -- name: count_listed
 -- How many there are in all, working, waiting, in trouble and ended, each at most so many.
