@@ -224,7 +224,8 @@ async def _statements(
 
 
 async def _time(name: str, question: Counted, quick: bool, target: float | None) -> Result:
-    ours, bare = [], []
+    ours: list[float] = []
+    bare: list[float] = []
     for _ in range(CALLS // (10 if quick else 1)):
         for run, kept in ((question.ask, ours), (question.bare, bare)):
             start = time.perf_counter()

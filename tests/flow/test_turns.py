@@ -6,7 +6,7 @@ import math
 import sys
 import weakref
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,13 @@ async def test_repeated_event_is_answered_once(house: House) -> None:
     await house.finished(first.turn_id)
     await house.ask("next")
     assert await house.notebook.wait_for(2) == ["echo: hello", "echo: next"]
+
+
+async def test_what_a_turn_came_to_is_kept(house: House) -> None:
+    await house.ask("!tool look; !toolerror look; !tokens 30 12 0.5; done")
+    (day,) = await house.gateway.parts.store.usage.days(date(2000, 1, 1), date(2100, 1, 1))
+    assert (day.turns, day.messages, day.tools, day.failures) == (1, 6, 2, 1)
+    assert (day.input_tokens, day.output_tokens, day.cost_usd) == (30, 12, 0.5)
 
 
 async def test_messages_of_a_conversation_are_answered_in_order(house: House) -> None:

@@ -20,10 +20,11 @@ from frontdesk.model import events, messages, spirals
 from frontdesk.model.chats import StoredFile
 from frontdesk.model.files import KeptFile
 from frontdesk.model.policies import EndReason, SessionResetPolicy
-from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry
-from frontdesk.model.turns import Turn, TurnClaim
+from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry, Spent
+from frontdesk.model.turns import Turn, TurnClaim, TurnTally
 
 CLEANUP_SECONDS = 10.0
+SPENT = Spent.__struct_fields__
 BREATH_EVENTS = 50
 BREATH_SECONDS = 0.02
 UNSENT = "[The file {name} could not be sent: {why}]"
@@ -132,6 +133,21 @@ class AgentRun:
             log.exception("overrun_unknown" if within_turn else "rotation_failed", turn=self._turn.id)
             return None
         return None if busy else reason
+
+    @property
+    def tally(self) -> TurnTally:
+        """What the attempt came to so far."""
+        results = [row for row in self.speech.rows if row["role"] == "tool"]
+        used = self.speech.usage
+        return TurnTally(
+            number=self.session.entry.message_count,
+            messages=self.speech.counted + (self._turn.attempts <= 1),
+            tools=len(results),
+            failures=len([row for row in results if row.get("is_error") is True]),
+            model=(self.assignment.model or {}).get("model", ""),
+            profile=self._turn.source.profile or "",
+            **{name: getattr(used, name) for name in SPENT} if used else {},
+        )
 
     def _spiral(self) -> spirals.Spiral | None:
         if not self._had_tools and not messages.any_tools(self.speech.rows):

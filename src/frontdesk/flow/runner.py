@@ -285,8 +285,8 @@ class RunningTurn(Hearing):
     async def _try_again(self, run: AgentRun, failure: events.Failed) -> None:
         delay = timedelta(seconds=FIRST_RETRY_SECONDS * 2 ** (self.turn.tries - 1))
         due_at = self._parts.clock.now() + delay
-        session_id, usage = run.session.id, run.speech.usage
-        again = Again(due_at=due_at, error=endings.what_failed(failure), session_id=session_id, usage=usage)
+        why, usage, tally = endings.what_failed(failure), run.speech.usage, run.tally
+        again = Again(due_at=due_at, error=why, session_id=run.session.id, usage=usage, tally=tally)
         await self._requeue(again)
 
     async def _conclude(self, run: AgentRun, ending: Ending, limit: EndReason | None = None) -> None:
@@ -298,6 +298,7 @@ class RunningTurn(Hearing):
             session_id=session.id,
             deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
             usage=run.speech.usage,
+            tally=run.tally,
             consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,
             holds_lane=reason is not None,
         )
@@ -367,6 +368,7 @@ class RunningTurn(Hearing):
             counts=counts,
             session_id=self._session_id,
             usage=self._agent_run.speech.usage if self._agent_run else None,
+            tally=self._agent_run.tally if self._agent_run else None,
             resume_reason=RESTART_TIMEOUT if mark and self._is_at_work else None,
         )
         await self._requeue(again)

@@ -30,6 +30,7 @@ TRIAL_CHECK_SECONDS = 0.5
 LAST_SENDS_SECONDS = 1.0
 """What is being sent when the turns have used up the time to stop may go on for so long."""
 PRUNE_SECONDS = 3600.0
+FOLD_SECONDS = 60.0
 BEGUN_TOGETHER = 4
 """So few turns are begun in the transaction that claims them. More are begun side by side."""
 STORE_PAUSE_SECONDS = 0.5
@@ -81,6 +82,7 @@ class Worker:
                 (self._acquit, TRIAL_CHECK_SECONDS),
                 (self._expire, self._parts.running.expiry_check_seconds),
                 (self._forgetting.sweep, PRUNE_SECONDS),
+                (self._parts.store.usage.fold_all, FOLD_SECONDS),
             ):
                 group.create_task(self._repeat(job, partial(self._pause, seconds)))
             bell = self._parts.store.bells.listen(Topic.SIGNALS)

@@ -249,6 +249,27 @@ def _ids(turns: Iterable[Turn]) -> frozenset[str]:
     return frozenset(turn.id for turn in turns)
 
 
+class TurnTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an attempt at a turn came to, to be added up with others."""
+
+    number: int
+    """How many messages its session had with the one that it answers."""
+    messages: int = 0
+    """How many it added, that one included."""
+    tools: int = 0
+    """How many results of tools there were."""
+    failures: int = 0
+    """How many of them were errors."""
+    model: str = ""
+    """The one that was chosen for the place or the session; empty for the agent's own."""
+    profile: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class Again(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn is to be run again, and what is written with that."""
 
@@ -259,6 +280,7 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     usage: Usage | None = None
     """What the attempt has used."""
+    tally: TurnTally | None = None
     resume_reason: str | None = None
     """Why the session is to be resumed; None when it need not be."""
 
@@ -342,6 +364,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     messages: tuple[Message, ...] = ()
     usage: Usage | None = None
+    tally: TurnTally | None = None
     deliveries: tuple[Delivery, ...] = ()
     error: str | None = None
     clears_mark: bool = False

@@ -46,7 +46,7 @@ def take_first(lane: str, now: datetime, set_aside: TellTurn) -> Work[Turn | Non
 def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     """A damaged row: nobody can be told, since who it was is in it."""
     values = {"state": str(TurnState.SET_ASIDE), "session_id": None, "finished_at": to_micros(now)}
-    yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, **values}
+    yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, "tally": None, **values}
     yield "settle_parts", {"turn_id": turn_id, **values}
     yield from announce(FeedKind.TURN, now, turn_id=turn_id, state=str(TurnState.SET_ASIDE))
 
@@ -159,8 +159,17 @@ def _drop_overheard(session_id: str) -> Work[None]:
 
 def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
     """Whether it had not ended before."""
-    ended = {"state": str(ending.state), "finished_at": to_micros(now), "error": clean(ending.error)}
-    settled = yield "settle_turn", {"turn_id": turn.id, "session_id": ending.session_id, **ended}
+    tally = msgspec.json.encode(ending.tally).decode() if ending.tally else None
+    ended = {"finished_at": to_micros(now), "error": clean(ending.error), "tally": tally}
+    settled = yield (
+        "settle_turn",
+        {
+            "turn_id": turn.id,
+            "state": str(ending.state),
+            "session_id": ending.session_id,
+            **ended,
+        },
+    )
     if settled:
         yield from tell_turn(turn, ending.state, now, ending.session_id)
     if settled and turn.parts:

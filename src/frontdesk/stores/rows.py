@@ -24,6 +24,7 @@ from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Relation, Renewal, Session, SessionEntry
 from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
 from frontdesk.model.turns import Turn
+from frontdesk.model.usage import UsageDay
 from frontdesk.stores import columns
 from frontdesk.stores.columns import FLAG, PLAIN, TIME, Column, Columns, Document, Records
 from frontdesk.stores.confirmation_rows import AUDIT_ROW, CONFIRMATION, REQUESTER_PAUSE
@@ -367,7 +368,12 @@ PAIRINGS = Records("pairing", Pairing, PAIRING.facts)
 LOCKOUT = Columns({"failures": PLAIN, "since": TIME, "locked_until": TIME})
 
 
+USAGE_DAY = Columns(
+    dict.fromkeys(["day", *UsageDay.__struct_fields__[1:]], PLAIN),
+)
+
 NAMED = {
+    "usage_day": USAGE_DAY.names,
     "session": (*SESSION.names, "details"),
     "turn": TURN.names,
     "delivery": DELIVERY.names,

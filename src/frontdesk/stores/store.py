@@ -20,6 +20,7 @@ from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Sessions
 from frontdesk.stores.transcripts import Transcripts
 from frontdesk.stores.turns import Turns
+from frontdesk.stores.usage import UsageFigures
 
 
 class Store:
@@ -43,6 +44,7 @@ class Store:
         self.people = People(engine)
         self.passes = Passes(engine)
         self.turns = Turns(engine)
+        self.usage = UsageFigures(engine)
         self.cursors = Cursors(engine)
         self.deliveries = Deliveries(engine)
         self.buttons = Buttons(engine)

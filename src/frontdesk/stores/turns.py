@@ -203,6 +203,9 @@ class Turns(Noun):
             "interrupted_at": to_micros(now),
         }
         if (yield "requeue_turn", {"turn_id": claim.turn.id, **values}):
+            if again.tally:
+                tally = msgspec.json.encode(again.tally).decode()
+                yield "keep_tally", {"turn_id": claim.turn.id, "tally": tally}
             if again.session_id and again.usage:
                 yield from transcripts.append(again.session_id, (), now, again.usage)
             if again.session_id and again.resume_reason:

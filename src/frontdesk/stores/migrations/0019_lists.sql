@@ -16,3 +16,41 @@ CREATE INDEX turns_set_aside ON turns (number) WHERE state = 'set_aside';
 
 -- What a person gave up is kept for a while, like what arrived.
 CREATE INDEX deliveries_discarded ON deliveries (due_at) WHERE state = 'discarded';
+
+-- What an attempt at a turn came to, as JSON, until it is added to the sums below; several stand on lines of their own.
+ALTER TABLE turns ADD COLUMN tally TEXT;
+
+CREATE INDEX turns_to_fold ON turns (number) WHERE tally IS NOT NULL;
+
+-- What turns came to on a day (of UTC, since 1970).
+CREATE TABLE usage_days (
+    day /*pg BIG*/INT NOT NULL,
+    platform TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    model TEXT NOT NULL,
+    turns /*pg BIG*/INT NOT NULL,
+    failed /*pg BIG*/INT NOT NULL,
+    messages /*pg BIG*/INT NOT NULL,
+    tools /*pg BIG*/INT NOT NULL,
+    failures /*pg BIG*/INT NOT NULL,
+    input_tokens /*pg BIG*/INT NOT NULL,
+    output_tokens /*pg BIG*/INT NOT NULL,
+    cache_read_tokens /*pg BIG*/INT NOT NULL,
+    cache_write_tokens /*pg BIG*/INT NOT NULL,
+    cost_usd DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (day, platform, profile, model)
+);
+
+-- The same by how many messages the session had, a few numbers together.
+CREATE TABLE usage_curve (
+    day /*pg BIG*/INT NOT NULL,
+    model TEXT NOT NULL,
+    number /*pg BIG*/INT NOT NULL,
+    turns /*pg BIG*/INT NOT NULL,
+    tools /*pg BIG*/INT NOT NULL,
+    failures /*pg BIG*/INT NOT NULL,
+    input_tokens /*pg BIG*/INT NOT NULL,
+    output_tokens /*pg BIG*/INT NOT NULL,
+    cost_usd DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (day, model, number)
+);

@@ -86,7 +86,10 @@ SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'wa
 -- name: settle_turn
 -- A turn in its session, in another state.
 UPDATE turns SET
-    state = :state, session_id = COALESCE(:session_id, session_id), finished_at = :finished_at, error = :error
+    state = :state, session_id = COALESCE(:session_id, session_id), finished_at = :finished_at, error = :error,
+    tally = CASE WHEN tally IS NULL OR CAST(:tally AS text) IS NULL THEN COALESCE(:tally, tally)
+        ELSE tally || '
+' || :tally END
 WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting') RETURNING session_key;
 
 -- name: place_turn
@@ -108,6 +111,11 @@ UPDATE turns SET
     state = 'queued', due_at = :due_at, put_backs = put_backs + :uncounted, doubts = doubts + :doubted,
     error = :error, interrupted_at = COALESCE(interrupted_at, :interrupted_at), on_trial = 0
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
+
+-- name: keep_tally
+-- What an attempt came to, beside those before it.
+UPDATE turns SET tally = COALESCE(tally || '
+', '') || CAST(:tally AS text) WHERE id = :turn_id;
 
 -- name: defer_turn
 -- It was taken, and not begun.
