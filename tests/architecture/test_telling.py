@@ -46,6 +46,7 @@ NOBODY_SEES = {
     "Turns.interrupt": "that it ends is told",
     "Turns.hasten": "that it begins is told",
     "Turns.renew": "leases are looked up",
+    "UsageFigures.fold": "the sums are the same before and after",
     "Turns.prune": "it ended long ago, and falls off the end of lists",
 }
 """Intentions that write and tell nothing, and why that is well."""
