@@ -14,8 +14,10 @@ from frontdesk.formats.http import url_of
 from frontdesk.model.access import Role
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import endpoints, ports, server, site
+from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import Operation
+from frontdesk.web.pages import assets
 from frontdesk.web.site.base import Site
 from frontdesk.web.streams import EventStreams
 from tests.flow.harness import House
@@ -57,7 +59,8 @@ async def serving_site(house: House, **options: Any) -> AsyncIterator[ServedSite
     streams = EventStreams(gateway.parts.following, gateway.parts.store.feed)
     office = Office.of_gateway(gateway)
     pages = Site(office=office, clock=gateway.parts.clock, visit=_visit, streams=streams, **options)
-    app = endpoints.make_app(site.serve(pages), Hosts("127.0.0.1", ()), ("frontdesk", "The site."))
+    rows = [*site.serve(pages), Served(assets.OPERATIONS, None)]
+    app = endpoints.make_app(rows, Hosts("127.0.0.1", ()), ("frontdesk", "The site."))
     async with AsyncExitStack() as opened:
         listening = opened.enter_context(ports.listening("127.0.0.1", 0))
         await opened.enter_async_context(server.serving_app(app, listening))

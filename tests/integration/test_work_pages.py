@@ -91,7 +91,7 @@ async def test_health_is_the_same_as_json(house: House, ops: httpx.AsyncClient) 
     await lose_answer(house)
     health = (await ops.get("/api/v1/health")).raise_for_status().json()
     (late,) = health["deliveries"]
-    assert (late["platform"], late["lost"]) == ("matrix", 1)
+    assert (late["platform"], late["is_lost"], late["count"]) == ("matrix", True, 1)
     assert health["running"]
     assert [each["platform"] for each in health["channels"]] == ["matrix"]
 

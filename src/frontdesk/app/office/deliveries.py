@@ -38,13 +38,13 @@ class DeliveryRow(TypedDict):
     sent_at: str | None
 
 
-class LateOnPlatform(TypedDict):
-    """What has not arrived on a platform."""
+class OverduePlatform(TypedDict):
+    """What has not arrived on a platform, for one cause."""
 
     platform: str
-    lost: int
-    """They did not arrive, or may not have."""
-    late: int
+    is_lost: bool
+    """It is tried again only when somebody wants it: it did not arrive, or may have. Else it is late."""
+    count: int
     since: str
     why: str | None
     """What was said of the newest."""
@@ -75,14 +75,16 @@ class DeliveryCounter(Counter):
         found.sort(key=lambda each: each.number, reverse=True)
         return [_plain_delivery(each) for each in found[:most]]
 
-    async def _late_platforms(self) -> list[LateOnPlatform]:
+    async def _overdue(self) -> list[OverduePlatform]:
         """What has not arrived, by platform; as far as so many rows tell."""
         lost = await self._store.deliveries.troubled(LOOKED_AT)
         late = await self._store.deliveries.late(LOOKED_AT)
-        by_platform: dict[str, list[Delivery]] = defaultdict(list)
+        found: dict[tuple[bool, str], list[Delivery]] = defaultdict(list)
         for each in sorted([*lost, *late], key=lambda each: each.number):
-            by_platform[str(each.to.platform)].append(each)
-        return [_late_on(platform, found) for platform, found in sorted(by_platform.items())]
+            found[each.state not in LOST, str(each.to.platform)].append(each)
+        return [
+            _overdue_on(platform, rows, not is_late) for (is_late, platform), rows in sorted(found.items())
+        ]
 
     async def page_deliveries(
         self, show: str = ListedDeliveries.DEAD, limit: int = LIST_LIMIT, after: str | None = None
@@ -141,14 +143,13 @@ class DeliveryCounter(Counter):
         return _plain_delivery(first) | {"pieces": len(written), "repeated": not fresh}
 
 
-def _late_on(platform: str, found: Sequence[Delivery]) -> LateOnPlatform:
-    lost = sum(each.state in LOST for each in found)
+def _overdue_on(platform: str, found: Sequence[Delivery], is_lost: bool) -> OverduePlatform:
     tries = [moment for each in found if (moment := _next_try(each))]
     whys = [each.error for each in found if each.error]
     return {
         "platform": platform,
-        "lost": lost,
-        "late": len(found) - lost,
+        "is_lost": is_lost,
+        "count": len(found),
         "since": found[0].created_at.isoformat(),
         "why": whys[-1] if whys else None,
         "next_try_at": min(tries, default=None),

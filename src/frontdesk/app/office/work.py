@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app.health import find_troubles
-from frontdesk.app.office.deliveries import DeliveryCounter, LateOnPlatform
+from frontdesk.app.office.deliveries import DeliveryCounter, OverduePlatform
 from frontdesk.app.office.plain import Plain
 from frontdesk.app.office.turns import TurnCounter, TurnCounts
 from frontdesk.flow.authorization import Refusals
@@ -36,7 +36,7 @@ class GatewayHealth(TypedDict):
     node: int | None
     version: str
     turns: TurnCounts
-    deliveries: list[LateOnPlatform]
+    deliveries: list[OverduePlatform]
     channels: list[ChannelHealth]
 
 
@@ -54,7 +54,7 @@ class WorkCounter(DeliveryCounter, TurnCounter):
             "node": gateway.node if gateway else None,
             "version": version("frontdesk"),
             "turns": await self.count_turns(),
-            "deliveries": await self._late_platforms(),
+            "deliveries": await self._overdue(),
             "channels": [
                 {
                     "platform": str(each.name),

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from frontdesk.app.office.work import ChannelHealth, GatewayHealth
+from frontdesk.formats import quoting
 from frontdesk.model.lists import ListedDeliveries
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
@@ -56,7 +57,7 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
         "may_discard": call.known.may(Need.ADMINISTER),
         "undelivered": {
             "rows": lost[:SHOWN_DELIVERIES],
-            "count": sum(each["lost"] for each in health["deliveries"]),
+            "count": sum(each["count"] for each in health["deliveries"] if each["is_lost"]),
         },
     }
     return await site.page(call, "overview", "overview.html", values)
@@ -109,18 +110,14 @@ def _channel_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
 
 def _delivery_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
     for each in health["deliveries"]:
-        lost, late = each["lost"], each["late"]
-        if not lost and not late:
-            continue
-        shown = "trouble" if lost else "late"
-        platform = each["platform"]
+        shown = "trouble" if each["is_lost"] else "late"
         yield ShownTrouble(
-            what=say(f"overview.delivery_{shown}", platform=platform, count=lost or late),
-            why=each["why"],
-            so=say(f"overview.delivery_{shown}_so", count=lost or late),
+            what=say(f"overview.delivery_{shown}", platform=each["platform"], count=each["count"]),
+            why=each["why"] and quoting.one_line(each["why"], workload.ERROR_CHARACTERS),
+            so=say(f"overview.delivery_{shown}_so", count=each["count"]),
             since=workload.moment(each["since"]),
             next_try=workload.moment(each["next_try_at"]),
             act=say("overview.look"),
-            path="/deliveries",
-            is_bad=bool(lost),
+            path="/deliveries" if each["is_lost"] else "/deliveries?show=late",
+            is_bad=each["is_lost"],
         )

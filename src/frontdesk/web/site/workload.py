@@ -13,6 +13,7 @@ from frontdesk.web.site.base import AnyQuery
 
 PREVIEW_CHARACTERS = 300
 WHERE_CHARACTERS = 100
+ERROR_CHARACTERS = 200
 TILE_LETTERS = 2
 
 
@@ -66,6 +67,7 @@ def item(row: Mapping[str, Any], signs: Mapping[Any, tuple[str, str]]) -> dict[s
         "mood": mood,
         "preview": preview,
         "where": quoting.one_line(row["where"], WHERE_CHARACTERS),
+        "error": quoting.one_line(row["error"] or "", ERROR_CHARACTERS),
     }
     return {**row, **shown, "tile": tile(row["platform"])}
 
