@@ -15,9 +15,10 @@ from frontdesk.app import health
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
-from frontdesk.config import Config
+from frontdesk.config import Config, effective, load
 from frontdesk.config import options as records
-from frontdesk.config.settings import Value
+from frontdesk.config.effective import SettingsInEffect
+from frontdesk.config.settings import Origin, Value
 from frontdesk.contracts.agents import Agent, Checkable
 from frontdesk.contracts.channels import Channel
 from frontdesk.files import CommandTranscriber, FileShelf
@@ -80,6 +81,7 @@ async def open_gateway(config: Config) -> AsyncIterator[Gateway]:
             transcriber=_transcriber(config),
         )
         gateway.warnings = lambda: [str(missing) for missing in missing_secrets(config)]
+        gateway.settings = lambda: settings_in_effect(config)
         opened.push_async_callback(gateway.close)
         _offer_links(gateway, config)
         yield gateway
@@ -122,6 +124,42 @@ def missing_secrets(config: Config) -> list[errors.MissingSecret]:
     read = (*agents, *(options for _, _, options in _read_channels(config)))
     found = [missing for options in read for missing in records.missing_secrets(options)]
     return [*found, *records.missing_secrets(config.confirm.people, besides=APPROVERS)]
+
+
+def settings_in_effect(loaded: Config) -> SettingsInEffect:
+    """What holds in a process that was started with this, also what nothing sets."""
+    unset: list[Value] = []
+    missing: set[str] = set()
+    gap = None
+    try:
+        unset = list(unset_options(loaded))
+        missing = {str(vars(each)["setting"]) for each in missing_secrets(loaded)}
+    except errors.FrontdeskError as error:  # what a part takes is not known where it cannot be loaded
+        gap = str(error)
+    changed, unreadable = _changed_since(loaded)
+    return SettingsInEffect(
+        file=str(loaded.file),
+        file_exists=loaded.file.exists(),
+        items=tuple(effective.in_effect([*loaded.values, *unset], missing)),
+        unknown_variables=loaded.unknown_variables,
+        changed=changed,
+        gap=gap or unreadable,
+    )
+
+
+def _changed_since(loaded: Config) -> tuple[tuple[str, ...], str | None]:
+    """The names of what would hold otherwise after another start, or why that cannot be told."""
+    try:
+        fresh = load(loaded.file if loaded.file.exists() else None)
+    except errors.FrontdeskError as error:
+        return (), str(error)
+    before, now = (
+        {each.name: each.value for each in known.values if each.origin is not Origin.OPTION}
+        for known in (loaded, fresh)
+    )
+    given = {each.name for each in loaded.values} - before.keys()
+    names = sorted((before.keys() | now.keys()) - given)
+    return tuple(name for name in names if before.get(name) != now.get(name)), None
 
 
 def _running(config: Config) -> Running:

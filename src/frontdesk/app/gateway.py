@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from frontdesk.agents.bounds import Bounded, Limits
 from frontdesk.app.opening import beginning
 from frontdesk.app.sessions import SessionStore
+from frontdesk.config.effective import SettingsInEffect
 from frontdesk.contracts.agents import Agent
 from frontdesk.contracts.channels import Channel, Route
 from frontdesk.contracts.clock import Clock, SystemClock
@@ -109,6 +110,8 @@ class Gateway:
         """Takes messages for any channel; channels themselves get one for their own."""
         self.warnings: Callable[[], Sequence[str]] = tuple
         """Tells what is set up wrongly, whenever somebody asks."""
+        self.settings: Callable[[], SettingsInEffect] = SettingsInEffect
+        """Tells what is set, and by what."""
         self.node: int | None = None
         self._worker: Worker | None = None
         self._hurried, self._closed = asyncio.Event(), False

@@ -19,6 +19,7 @@ from frontdesk.app.terminal import Terminal
 from frontdesk.cli import one_line, output
 from frontdesk.cli.output import Report
 from frontdesk.config import Config
+from frontdesk.config.effective import SettingsInEffect
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import SystemClock
 from frontdesk.contracts.snapshots import Snapshots
@@ -76,7 +77,8 @@ async def reach_office(
     url = url if creates else without_creating(url)
     async with await SessionStore.open(url, loaded.gateway, upgrade=False) as sessions:
         channels, workplace = partial(_channels, loaded), partial(_workplace, loaded)
-        yield Office(sessions.store, sessions, channels=channels, workplace=workplace)
+        settings = partial(_settings, loaded)
+        yield Office(sessions.store, sessions, channels=channels, workplace=workplace, settings=settings)
 
 
 def receiving(
@@ -136,6 +138,12 @@ def _workplace(loaded: Config) -> tuple[Snapshots | None, str | None]:
     from frontdesk.app import build  # noqa: PLC0415 - the same
 
     return build.workplace(loaded)
+
+
+def _settings(loaded: Config) -> SettingsInEffect:
+    from frontdesk.app import build  # noqa: PLC0415 - the same
+
+    return build.settings_in_effect(loaded)
 
 
 async def all_items(page: Callable[..., Awaitable[Any]]) -> list[Any]:

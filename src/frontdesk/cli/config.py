@@ -2,18 +2,17 @@
 
 import asyncio
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import msgspec
 
-from frontdesk import config, errors, plugins
+from frontdesk import config, plugins
 from frontdesk.app import build
-from frontdesk.cli import one_line, output
+from frontdesk.cli import output
 from frontdesk.cli.output import Report
 from frontdesk.config import reference, settings
-from frontdesk.config.settings import Value
+from frontdesk.config.effective import SettingInEffect, SettingsInEffect
 from frontdesk.config.table import SETTINGS
 
 COMMENT_COLUMN = 56
@@ -32,9 +31,11 @@ def show(config_file: Path | None) -> Report:
     The output is itself a valid frontdesk.toml, except that passwords are hidden.
     """
     loaded = config.load(config_file)
-    values = list(_expanded([*loaded.values, *_unset_options(loaded)]))
-    lines = [f"# {_about_file(loaded.file)}", *map(_line, values)]
-    return Report(_as_dict(loaded, values), "\n".join(lines), doubts=_warnings(loaded))
+    known = build.settings_in_effect(loaded)
+    if known.gap:
+        output.note(f"What the agent and the channels take besides is not shown. {known.gap}")
+    lines = [f"# {_about_file(loaded.file)}", *map(_line, known.items)]
+    return Report(_as_dict(known), "\n".join(lines), doubts=_warnings(loaded))
 
 
 @command.command()
@@ -56,45 +57,25 @@ def print_reference() -> None:
     output.show(reference.render().removesuffix("\n"))
 
 
-def _unset_options(loaded: config.Config) -> list[Value]:
-    """None where a part cannot be loaded: what it takes is not known then."""
-    try:
-        return list(build.unset_options(loaded))
-    except errors.FrontdeskError as error:
-        output.note(f"What the agent and the channels take besides is not shown. {one_line(error)}")
-        return []
-
-
-def _expanded(values: Sequence[Value]) -> Iterator[Value]:
-    """The values, a table as what stands in it where something else stands in it, too."""
-    tables = {value.path[:-1] for value in values}
-    for value in values:
-        if value.path in tables:
-            for name, each in value.value.items():
-                yield msgspec.structs.replace(value, path=(*value.path, name), value=each)
-        else:
-            yield value
-
-
 def _about_file(file: Path) -> str:
     return str(file) if file.exists() else f"{file} (no such file)"
 
 
-def _line(value: Value) -> str:
-    if value.shown is None:
+def _line(value: SettingInEffect) -> str:
+    if value.written is None:
         return f"{f'# {value.name} =':<{COMMENT_COLUMN}} # not set"
     origin = f"{value.origin} ({value.where})" if value.where else str(value.origin)
-    return f"{f'{value.name} = {settings.as_toml(value.shown)}':<{COMMENT_COLUMN}} # {origin}"
+    return f"{f'{value.name} = {value.written}':<{COMMENT_COLUMN}} # {origin}"
 
 
-def _as_dict(loaded: config.Config, values: Sequence[Value]) -> dict[str, object]:
+def _as_dict(known: SettingsInEffect) -> dict[str, object]:
     return {
-        "file": str(loaded.file),
+        "file": known.file,
         "values": [
-            {"name": value.name, "value": value.shown, "origin": value.origin, "where": value.where}
-            for value in values
+            {"name": each.name, "value": each.value, "origin": each.origin, "where": each.where}
+            for each in known.items
         ],
-        "unknown_variables": loaded.unknown_variables,
+        "unknown_variables": known.unknown_variables,
     }
 
 

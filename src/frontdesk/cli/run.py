@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
-import msgspec
 import uvloop
 
 from frontdesk import config
@@ -46,7 +45,7 @@ def command(config_file: Path | None, host: str | None, port: int | None, chat: 
     order does not wait.
     """
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    loaded = msgspec.structs.replace(config.load(config_file), **given)
+    loaded = config.with_options(config.load(config_file), given)
     prepare(loaded.home, log_level, log_to_file=chat)
     listeners = Listeners(limits=PortLimits(connections=loaded.connections, proxies=loaded.proxies))
     bounds.raise_files(listeners.limits)

@@ -109,6 +109,20 @@ def load(path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     )
 
 
+def with_options(loaded: Config, given: Mapping[str, Any]) -> Config:
+    """The same with what options of the command say, by the names of the server's settings."""
+
+    def overridden(each: Value) -> Value:
+        above, name = each.path[:-1], each.path[-1]
+        if above != ("server",) or name not in given:
+            return each
+        return msgspec.structs.replace(
+            each, value=given[name], origin=settings.Origin.OPTION, where=f"--{name}"
+        )
+
+    return msgspec.structs.replace(loaded, **given, values=tuple(map(overridden, loaded.values)))
+
+
 def environment() -> Mapping[str, str]:
     """The variables of this process."""
     return os.environ

@@ -38,6 +38,8 @@ class Origin(StrEnum):
     DEFAULT = "default"
     FILE = "file"
     ENVIRONMENT = "environment"
+    OPTION = "option"
+    """Of the command line."""
 
 
 class SettingKind(msgspec.Struct, frozen=True):

@@ -48,6 +48,14 @@ def one_line(text: str, most: int | None = None) -> str:
     return line if most is None or len(line) <= most else line[: most - len(ELLIPSIS)] + ELLIPSIS
 
 
+def visible(text: str) -> str:
+    """The text with whatever cannot be seen in it, or turns writing around, spelled out; tabs stay."""
+    return "".join(
+        f"⟨U+{ord(sign):04X}⟩" if sign != "\t" and unicodedata.category(sign) in _UNWRITTEN else sign
+        for sign in text
+    )
+
+
 def is_one_line(text: str) -> bool:
     """Whether nothing in it ends a line, commands a terminal, turns writing around or is invisible format."""
     return not any(unicodedata.category(sign) in _UNWRITTEN for sign in text)

@@ -9,6 +9,7 @@ from frontdesk.app.office.listing import ListCounter
 from frontdesk.app.office.people import PeopleCounter
 from frontdesk.app.office.plain import Plain as Plain
 from frontdesk.app.office.plain import picked as picked
+from frontdesk.app.office.settings import SettingsCounter
 from frontdesk.app.office.transcripts import TranscriptCounter
 from frontdesk.app.office.work import WorkCounter
 
@@ -22,5 +23,6 @@ class Office(
     PeopleCounter,
     CheckpointCounter,
     AuditCounter,
+    SettingsCounter,
 ):
     """All of its counters."""

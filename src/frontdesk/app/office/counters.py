@@ -8,6 +8,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app.office.plain import Plain, picked, where_of
+from frontdesk.config.effective import SettingsInEffect
 from frontdesk.contracts.channels import Channel
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.snapshots import Snapshots
@@ -49,15 +50,17 @@ class Counter:
         channels: Channels = _no_channels,
         workplace: Workplace = lambda: (None, None),
         ports: Callable[[], Sequence[msgspec.Struct]] = tuple,
+        settings: Callable[[], SettingsInEffect] = SettingsInEffect,
     ) -> None:
         """Without a gateway, ``channels`` gives those that one would have, ``workplace`` its checkpoints;
-        ``ports`` tells of each that a gateway listens on."""
+        ``ports`` tells of each that a gateway listens on, ``settings`` what holds."""
         self._store = store
         self._conversations = conversations
         self._gateway = gateway
         self._channels = channels
         self._workplace = workplace
         self._ports = ports
+        self._settings = settings
         self._clock = clock or SystemClock()
         self._people = Authorization(store, conversations.config, clock=self._clock)
         self._viewer = Viewer.everything()
@@ -73,6 +76,7 @@ class Counter:
             clock=parts.clock,
             workplace=lambda: (parts.snapshots, parts.running.working_dir),
             ports=ports,
+            settings=gateway.settings,
         )
 
     def seen_by(self, visitor: Visitor) -> Self:

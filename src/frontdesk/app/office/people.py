@@ -2,6 +2,7 @@
 
 from typing import TypedDict, cast
 
+from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import chosen, picked, plain
 from frontdesk.model import access, pages, people
@@ -81,7 +82,7 @@ class PeopleCounter(Counter):
 
     async def approve_person(self, code: str, role: str = Role.USER) -> LetIn:
         """Let in whom the code was shown to."""
-        return _let_in(await self._people.approve(code, self._by, chosen(Role, role)))
+        return _let_in(await self._people.approve(code, self._by, _role(role)))
 
     async def refuse_person(self, principal: str) -> bool:
         """Somebody who waits is not let in; False when they did not wait."""
@@ -91,7 +92,7 @@ class PeopleCounter(Counter):
         """Let somebody in without a code, or change what they may do: by the name that a platform has for
         them, like `telegram:42`."""
         who = people.Principal.read(principal)
-        return _let_in(await self._people.grant(who, chosen(Role, role), self._by))
+        return _let_in(await self._people.grant(who, _role(role), self._by))
 
     async def revoke_person(self, principal: str) -> bool:
         """Somebody who was let in is a stranger again; False when they were not."""
@@ -115,6 +116,14 @@ class PeopleCounter(Counter):
         """Whom the settings let in, and whom they keep out."""
         found = sorted(self._conversations.config.access.items())
         return [cast(PlaceAccess, {"place": place} | _lists(each)) for place, each in found]
+
+
+def _role(name: str) -> Role:
+    role = chosen(Role, name)
+    if role is Role.VIEWER:
+        why = "a viewer only looks at the pages, and in a chat there is nothing to look at"
+        raise errors.InvalidInput(what=f"The role {role}", why=why)
+    return role
 
 
 def _let_in(grant: Grant) -> LetIn:

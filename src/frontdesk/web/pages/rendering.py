@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
+from frontdesk.formats import quoting
 from frontdesk.web import addresses
 from frontdesk.web.pages import assets, figures, wording
 
@@ -64,7 +65,7 @@ def _environment(package: str) -> "Environment":
         auto_reload=False,
     )
     made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json}
-    made.filters |= {"moment": datetime.fromisoformat}
+    made.filters |= {"moment": datetime.fromisoformat, "visible": quoting.visible}
     made.filters |= {name: getattr(figures, name) for name in figures.FORMS}
     made.globals |= {
         "static": Prefixed(assets.ADDRESS),

@@ -3,10 +3,33 @@ it shows; its template beside the others."""
 
 from frontdesk.web import office_api
 from frontdesk.web.endpoints import Served
-from frontdesk.web.site import deliveries, events, growing, overview, reference_page, session_pages, turns
+from frontdesk.web.site import (
+    audit,
+    checkpoints,
+    deliveries,
+    events,
+    growing,
+    overview,
+    people,
+    reference_page,
+    session_pages,
+    settings,
+    turns,
+)
 from frontdesk.web.site.base import PAGES, Site
 
-__all__ = ["deliveries", "overview", "reference_page", "serve", "session_pages", "turns"]
+__all__ = [
+    "audit",
+    "checkpoints",
+    "deliveries",
+    "overview",
+    "people",
+    "reference_page",
+    "serve",
+    "session_pages",
+    "settings",
+    "turns",
+]
 
 
 def serve(site: Site) -> list[Served]:

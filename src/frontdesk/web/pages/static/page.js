@@ -57,6 +57,26 @@ addEventListener("pageshow", prove);
 prove();
 
 export async function send(path, said, shown = proof(), key = null) {
+  const answer = await post(path, said, shown, key);
+  return answer.json().catch(() => ({}));
+}
+
+// What comes line by line, each as soon as it is there.
+export async function hear(path, said, heard) {
+  const lines = (await post(path, said)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let unread = "";
+  for (;;) {
+    const { done, value } = await lines.read().catch(() => {
+      throw new Error(words("no_answer"));
+    });
+    if (done) return;
+    const pieces = (unread + value).split("\n");
+    unread = pieces.pop();
+    pieces.forEach((piece) => heard(JSON.parse(piece)));
+  }
+}
+
+async function post(path, said, shown = proof(), key = null) {
   let answer;
   try {
     answer = await fetch(path, {
@@ -75,9 +95,9 @@ export async function send(path, said, shown = proof(), key = null) {
     throw new Error(words("no_answer"));
   }
   if (answer.status === 401) forget(shown);
+  if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(told.detail || words("server_said", { status: answer.status }));
-  return told;
+  throw new Error(told.detail || words("server_said", { status: answer.status }));
 }
 
 export function say(kind, text) {

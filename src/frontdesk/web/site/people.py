@@ -1,0 +1,53 @@
+"""People: who may talk to the agent, and who waits to be let in."""
+
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.responses import Response
+
+from frontdesk.app.office.people import PlaceAccess
+from frontdesk.model import access
+from frontdesk.model.access import Role
+from frontdesk.model.visitors import Need
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.site.base import PAGES, Site
+
+ROLES = [role for role in Role if role is not Role.VIEWER]
+"""Those that somebody can have in a chat."""
+
+
+class PeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
+    cursor: str = ""
+    links: str = ""
+    """Where the list of people with several names goes on."""
+
+
+@PAGES.add("GET", "/people", need=Need.LOOK_AT_ALL, query=PeopleQuery)
+async def show_people(site: Site, call: HttpCall) -> Response:
+    """Who was let in, and who waits to be."""
+    office, query = site.office_for(call), call.query
+    place = await site.streams.place()
+    known = await office.list_people(query.cursor or None)
+    links = await office.list_links(query.links or None)
+    settings = await office.show_access()
+    values = {
+        "waiting": await office.pending_people(),
+        "people": known["items"],
+        "links": links["items"],
+        "is_first": not (query.cursor or query.links),
+        "more_people": f"?{urlencode({'cursor': known['next']})}" if known["next"] else None,
+        "more_links": f"?{urlencode({'links': links['next']})}" if links["next"] else None,
+        "access": [(each, _lists(each)) for each in settings],
+        "pairs": any(each["strangers"] == access.Strangers.PAIR for each in settings),
+        "roles": ROLES,
+        "may_change": call.known.may(Need.ADMINISTER),
+        "own": call.known.people | {call.known.id},
+        "place": place,
+    }
+    return await site.page(call, "people", "people.html", values)
+
+
+def _lists(settings: PlaceAccess) -> list[tuple[str, list[str]]]:
+    """Whom they name, and as what."""
+    named = ((name, settings[name]) for name in access.LISTS)  # type: ignore[literal-required]
+    return [(name, entries) for name, entries in named if entries]
