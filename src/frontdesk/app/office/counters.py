@@ -76,7 +76,7 @@ class Counter:
             clock=parts.clock,
             workplace=lambda: (parts.snapshots, parts.running.working_dir),
             ports=ports,
-            settings=gateway.settings,
+            settings=lambda: gateway.settings(),  # noqa: PLW0108 - whatever tells it then
         )
 
     def seen_by(self, visitor: Visitor) -> Self:
