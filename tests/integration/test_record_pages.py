@@ -19,7 +19,7 @@ from frontdesk.model.confirmations import Caller, CallerKind
 from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 from frontdesk.web.pages import wording
-from tests.integration.visiting import Reception, open_reception
+from tests.integration.visiting import Visited, open_reception
 
 ROOT = "matrix:root"
 HOSTILE = "<script>alert(1)</script>\u202etxt"
@@ -27,7 +27,7 @@ PLACES = ("/people", "/checkpoints", "/audit", "/settings")
 
 
 @pytest.fixture
-async def reception(tmp_path: Path) -> AsyncIterator[Reception]:
+async def reception(tmp_path: Path) -> AsyncIterator[Visited]:
     work = tmp_path / "work"
     work.mkdir()
     (work / "notes.txt").write_text("first\n")
@@ -41,7 +41,7 @@ async def reception(tmp_path: Path) -> AsyncIterator[Reception]:
         yield opened
 
 
-async def ask_in(reception: Reception, user: str, name: str) -> str:
+async def ask_in(reception: Visited, user: str, name: str) -> str:
     """Somebody writes who is not let in; the code that they are shown."""
     people = reception.house.gateway.parts.authorization
     source = SessionSource(platform=Platform.TELEGRAM, chat_id=user, user_id=user, user_name=name)
@@ -50,7 +50,7 @@ async def ask_in(reception: Reception, user: str, name: str) -> str:
     return answer.partition("whoever runs me: ")[2].split()[0]
 
 
-async def link(reception: Reception, user: str) -> None:
+async def link(reception: Visited, user: str) -> None:
     """Somebody who was let in says that two names are theirs."""
     people = reception.house.gateway.parts.authorization
     one, other = (
@@ -61,7 +61,7 @@ async def link(reception: Reception, user: str) -> None:
     await people.link(code, await people.look(other))
 
 
-async def submit(reception: Reception, action: str = "say") -> str:
+async def submit(reception: Visited, action: str = "say") -> str:
     agent = Caller(id="token:bot", kind=CallerKind.AGENT)
     request = {"action": action, "description": HOSTILE, "details": {"note": HOSTILE}}
     asked = await reception.house.gateway.parts.confirmations.submit(request, agent)
@@ -82,7 +82,7 @@ async def page(client: httpx.AsyncClient, path: str) -> str:
     return answer.text
 
 
-async def test_person_is_let_in_by_code_changed_and_sent_away(reception: Reception) -> None:
+async def test_person_is_let_in_by_code_changed_and_sent_away(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     code = await ask_in(reception, "7", HOSTILE)
     shown = await page(root, "/people")
@@ -95,7 +95,7 @@ async def test_person_is_let_in_by_code_changed_and_sent_away(reception: Recepti
     assert await told(root, "/people") == {"items": [], "next": None}
 
 
-async def test_refused_person_waits_no_longer_and_their_code_is_worth_nothing(reception: Reception) -> None:
+async def test_refused_person_waits_no_longer_and_their_code_is_worth_nothing(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     code = await ask_in(reception, "7", "Ann")
     assert await told(root, "/people/refuse", principal="telegram:7") is True
@@ -106,7 +106,7 @@ async def test_refused_person_waits_no_longer_and_their_code_is_worth_nothing(re
 
 
 @pytest.mark.parametrize("name", ["", "telegram", "nowhere:1", "telegram:", "telegram@:1", "telegram:%ff"])
-async def test_name_that_is_none_lets_nobody_in(reception: Reception, name: str) -> None:
+async def test_name_that_is_none_lets_nobody_in(reception: Visited, name: str) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     answer = await root.post("/api/v1/people/allow", json={"principal": name})
     assert answer.status_code == httpx.codes.BAD_REQUEST
@@ -115,7 +115,7 @@ async def test_name_that_is_none_lets_nobody_in(reception: Reception, name: str)
     assert await told(root, "/people") == {"items": [], "next": None}
 
 
-async def test_lists_of_people_go_on_where_they_were_cut(reception: Reception) -> None:
+async def test_lists_of_people_go_on_where_they_were_cut(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     for number in range(5):
         await told(root, "/people/allow", principal=f"telegram:{number}")
@@ -130,7 +130,7 @@ async def test_lists_of_people_go_on_where_they_were_cut(reception: Reception) -
         assert len(found) == len(set(found)) == (10 if path == "/people" else 5)
 
 
-async def test_names_of_one_person_are_shown_and_separated(reception: Reception) -> None:
+async def test_names_of_one_person_are_shown_and_separated(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     for name in ("telegram:1", "slack:1"):
         await told(root, "/people/allow", principal=name)
@@ -142,14 +142,14 @@ async def test_names_of_one_person_are_shown_and_separated(reception: Reception)
     assert await told(root, "/people/links") == {"items": [], "next": None}
 
 
-async def test_what_the_settings_allow_is_shown(reception: Reception) -> None:
+async def test_what_the_settings_allow_is_shown(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     (place,) = await told(root, "/people/access")
     assert (place["allow"], place["block"], place["strangers"]) == (["9"], ["666"], "pair")
     assert "666" in await page(root, "/people")
 
 
-async def test_restore_and_its_undo(reception: Reception, tmp_path: Path) -> None:
+async def test_restore_and_its_undo(reception: Visited, tmp_path: Path) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     snapshots, file = reception.house.gateway.parts.snapshots, tmp_path / "work" / "notes.txt"
     assert snapshots
@@ -168,7 +168,7 @@ async def test_restore_and_its_undo(reception: Reception, tmp_path: Path) -> Non
     assert file.read_text().startswith("second")
 
 
-async def test_what_is_no_checkpoint_is_refused(reception: Reception) -> None:
+async def test_what_is_no_checkpoint_is_refused(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     for path in ("/checkpoints/99", "/api/v1/checkpoints/99", "/api/v1/checkpoints/99/diff"):
         assert (await root.get(path)).status_code == httpx.codes.NOT_FOUND
@@ -176,7 +176,7 @@ async def test_what_is_no_checkpoint_is_refused(reception: Reception) -> None:
     assert "Undo" not in await page(root, "/checkpoints?undo=99&restored=98")
 
 
-async def test_log_is_listed_newest_first_and_found_by_kind_person_and_request(reception: Reception) -> None:
+async def test_log_is_listed_newest_first_and_found_by_kind_person_and_request(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     asked = [await submit(reception, f"say-{number}") for number in range(3)]
     await reception.house.gateway.parts.confirmations.deny(
@@ -207,7 +207,7 @@ async def test_search_in_a_long_log_stops_and_goes_on() -> None:
     assert await audits.search(read, wanted, 5_000, 10) == ([], None)
 
 
-async def test_verification_tells_how_far_it_is_and_what_it_found(reception: Reception) -> None:
+async def test_verification_tells_how_far_it_is_and_what_it_found(reception: Visited) -> None:
     viewer = await reception.visitor(Role.VIEWER, ROOT)
     await submit(reception)
     answer = await viewer.post("/api/v1/audit/verify", json={})
@@ -216,7 +216,7 @@ async def test_verification_tells_how_far_it_is_and_what_it_found(reception: Rec
     assert last["anchor"].startswith(f"{last['rows']} ")
 
 
-async def test_exported_log_can_be_verified_elsewhere(reception: Reception) -> None:
+async def test_exported_log_can_be_verified_elsewhere(reception: Visited) -> None:
     viewer = await reception.visitor(Role.VIEWER, ROOT)
     await submit(reception)
     lines = (await viewer.get("/api/v1/audit/export")).text.splitlines()
@@ -230,7 +230,7 @@ async def test_exported_log_can_be_verified_elsewhere(reception: Reception) -> N
     assert verified.rows == len(rows) > 0
 
 
-async def test_settings_are_shown_with_their_origin_and_without_secrets(reception: Reception) -> None:
+async def test_settings_are_shown_with_their_origin_and_without_secrets(reception: Visited) -> None:
     secret = "sk-aB3dE5gH7jK9mN2pQ4rS6tU8vW0xY1z"
     values = [
         Value(
@@ -268,20 +268,20 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(receptio
 
 
 @pytest.mark.parametrize("role", [Role.USER, Role.APPROVER])
-async def test_pages_are_for_those_who_see_everything(reception: Reception, role: Role) -> None:
+async def test_pages_are_for_those_who_see_everything(reception: Visited, role: Role) -> None:
     client = await reception.visitor(role, "telegram:3")
     for path in PLACES:
         assert (await client.get(path)).status_code == httpx.codes.FORBIDDEN
 
 
-async def test_viewer_looks_and_finds_nothing_to_press(reception: Reception) -> None:
+async def test_viewer_looks_and_finds_nothing_to_press(reception: Visited) -> None:
     viewer = await reception.visitor(Role.VIEWER, "telegram:3")
     await ask_in(reception, "7", "Ann")
     for path in PLACES:
         assert "data-act=" not in await page(viewer, path)
 
 
-async def test_page_with_nothing_says_what_to_do(reception: Reception) -> None:
+async def test_page_with_nothing_says_what_to_do(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     assert wording.say("people.how_they_come") in await page(root, "/people")
     assert wording.say("checkpoints.command") in await page(root, "/checkpoints")

@@ -55,6 +55,7 @@ _add("POST", "/checkpoints/{checkpoint}/restore", Office.restore_checkpoint, Nee
 _add("GET", "/audit", Office.list_audit, Need.LOOK_AT_ALL)
 _add("GET", "/audit/export", Office.export_audit, Need.LOOK_AT_ALL)
 _add("POST", "/audit/verify", Office.verify_audit, Need.LOOK_AT_ALL)
+_add("GET", "/settings", Office.show_settings, Need.LOOK_AT_ALL)
 
 
 RECEPTION = Table(who=Who.VISITOR)
@@ -68,4 +69,3 @@ _admit("GET", "/passes", Reception.list_passes, Need.LOOK_AT_ALL)
 _admit("POST", "/passes/tokens", Reception.make_token, Need.ADMINISTER, problems=(409,))
 _admit("POST", "/passes/links", Reception.make_link, Need.ADMINISTER, problems=(409,))
 _admit("POST", "/passes/revoke", Reception.revoke_pass, Need.ADMINISTER)
-_add("GET", "/settings", Office.show_settings, Need.LOOK_AT_ALL)
