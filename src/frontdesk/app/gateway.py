@@ -53,6 +53,8 @@ class Gateway:
 
     receivings: Sequence[Receiving] = ()
     """What is being received, once it runs."""
+    settings: Callable[[], SettingsInEffect] = SettingsInEffect
+    """Tells what is set, and by what."""
 
     def __init__(  # noqa: PLR0913 - here the parts are put together
         self,
@@ -110,8 +112,6 @@ class Gateway:
         """Takes messages for any channel; channels themselves get one for their own."""
         self.warnings: Callable[[], Sequence[str]] = tuple
         """Tells what is set up wrongly, whenever somebody asks."""
-        self.settings: Callable[[], SettingsInEffect] = SettingsInEffect
-        """Tells what is set, and by what."""
         self.node: int | None = None
         self._worker: Worker | None = None
         self._hurried, self._closed = asyncio.Event(), False

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from frontdesk.app.office.audit import AuditLine
 from frontdesk.formats import quoting
 from frontdesk.model.audit import AuditKind
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.site.base import PAGES, Site
@@ -41,7 +42,7 @@ async def show_audit(site: Site, call: HttpCall) -> Response:
         "is_first": not call.query.cursor,
         "first": f"?{urlencode(wanted)}" if wanted else "",
         "older": f"?{urlencode(wanted | {'cursor': page['next']})}" if page["next"] else None,
-        "place": place,
+        "events": urlencode({"about": FeedKind.CONFIRMATION, "after": place}),
     }
     return await site.page(call, "audit", "audit.html", values)
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from frontdesk.app.office.people import PlaceAccess
 from frontdesk.model import access
 from frontdesk.model.access import Role
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.site.base import PAGES, Site
@@ -42,7 +43,7 @@ async def show_people(site: Site, call: HttpCall) -> Response:
         "roles": ROLES,
         "may_change": call.known.may(Need.ADMINISTER),
         "own": call.known.people | {call.known.id},
-        "place": place,
+        "events": urlencode({"about": FeedKind.PERSON, "after": place}),
     }
     return await site.page(call, "people", "people.html", values)
 
