@@ -1,0 +1,114 @@
+"""The site in a real browser, served by the program as a user starts it: from the login to the last event."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import browsing, samples
+from tests.acceptance.sites import SiteDesk
+from tests.acceptance.test_run import Receiver
+from tests.browsing import BrowserTab, playwright
+
+pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
+
+PATIENCE = browsing.PATIENCE_MILLISECONDS
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with Receiver().serving() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[SiteDesk]:
+    with SiteDesk(tmp_path_factory.mktemp("home"), receiver).running() as opened:
+        yield opened
+
+
+@pytest.fixture(params=samples.SIZES)
+def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
+    """Somebody who signed in with the link that the program gave, on a desktop and on a phone."""
+    options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
+    with browsing.visiting(browser, desk.url, **options) as opened:
+        opened.page.goto(desk.login_link())
+        playwright.expect(opened.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+        yield opened
+
+
+def row(tab: BrowserTab, text: str) -> Any:
+    return tab.page.locator("[data-row]", has_text=text)
+
+
+def test_message_from_a_chat_appears_by_itself_and_its_answer_too(tab: BrowserTab, desk: SiteDesk) -> None:
+    chat = f"live-{id(tab)}"
+    tab.go("/sessions")
+    playwright.expect(tab.page.locator("#connection")).to_contain_text("Live", timeout=PATIENCE)
+    desk.say("good morning to all", chat, chat_name=chat)
+    playwright.expect(row(tab, chat)).to_be_visible(timeout=PATIENCE)
+    row(tab, chat).click()
+    tab.sees("echo: good morning to all")
+    desk.say("and a good night", chat, chat_name=chat)
+    tab.sees("echo: and a good night")
+
+
+def test_words_are_found_and_keys_lead_to_what_was_found(tab: BrowserTab, desk: SiteDesk) -> None:
+    word = f"needle{id(tab)}"
+    desk.say(f"look for the {word} here", word, chat_name=f"room of {word}")
+    tab.go("/sessions")
+    tab.sees(f"room of {word}")
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type(word)
+    tab.page.keyboard.press("Enter")
+    playwright.expect(tab.page.locator("[data-row]")).to_have_count(1, timeout=PATIENCE)
+    tab.page.locator("h2").first.click()
+    tab.page.keyboard.press("j")
+    tab.page.keyboard.press("Enter")
+    tab.sees(f"echo: look for the {word} here")
+
+
+def test_page_goes_on_after_the_server_was_killed_without_losing_an_event(
+    browser: Any, tmp_path: Any, receiver: Receiver
+) -> None:
+    desk = SiteDesk(tmp_path, receiver)
+    with browsing.visiting(browser, desk.url) as tab:
+        with desk.running():
+            tab.page.goto(desk.login_link())
+            playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+            tab.go("/sessions")
+            desk.say("before", chat_name="room of before")
+            tab.sees("room of before")
+            desk.kill()
+            playwright.expect(tab.page.locator("#connection")).to_contain_text("◔", timeout=PATIENCE)
+        tab.troubles.clear()  # the browser complains about the connection that was cut
+        with desk.running():
+            desk.say("after", "c2", chat_name="room of after")
+            tab.sees("room of after")
+            playwright.expect(tab.page.locator("#connection")).to_contain_text("●", timeout=PATIENCE)
+            tab.troubles.clear()
+
+
+def test_keys_are_shown_and_lead_to_every_place(tab: BrowserTab) -> None:
+    tab.go("/sessions")
+    tab.page.keyboard.press("?")
+    dialog = tab.page.locator("dialog#keys")
+    playwright.expect(dialog).to_be_visible(timeout=PATIENCE)
+    places = tab.page.eval_on_selector_all(
+        "[data-go]", "all => all.map(each => [each.dataset.go, each.pathname])"
+    )
+    tab.page.keyboard.press("Escape")
+    assert len(places) > 5
+    for key, path in places:
+        tab.go("/sessions")
+        playwright.expect(tab.page.locator("html.scripted")).to_be_attached(timeout=PATIENCE)
+        with tab.page.expect_navigation(url=f"**{path}", timeout=PATIENCE) as leading:
+            tab.page.keyboard.press("g")
+            tab.page.keyboard.press(key)
+        assert leading.value.ok, path
