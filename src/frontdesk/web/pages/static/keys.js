@@ -16,16 +16,19 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;
   const wasGoing = isGoing;
   isGoing = false;
-  if (wasGoing) press(event, `[data-go="${CSS.escape(event.key)}"]`);
+  if (wasGoing) press(event, document.querySelector(`[data-go="${CSS.escape(event.key)}"]`));
   else if (event.key === "g") isGoing = true;
   else if (event.key === "j" || event.key === "k") move(event, event.key === "j" ? 1 : -1);
   else if (event.key === "/") focusOn(event, document.querySelector("[type=search]"));
   else if (event.key === "?") showKeys(event);
-  else if (event.key.length === 1) press(event, `[data-key="${CSS.escape(event.key)}"]`);
+  else if (event.key.length === 1) press(event, shown(`[data-key="${CSS.escape(event.key)}"]`));
 });
 
-function press(event, what) {
-  const found = [...document.querySelectorAll(what)].find((each) => each.checkVisibility());
+function shown(what) {
+  return [...document.querySelectorAll(what)].find((each) => each.checkVisibility());
+}
+
+function press(event, found) {
   if (!found) return;
   event.preventDefault();
   if (found.matches(TYPED_IN)) found.focus();
