@@ -1,4 +1,5 @@
-"""Pictures of the pages for approvers: ``python -m tests.screenshots``, with a folder and light or dark.
+"""Pictures of all pages: ``python -m tests.screenshots``, with a folder: on a desktop in light and dark, and
+on a phone.
 
 They are made with the program as a user starts it, and a real browser.
 """
@@ -9,10 +10,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import browsing, samples
+from frontdesk.web.pages.frame import PLACES
+from tests import browsing, samples, scenes
+from tests.acceptance.sites import SiteDesk
 from tests.acceptance.test_browser import Desk, alone
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+LOOKS = {"light": ("desktop", "light"), "dark": ("desktop", "dark"), "phone": ("phone", "light")}
+PAGES = {place.name: place.path for place in PLACES}
 SETTLED_MILLISECONDS = 1500
 """After which buttons can be pressed."""
 
@@ -52,12 +57,31 @@ def take_all(browser: Any, desk: Desk, folder: Path, scheme: str) -> None:
                 take(visitor, folder, f"{name}-{size}")
 
 
-def main(named: str = str(FOLDER), scheme: str = "light") -> None:
+def take_site(browser: Any, desk: SiteDesk, folder: Path) -> None:
+    """Each page of the site, as whoever runs it sees it in the middle of a day."""
+    for look, (size, scheme) in LOOKS.items():
+        options = {"viewport": samples.SIZES[size], "color_scheme": scheme} | samples.KINDS[size]
+        with browsing.visiting(browser, desk.url, **options) as visitor:
+            visitor.page.goto(desk.login_link())
+            visitor.page.wait_for_selector(".rail nav")
+            for name, path in PAGES.items():
+                visitor.go(path)
+                take(visitor, folder, f"site-{name}-{look}")
+            visitor.go("/sessions")
+            visitor.page.locator("[data-row]", has_text="Ops room").click()
+            visitor.page.wait_for_selector(".log")
+            take(visitor, folder, f"site-transcript-{look}")
+
+
+def main(named: str = str(FOLDER)) -> None:
     folder = Path(named)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, alone(Path(home)) as desk, browsing.browser() as browser:
-        take_all(browser, desk, folder, scheme)
+    with browsing.browser() as browser:
+        with tempfile.TemporaryDirectory() as home, alone(Path(home)) as desk:
+            take_all(browser, desk, folder, "light")
+        with tempfile.TemporaryDirectory() as home, scenes.working_day(Path(home)) as site:
+            take_site(browser, site, folder)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:2])
