@@ -74,9 +74,8 @@ class Growth:
         left = max(0, self._length - prose.MOST_CHARACTERS)
         made = prose.render_growing(text) if text else ""
         values = (made, self.calling, self.missed, left)
-        return GrownText(
-            step=self.step, markup=rendering.render_piece(__package__, "transcript.html", "grown", *values)
-        )
+        markup = rendering.render_piece(__package__, "transcript.html", "grown", *values)
+        return GrownText(step=self.step, markup=str(markup))
 
 
 @GROWING.add("GET", "/sessions/{session_id}/growing")

@@ -1,0 +1,183 @@
+"""A transcript over real HTTP: lineages, what was undone, decided or cannot be read, and what grows."""
+
+import json
+import re
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.model import turns
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
+from frontdesk.model.policies import EndReason
+from tests.flow.harness import House, Resting, open_house, poll
+from tests.integration.visitors import site_of, visitor
+
+OWNER = Caller(id="token:owner", kind=CallerKind.APPROVER)
+
+
+@pytest.fixture
+def agent() -> Resting:
+    return Resting()
+
+
+@pytest.fixture
+async def house(tmp_path: Path, agent: Resting) -> AsyncIterator[House]:
+    async with open_house(f"sqlite:///{tmp_path}/state.db", agent=agent) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def site(house: House) -> AsyncIterator[str]:
+    async with site_of(house) as url:
+        yield url
+
+
+@pytest.fixture
+async def ann(site: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with visitor(site, "ann") as client:
+        yield client
+
+
+async def begin(house: House, *texts: str) -> str:
+    entry = await house.sessions.get_or_create_session(house.source())
+    for text in texts:
+        await house.sessions.append_to_transcript(entry.session_id, {"role": "user", "content": text})
+    return entry.session_id
+
+
+async def shown(client: httpx.AsyncClient, path: str) -> str:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def test_what_was_undone_is_struck(house: House, ann: httpx.AsyncClient) -> None:
+    session_id = await begin(house, "keep this", "delete 2022")
+    await house.sessions.rewind_session(session_id)
+    page = await shown(ann, f"/sessions/{session_id}")
+    assert re.search(r"<del><p[^>]*>delete 2022</p></del>", page)
+    assert "undone" in page
+    assert re.search(r"(?<!<del>)<p[^>]*>keep this</p>", page)
+
+
+async def test_rotation_is_a_break_of_one_lineage(house: House, ann: httpx.AsyncClient) -> None:
+    old = await begin(house, "before")
+    await house.sessions.end_session(old, EndReason.MESSAGE_LIMIT)
+    key = await house.key()
+    fresh = await house.sessions.reset_session(key)
+    new = await begin(house, "after")
+    assert fresh is None or fresh.session_id == new
+    if fresh is not None:
+        page = await shown(ann, f"/sessions/{new}")
+        assert page.index("before</p>") < page.index('class="break"') < page.index("after</p>")
+    ended = await shown(ann, f"/sessions/{old}")
+    assert f'href="/sessions/{new}"' in ended
+    assert "message limit" in ended
+
+
+async def test_session_that_was_compressed_leads_to_what_continues_it(
+    house: House, ann: httpx.AsyncClient
+) -> None:
+    old = await begin(house, "a long story")
+    shorter = await house.sessions.compress_session(await house.key(), [{"role": "user", "content": "short"}])
+    assert shorter is not None
+    moved = await ann.get(f"/sessions/{old}")
+    assert (moved.status_code, moved.headers["location"]) == (303, f"/sessions/{shorter.session_id}")
+    page = await shown(ann, moved.headers["location"])
+    assert page.index("a long story</p>") < page.index("Compressed into") < page.index("short</p>")
+
+
+async def test_row_that_cannot_be_read_is_shown_as_such(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/damaged.db"
+    async with open_house(url) as house:
+        session_id = await begin(house, "one", "two", "three")
+    with closing(sqlite3.connect(f"{tmp_path}/damaged.db")) as file, file:
+        file.execute("UPDATE messages SET body = X'7b' WHERE position = 1")
+    async with open_house(url) as house, site_of(house) as site, visitor(site, "ann") as ann:
+        page = await shown(ann, f"/sessions/{session_id}")
+    assert page.index("one</p>") < page.index("cannot be read") < page.index("three</p>")
+
+
+async def test_decision_stands_where_it_was_asked_for(house: House, site: str) -> None:
+    receipt = await house.say("!approve remove_file; !say gone")
+    confirmations = house.gateway.parts.confirmations
+
+    async def pending() -> Confirmation | None:
+        found = await confirmations.list(10, Status.PENDING)
+        return found[0] if found else None
+
+    asked = await poll(pending)
+    await confirmations.approve(asked.id, OWNER)
+    turn = await house.finished(receipt.turn_id)
+    path = f"/sessions/{turn.session_id}"
+    async with visitor(site, "ann") as ann, visitor(site, "ada") as ada:
+        theirs, hers = await shown(ada, path), await shown(ann, path)
+    for page in (theirs, hers):
+        assert "token:owner approved" in page
+        assert "<code>remove_file</code>" in page
+    assert f'href="/approvals/{asked.id}"' in theirs
+    assert "/approvals/" not in hers.partition('id="thread"')[2]
+
+
+async def test_session_that_was_forgotten_says_so(house: House, ann: httpx.AsyncClient) -> None:
+    session_id = await begin(house, "forget me")
+    await house.sessions.end_session(session_id, EndReason.FORGOTTEN)
+    page = await shown(ann, f"/sessions/{session_id}")
+    assert "Ended: forgotten." in page
+    assert f'href="/sessions/{session_id}?state=ended"' in await shown(ann, "/sessions?state=ended")
+
+
+async def grown(stream: httpx.Response) -> AsyncGenerator[tuple[str, Any], None]:
+    name = ""
+    async for line in stream.aiter_lines():
+        kind, _, rest = line.partition(": ")
+        if kind == "event":
+            name = rest
+        elif kind == "data":
+            yield name, json.loads(rest)
+
+
+async def test_answer_is_seen_growing_and_is_there_once(
+    house: House, agent: Resting, ann: httpx.AsyncClient
+) -> None:
+    text = "!say **Half** of it; !tool look; !say and `more; !rest; !say of it`"
+    receipt = await house.say(text)
+    turn = await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+    path = f"/sessions/{turn.session_id}"
+    await house.rows(3)
+    page = await shown(ann, path)
+    assert f'data-stream="{path}/growing" data-step="1"' in page
+    assert page.partition('class="msg out')[2].count("<strong>Half</strong>") == 1
+    async with ann.stream("GET", f"{path}/growing", timeout=60) as stream, aclosing(grown(stream)) as told:
+        async for name, data in told:
+            assert name == "grown"
+            if "more" in data["markup"]:
+                break
+        assert data["step"] == 1
+        assert "Half" not in data["markup"]
+        assert "and `more" in data["markup"]
+        agent.may_go_on.set()
+        last = [name async for name, _ in told][-1]
+    assert last == "over"
+    await house.finished(receipt.turn_id)
+    page = (await shown(ann, path)).partition('class="msg out')[2]
+    assert "data-stream" not in page
+    assert page.count("<code>moreof it</code>") == 1
+
+
+async def test_nobody_follows_what_is_written_to_somebody_else(
+    house: House, agent: Resting, site: str
+) -> None:
+    receipt = await house.say("!say secret; !rest")
+    turn = await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+    async with visitor(site, "bob") as bob:
+        for path in ("/sessions/{}/growing", "/api/v1/sessions/{}/pieces", "/api/v1/sessions/{}/turns"):
+            answer = await bob.get(path.format(turn.session_id))
+            assert answer.status_code == 404
+    agent.may_go_on.set()
+    await house.finished(receipt.turn_id)
