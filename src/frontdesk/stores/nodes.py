@@ -5,10 +5,12 @@ from datetime import datetime
 
 from frontdesk.contracts.store import Row, Work
 from frontdesk.model.feed import FeedKind
-from frontdesk.stores.columns import to_micros
+from frontdesk.model.health import NodeSeen
+from frontdesk.stores.columns import from_micros, maybe_time, to_micros
 from frontdesk.stores.feed import announce
-from frontdesk.stores.work import Noun, glances, value, writes
+from frontdesk.stores.work import Noun, glances, reads, value, writes
 
+MOST_LISTED = 50
 JOINED, STOPPING = "joined", "stopping"
 
 
@@ -20,6 +22,8 @@ class Nodes(Noun):
     """Whether there is no other node."""
     hear: Callable[[str], None] | None = None
     """Is called with what another node says."""
+    _scope = ""
+    """What the nodes of this store show their life under."""
     standing: int | None = 0
     """Another number each time that the others may have taken this node for gone; None while they may."""
 
@@ -52,6 +56,24 @@ class Nodes(Noun):
         others = [number for number, _ in holders if number != node]
         gone = [number for number in others if await self._is_gone(number)]
         return gone, [number for number, late in holders if late and number not in gone]
+
+    @reads
+    def census(self, limit: int = MOST_LISTED) -> Work[list[NodeSeen]]:
+        """The newest nodes, each with its last sign of life."""
+        living = {number for (number,) in (yield "living_nodes", {"scope": self._scope})}
+        found = yield "nodes_seen", {"limit": limit}
+        return [
+            NodeSeen(
+                number=number,
+                name=name,
+                started_at=from_micros(started_at),
+                stopped_at=maybe_time(stopped_at),
+                held=held,
+                leased_until=maybe_time(leased_until),
+                alive=None if self.is_alone else number in living,
+            )
+            for number, name, started_at, stopped_at, held, leased_until in found
+        ]
 
     @glances
     def _holders(self) -> Work[list[Row]]:

@@ -12,6 +12,7 @@ from frontdesk.stores.cursors import Cursors
 from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
 from frontdesk.stores.files import Files
+from frontdesk.stores.health import HealthFigures
 from frontdesk.stores.lists import Lists
 from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.passes import Passes
@@ -45,6 +46,7 @@ class Store:
         self.passes = Passes(engine)
         self.turns = Turns(engine)
         self.usage = UsageFigures(engine)
+        self.health = HealthFigures(engine)
         self.cursors = Cursors(engine)
         self.deliveries = Deliveries(engine)
         self.buttons = Buttons(engine)

@@ -54,3 +54,6 @@ CREATE TABLE usage_curve (
     cost_usd DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (day, model, number)
 );
+
+-- When a platform was last read on, by the database's clock.
+ALTER TABLE cursors ADD COLUMN moved_at /*pg BIG*/INT;

@@ -35,7 +35,7 @@ class PostgresNodes(Nodes):
         self._address = address
         self._server = engine
         self._bells = engine.bells
-        self._channel = f"frontdesk_{address.schema}"
+        self._channel = self._scope = f"frontdesk_{address.schema}"
         self._number: int | None = None
         self._link: ServerConnection | None = None
         self._lost = asyncio.Event()
