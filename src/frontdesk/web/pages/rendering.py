@@ -35,14 +35,11 @@ HEADERS = {
 }
 
 
-class Prefixed:
-    """An address in a template: below the prefix of the server that shows the page."""
-
-    def __init__(self, path: str = "") -> None:
-        self._path = path
+class Root:
+    """What every address in a template begins with: the prefix of the server that shows the page."""
 
     def __str__(self) -> str:
-        return addresses.link(self._path)
+        return addresses.here.get().root
 
 
 @cache
@@ -68,8 +65,8 @@ def _environment(package: str) -> "Environment":
     made.filters |= {"moment": datetime.fromisoformat, "visible": quoting.visible}
     made.filters |= {name: getattr(figures, name) for name in figures.FORMS}
     made.globals |= {
-        "static": Prefixed(assets.ADDRESS),
-        "root": Prefixed(),
+        "static": assets.ADDRESS,
+        "root": Root(),
         "say": wording.say,
         "script_words": wording.script_words,
     }

@@ -1,0 +1,148 @@
+"""Signing in as people do: a link from the terminal, a browser, and a real proxy with TLS and a prefix."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk.model.access import Role
+from frontdesk.model.visitors import MAY, Need
+from tests import browsing, loopback, peers
+from tests.acceptance import program
+from tests.browsing import BrowserTab, playwright
+from tests.docs import pages
+
+pytestmark = pytest.mark.timeout(300)
+
+PAGE = pages.ROOT / "docs" / "access.md"
+LINK = re.compile(r"http\S+/login#fdl_[\w-]{43}")
+CADDY = """{{
+    admin off
+    auto_https disable_redirects
+    skip_install_trust
+    local_certs
+    default_sni 127.0.0.1
+    persist_config off
+    storage file_system {folder}
+}}
+"""
+
+
+@contextmanager
+def proxied(folder: Path, port: int, target: int) -> Iterator[None]:
+    """Caddy with the file of the page, at another address and with certificates of its own."""
+    caddy = peers.require("caddy") / "caddy"
+    (block,) = pages.blocks(PAGE, "caddyfile")
+    site = block.text.replace("desk.example.org", f"https://127.0.0.1:{port}").replace("8642", str(target))
+    file = folder / "Caddyfile"
+    file.write_text(CADDY.format(folder=folder / "caddy") + site)
+    env = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    command = [str(caddy), "run", "--adapter", "caddyfile", "--config", str(file)]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+    ) as process:
+        try:
+            program.read_until(process, "serving initial configuration")
+            with program.drained(process, folder / "caddy.log"):
+                yield
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+def login(home: Path, *options: str) -> str:
+    told = program.run(home, "login", *options)
+    assert told.returncode == 0, told.stderr
+    assert LINK.fullmatch(told.stdout.strip())
+    return told.stdout.strip()
+
+
+@browsing.needs_browser
+def test_link_leads_through_a_proxy_with_a_prefix_and_tls_to_every_page(tmp_path: Path, browser: Any) -> None:
+    port, target = loopback.free_port(), loopback.free_port()
+    url = f"https://127.0.0.1:{port}/frontdesk"
+    settings = {"FRONTDESK_SERVER_URL": url, "FRONTDESK_SERVER_PORT": str(target)}
+    settings |= {"FRONTDESK_CONFIRM_PORT": "0"}
+    with (
+        proxied(tmp_path, port, target),
+        program.start(tmp_path, "run", terminal=False, **settings) as process,
+    ):
+        greeting = program.read_until(process, "with which you sign in to the pages.")
+        assert f"frontdesk is running at {url};" in greeting
+        assert "fdl_" not in greeting, "what is no terminal may be a log"
+        with (
+            program.drained(process, tmp_path / "run.log"),
+            browsing.visiting(browser, url, ignore_https_errors=True) as visitor,
+        ):
+            _sign_in_and_out(tmp_path, visitor, url)
+            process.send_signal(signal.SIGTERM)
+            process.wait(program.PATIENCE_SECONDS)
+    logged = (tmp_path / "run.log").read_text() + (tmp_path / "caddy.log").read_text()
+    assert "event=signed_in" in logged
+    assert "fdl_" not in logged
+
+
+def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
+    page, link = visitor.page, login(home)
+    page.goto(link)
+    page.wait_for_url(f"{url}/overview")
+    visitor.sees("Signed in as")
+    (cookie,) = visitor.context.cookies(url)
+    kept = {name: cookie[name] for name in ("name", "path", "httpOnly", "secure", "sameSite")}
+    assert kept == {
+        "name": "__Secure-frontdesk",
+        "path": "/frontdesk",
+        "httpOnly": True,
+        "secure": True,
+        "sameSite": "Lax",
+    }
+    visitor.sees("● Live")
+    for place in page.locator("header nav a").all():
+        assert str(place.get_attribute("href")).startswith("/frontdesk/")
+    visitor.go("/approvals")
+    visitor.sees("Nothing waits.")
+    visitor.press("Sign out")
+    playwright.expect(page.locator("#token")).to_be_visible()
+    assert visitor.context.cookies(url) == []
+    page.goto(link)
+    visitor.sees("Nobody is known by this.")
+    assert "#" not in page.url
+    visitor.go("/turns?state=waiting")
+    code = login(home, "--role", "viewer", "--name", "screen").partition("#")[2]
+    page.locator("#token").fill(code)
+    visitor.press("Sign in")
+    visitor.sees("Signed in as screen")
+    assert page.url == f"{url}/turns?state=waiting", "the page that was wanted"
+
+
+def test_link_is_shown_to_a_terminal(tmp_path: Path) -> None:
+    ports = {"FRONTDESK_SERVER_PORT": "0", "FRONTDESK_CONFIRM_PORT": "0"}
+    with program.start(tmp_path, "run", terminal=True, **ports) as process:
+        shown = program.read_until(process, "/login#fdl_")
+        assert "open this once, within 10 minutes" in shown
+
+
+def test_page_says_of_each_role_what_it_sees_and_may() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", pages.read(PAGE), re.MULTILINE)
+    told = {Role(role): (sees, may) for role, sees, may in rows}
+    assert set(told) == set(Role) == set(MAY)
+    for role, (sees, may) in told.items():
+        needs = MAY[role]
+        assert sees.startswith("everything") == (Need.LOOK_AT_ALL in needs)
+        assert ("what is asked for" in sees or sees.startswith("everything")) == (
+            Need.LOOK_AT_REQUESTS in needs
+        )
+        assert (may == "change nothing") == needs.isdisjoint({Need.ACT, Need.DECIDE, Need.ADMINISTER})
+        assert ("decide" in may or may == "everything") == (Need.DECIDE in needs)
+        assert (may == "everything") == (Need.ADMINISTER in needs)
