@@ -73,6 +73,15 @@ async def test_what_was_taken_back_is_not_given_to_who_goes_on_from_it(house: Ho
     assert await said_until(house, two.id) == []
 
 
+async def test_what_was_forgotten_is_given_to_nobody(house: House) -> None:
+    one = await ended(house, "one")
+    await house.ask("/forget yes")
+    await ended(house, "two", follows=one.id)
+    with pytest.raises(errors.GoneOn):
+        await house.say("three", follows=one.id)
+    assert await said_until(house, one.id) == []
+
+
 async def test_conversation_is_known_once_something_came_in(house: House) -> None:
     desk = house.gateway.desk
     assert not await desk.has_begun(house.source("zoe"))

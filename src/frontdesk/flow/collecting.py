@@ -56,7 +56,8 @@ class Collecting:
         return await self._parts.store.turns.has_come(key)
 
     async def said_until(self, turn: Turn) -> list[messages.Plain]:
-        if turn.session_id is None:
+        tip = await self._parts.store.sessions.tip(turn.session_id) if turn.session_id else None
+        if turn.session_id is None or tip is None or tip.is_forgotten:
             return []
         rows = await self._parts.store.transcripts.load_until(turn.session_id, turn.id)
         return [exhibits.brought(row) for row in prompts.given_rows(messages.conversation(rows))]

@@ -110,12 +110,14 @@ class Responder:
             branch = await self._branch(place.follows, repeat)
             incoming = msgspec.structs.replace(self._build(ask, branch[0], said, repeat), history=branch[1])
             receipt = await self._desk.accept(incoming)
+        form = self._form(receipt, incoming)
+        waits = ask.stream or not ask.background
         if receipt.repeated:
             turn = await self._own(receipt.turn_id) or _unknown("response", "response_id")
+            if not waits:
+                return await self._as_it_stands(turn)
             form = self._form_of(turn)
-        else:
-            form = self._form(receipt, incoming)
-        if ask.background and not ask.stream:
+        if not waits:
             return outbound.respond_json(form.waiting())
         reply = outbound.Reply(self._desk, incoming.source, receipt, form, self._settings.wait_seconds)
         return reply.stream() if ask.stream else await reply.whole()
