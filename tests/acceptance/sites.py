@@ -17,9 +17,10 @@ from tests.acceptance import program
 from tests.acceptance.services import token_of
 from tests.acceptance.test_run import SECRET, Receiver, request
 
+SCRIPTED = 'driver = "scripted"'
 CONFIGURATION = """
 [agent]
-driver = "scripted"
+{agent}
 
 [server]
 port = {port}
@@ -40,7 +41,7 @@ callback_url = "{callback}"
 class SiteDesk:
     """People who write over a webhook, and somebody with a browser."""
 
-    def __init__(self, home: Path, receiver: Receiver, more: str = "") -> None:
+    def __init__(self, home: Path, receiver: Receiver, more: str = "", *, agent: str = SCRIPTED) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir()
@@ -50,7 +51,8 @@ class SiteDesk:
         self._numbers = itertools.count(1)
         folder = home / ".frontdesk"
         folder.mkdir()
-        values = {"port": self.port, "confirm_port": loopback.free_port(), "callback": receiver.url}
+        values: dict[str, Any] = {"port": self.port, "agent": agent}
+        values |= {"confirm_port": loopback.free_port(), "callback": receiver.url}
         text = CONFIGURATION.format(working_dir=json.dumps(str(self.work)), **values)
         (folder / "frontdesk.toml").write_text(text + more)
 
