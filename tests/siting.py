@@ -18,6 +18,7 @@ from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import Operation
 from frontdesk.web.pages import assets
+from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.site.base import Site
 from frontdesk.web.streams import EventStreams
 from tests.flow.harness import House
@@ -58,7 +59,9 @@ async def serving_site(house: House, **options: Any) -> AsyncIterator[ServedSite
     gateway = house.gateway
     streams = EventStreams(gateway.parts.following, gateway.parts.store.feed)
     office = Office.of_gateway(gateway)
-    pages = Site(office=office, clock=gateway.parts.clock, visit=_visit, streams=streams, **options)
+    clock = gateway.parts.clock
+    repeats = RepeatedCalls(gateway.parts.store.keyed_calls, clock)
+    pages = Site(office=office, clock=clock, visit=_visit, streams=streams, repeats=repeats, **options)
     rows = [*site.serve(pages), Served(assets.OPERATIONS, None)]
     app = endpoints.make_app(rows, Hosts("127.0.0.1", ()), ("frontdesk", "The site."))
     async with AsyncExitStack() as opened:

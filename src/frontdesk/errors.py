@@ -29,6 +29,9 @@ FrontdeskError
 ├── IllegalMove               a state change that the table of moves does not have
 ├── UnknownSession            a write to a session that does not exist
 │   └── SessionNotFound       a question about one
+├── NotCurrent                an order for a session that goes on no longer
+├── NotWritable               a chat that only programs read, or that has no channel
+├── NeedsGateway              what a store alone cannot do
 ├── UnknownTurn
 ├── UnknownDelivery
 ├── UnknownName               what a request names is not there, or is somebody else's
@@ -54,6 +57,8 @@ FrontdeskError
 │   └── AskedTooOften         as a client hears it
 ├── TooManyPending            more requests wait than people can look at
 ├── KeyReused                 an idempotency key that was used for something else
+├── OutcomeUnknown            a request that was cut off, sent again
+├── AnswerNotKept             a request that was done, sent again, whose answer held a secret
 ├── DigestMismatch            not the action that was asked for
 ├── GrantUnusable             an approval that cannot be used, or not any more
 ├── NotConfirmed              nobody said yes; the action was not carried out
@@ -256,6 +261,19 @@ class SessionNotFound(UnknownSession):
     """There is no session {session_id!r}. Those there are: frontdesk sessions list --all"""
 
 
+class NotCurrent(FrontdeskError):
+    """Session {session_id!r} does not go on: it has ended, or another one goes on in its place. Nothing was
+    done. Resume it first."""
+
+
+class NotWritable(FrontdeskError):
+    """Nothing can be written into {where} from here: {why}"""
+
+
+class NeedsGateway(FrontdeskError):
+    """Only a running gateway can do this. Start one with: frontdesk run"""
+
+
 class UnknownTurn(FrontdeskError):
     """There is no turn {turn_id!r}."""
 
@@ -335,6 +353,15 @@ class TooManyPending(FrontdeskError):
 
 class KeyReused(FrontdeskError):
     """The idempotency key was used for another request."""
+
+
+class OutcomeUnknown(FrontdeskError):
+    """A request with this idempotency key was begun, and nobody knows how it ended: it is under way, or was
+    cut off. Look whether it was done before you send it with another key."""
+
+
+class AnswerNotKept(FrontdeskError):
+    """This was done before; the answer was shown once and is not kept."""
 
 
 class DigestMismatch(FrontdeskError):

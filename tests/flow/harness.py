@@ -9,7 +9,7 @@ from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore
 from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
 from frontdesk.contracts.agents import Agent, Line
-from frontdesk.contracts.channels import Capabilities, Desk, Incoming, Receipt, Route
+from frontdesk.contracts.channels import Capabilities, Channel, Desk, Incoming, Receipt, Route
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.running import Running
 from tests import patience
@@ -183,7 +183,7 @@ async def open_house(
     running: Running | None = None,
     agent: Agent | None = None,
     notebook: Notebook | None = None,
-    others: Sequence[Notebook] = (),
+    others: Sequence[Channel] = (),
     **parts: Any,
 ) -> AsyncIterator[House]:
     notebook = notebook or Notebook()

@@ -37,6 +37,9 @@ NOT_THEIR_ROLE = "this takes one of the roles"
 BODIES: dict[str, dict[str, Any]] = {
     "approve_person": {"code": "AAAA-BBBB"},
     "revoke_person": {"principal": BOB},
+    "write_message": {"text": "hello"},
+    "start_chat": {"text": "hello"},
+    "rename_session": {"title": "Mine"},
 }
 """What is sent to rows that take something; others are sent an empty object."""
 

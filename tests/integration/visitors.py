@@ -17,6 +17,7 @@ from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import Operation
 from frontdesk.web.pages import assets
+from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.site.base import Site
 from frontdesk.web.streams import EventStreams
 from tests.flow.harness import House
@@ -45,7 +46,8 @@ async def site_of(house: House) -> AsyncIterator[str]:
     parts = house.gateway.parts
     streams = EventStreams(parts.following, parts.store.feed)
     office = Office.of_gateway(house.gateway)
-    made = Site(office=office, clock=parts.clock, visit=visit, streams=streams)
+    repeats = RepeatedCalls(parts.store.keyed_calls, parts.clock)
+    made = Site(office=office, clock=parts.clock, visit=visit, streams=streams, repeats=repeats)
     served = [*site.serve(made), Served(assets.OPERATIONS, None)]
     app = endpoints.make_app(served, Hosts("127.0.0.1", ()), ("site", "A site."))
     with ports.listening("127.0.0.1", 0) as opened:

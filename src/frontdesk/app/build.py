@@ -31,7 +31,8 @@ from frontdesk.model.access import Access
 from frontdesk.model.running import Running
 from frontdesk.snapshots import CheckpointManager
 
-LOCAL = "local"
+ALWAYS_THERE = (LOCAL, WEB) = ("local", "web")
+"""The owner's terminal and the page's own chats, which no settings name."""
 HOME = "home"
 """An option of channels that keep something besides the store: frontdesk's own folder, unless it is set."""
 APPROVERS = "approvers"
@@ -268,10 +269,10 @@ def _agent_table(config: Config, profile: str | None) -> tuple[Mapping[str, Any]
 
 
 def make_channels(config: Config) -> list[Channel]:
-    """The configured channels, and the terminal."""
+    """The configured channels, the terminal and the page."""
     channels: list[Channel] = [made(options, account) for made, account, options in _read_channels(config)]
-    terminal = plugins.load_part("channel", LOCAL)
-    return [*channels, terminal(terminal.Options(), None)]
+    own = [plugins.load_part("channel", name) for name in ALWAYS_THERE]
+    return [*channels, *(made(made.Options(), None) for made in own)]
 
 
 def _read_channels(config: Config) -> Iterator[tuple[Any, str | None, msgspec.Struct]]:
@@ -289,7 +290,7 @@ def _channel_tables(
 ) -> Iterator[tuple[Any, str | None, tuple[str, ...], Mapping[str, Any]]]:
     """One for each platform's own table, one for each table in it that is no option."""
     for platform, table in config.channels.items():
-        if platform == LOCAL:
+        if platform in ALWAYS_THERE:
             continue
         above: tuple[str, ...] = ("channels", platform)
         made = _load_channel(platform, above)
@@ -307,8 +308,8 @@ def _channel_tables(
     for profile, parts in config.profiles.items():  # whose accounts are called like it
         for platform, table in parts.channels.items():
             above = ("profiles", profile, "channels", platform)
-            if platform == LOCAL:
-                why = "the terminal has no accounts: send chats of it here with [[routes]]"
+            if platform in ALWAYS_THERE:
+                why = "it has no accounts: send chats of it here with [[routes]]"
                 raise errors.InvalidSetting(key=".".join(above), value="a table", allowed=f"nothing: {why}")
             yield _load_channel(platform, above), profile, above, table
 

@@ -5,13 +5,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.app.office import Plain, picked
+from frontdesk.app.shown import plain_events
 from frontdesk.contracts.channels import Incoming
 from frontdesk.flow.confirmations import deciding
-from frontdesk.model import deliveries, events, messages, turns
+from frontdesk.model import deliveries, turns
 from frontdesk.model.confirmations import Caller, Status
 from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.sources import SessionSource
@@ -23,15 +23,6 @@ CLI = SessionSource.local_cli().chat_id
 MAX_NAME_CHARACTERS = 64
 MOST_TITLES = 200
 LOOK_FIRST = "Have it shown first."
-SHOWN: dict[type, tuple[str, ...]] = {
-    events.Text: ("text",),
-    events.Call: ("id", "name", "arguments"),
-    events.Result: ("id", "name", "content", "is_error"),
-    events.Approval: ("id", "action", "description"),
-    events.Asked: ("id", "text"),
-    events.Failed: ("message", "retryable"),
-}
-"""What people are shown of each kind of event; of the others, nothing."""
 
 
 class Terminal:
@@ -143,18 +134,6 @@ def source_of(chat: str) -> SessionSource:
         why = f"use 1 to {MAX_NAME_CHARACTERS} visible characters"
         raise errors.InvalidInput(what=f"Chat name {chat!r}", why=why)
     return SessionSource(platform=TERMINAL, chat_id=chat, chat_name=chat)
-
-
-def plain_events(step: events.Event | turns.Turn) -> list[Plain]:
-    """What people are shown of a step."""
-    several: Sequence[object] = step.calls if isinstance(step, events.Calls) else [step]
-    if isinstance(step, events.Result):
-        several = [replace(step, content=messages.text_of({"content": step.content}))]
-    return [
-        {"type": type(each).__name__.lower()} | picked(each, *SHOWN[type(each)])
-        for each in several
-        if type(each) in SHOWN
-    ]
 
 
 def _plain_delivery(delivery: deliveries.Delivery) -> Plain:

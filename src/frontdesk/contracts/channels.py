@@ -8,6 +8,7 @@ import msgspec
 
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.chats import Attachment, ChatSign, Cursor, Quota, Quote, ReplyHandle, TextUnit
+from frontdesk.model.people import Author
 from frontdesk.model.sources import SessionSource
 
 
@@ -43,6 +44,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever gets through the channel has shown a credential of ours: allow-lists are not asked."""
     collects: bool = False
     """Answers are not sent: the other side comes and collects them."""
+    on_page: bool = False
+    """People read it on the gateway's own page, as it is in the store."""
     reads_alone: bool = False
     """One reader at a time gets what the platform keeps for us: of several nodes one receives."""
     notices: bool = True
@@ -79,6 +82,13 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     """The turn that it goes on from; GoneOn when something was said in the conversation since."""
     noted: dict[str, Any] = {}
     """What the channel wants to know of the turn later."""
+    author: Author | None = None
+    """Who wrote it, when it was not written in the source's chat: the people there are shown it, too. Whether
+    they may was decided by whoever hands it in."""
+    about: str | None = None
+    """The session that a command is for; nothing is done when another one goes on there by then."""
+    busy: turns.Busy | None = None
+    """What is to become of it while a turn runs, when its sender says so."""
     addressed: bool | None = None
     """Whether the platform says that it is meant for us: we are mentioned, or it answers us. None where the
     platform has no such thing, as in a direct chat."""

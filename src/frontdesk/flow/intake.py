@@ -17,7 +17,8 @@ from frontdesk.contracts.channels import (
     Reacted,
     Receipt,
 )
-from frontdesk.flow import checks, happenings, offering
+from frontdesk.contracts.store import Admit
+from frontdesk.flow import authors, checks, happenings, offering
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.collecting import Collecting
 from frontdesk.flow.commands import Command, registry
@@ -141,16 +142,20 @@ class Intake(Collecting):
     async def _accept(self, incoming: Incoming, cursor: Cursor | None) -> Receipt:
         checks.check_message(incoming)
         meant = await self._is_meant(incoming)
-        verdict = await self._admitted(incoming.source, answers=meant)
-        if meant and (quotas := self._parts.capabilities_of(incoming.source).quotas):
+        source, author = incoming.source, incoming.author
+        verdict = authors.verdict(incoming) if author else await self._admitted(source, answers=meant)
+        if meant and not author and (quotas := self._parts.capabilities_of(incoming.source).quotas):
             await self._keep_quotas(incoming, quotas, verdict)
         key = await self._parts.conversations.route(incoming.source)
-        digits = incoming.text.strip().isdigit() and not incoming.source.is_bot
+        digits = incoming.text.strip().isdigit() and not source.is_bot and not author
         if digits and (token := await offering.chosen_by(self._parts, incoming, key)):
             pressed = Pressed(source=incoming.source, token=token, event_id=incoming.event_id)
             return await self._press(pressed, cursor)
         turn, command, argument = self._turn(incoming, key, verdict, meant)
-        admit, gather = partial(self._admit, turn, command), self._gathering(turn, command)
+        admit: Admit = partial(self._admit, turn, command, incoming.busy)
+        if author:
+            admit = authors.shown_before(self._parts, turn, command, admit)
+        gather = self._gathering(turn, command)
         try:
             accepted = await self._parts.store.turns.accept(turn, admit, cursor, gather)
         except errors.TooManyWaiting as refusal:
@@ -276,6 +281,8 @@ class Intake(Collecting):
             content=incoming.content,
             history=incoming.history or None,
             role=str(verdict.role) if verdict.role else None,
+            author=incoming.author,
+            about=incoming.about,
             files=incoming.files,
             quote=checks.shortened(incoming.quote),
             handle=incoming.handle,
@@ -295,7 +302,7 @@ class Intake(Collecting):
         seconds = config.get_listening(source.platform, source.account).gather_seconds
         if seconds is None:
             seconds = self._parts.running.gather_seconds
-        burst = seconds > 0 and turn.kind is TurnKind.MESSAGE and command is None
+        burst = seconds > 0 and turn.kind is TurnKind.MESSAGE and command is None and turn.author is None
         if not burst and turn.album is None:
             return None
         plain = turn.content is None and turn.history is None
@@ -306,10 +313,12 @@ class Intake(Collecting):
         least = ALBUM_SECONDS if turn.album is not None else 0.0
         return turns.Gathering(seconds=max(seconds, least), is_burst=burst, begins=turn.quote is not None)
 
-    def _admit(self, turn: Turn, command: Command | None, running: Turn | None, queued: int) -> Admission:
+    def _admit(
+        self, turn: Turn, command: Command | None, busy: Busy | None, running: Turn | None, queued: int
+    ) -> Admission:
         """What becomes of a message when something runs or waits before it. It is decided in the transaction
         that stores the message, so nothing here waits, or looks at the clock."""
-        wanted = command.takes_in if command and turn.kind is TurnKind.MESSAGE else None
+        wanted = command.takes_in if command and turn.kind is TurnKind.MESSAGE else busy
         unhurried = turn.kind in turns.PROMPT or turn.kind is TurnKind.OBSERVED
         alone = unhurried or (running is None and not queued)
         if alone and not wanted:

@@ -34,9 +34,12 @@ def user_message(parts: Parts, turn: Turn, content: Content) -> Plain:
         content = _with_line(
             content, f"(in answer to {whose} {quoting.quote_within(quoted, MAX_QUOTE_CHARACTERS)})"
         )
-    if parts.conversations.is_shared(turn.source):
-        content = _with_line(content, f"[{_sender(turn.source)}]", " ")
+    author = turn.author
+    if parts.conversations.is_shared(turn.source) or (author and author.is_guest):
+        content = _with_line(content, f"[{_sender(turn)}]", " ")
     message: Plain = {"role": "user", "content": content, "timestamp": turn.received_at.isoformat()}
+    if author:
+        message["author"] = author.name
     if turn.source.message_id:
         message["platform_message_id"] = turn.source.message_id
     if turn.sent_at and (written := times.written_at(turn)):
@@ -119,6 +122,8 @@ def _warning(
         return None
 
 
-def _sender(source: SessionSource) -> str:
-    name = quoting.clean_text(source.user_name or source.user_id or "", MAX_NAME_CHARACTERS)
+def _sender(turn: Turn) -> str:
+    source = turn.source
+    named = turn.author.name if turn.author else source.user_name or source.user_id
+    name = quoting.clean_text(named or "", MAX_NAME_CHARACTERS)
     return name.replace("[", "(").replace("]", ")").replace("\n", " ") or "unknown"

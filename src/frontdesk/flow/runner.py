@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import buttons, continuation, endings, exhibits, handover, hook_calls, prompts, times
+from frontdesk.flow import (
+    authors,
+    buttons,
+    continuation,
+    endings,
+    exhibits,
+    handover,
+    hook_calls,
+    prompts,
+    times,
+)
 from frontdesk.flow.commands import Command, CommandRequest, Refusal, Rerun, registry
 from frontdesk.flow.crew import AskedAt, Crew, Place, ask
 from frontdesk.flow.delivery import Sending
@@ -132,6 +142,7 @@ class RunningTurn(Hearing):
         request = CommandRequest(turn=self.turn, argument=argument, viewer=viewer)
         try:
             await self.confirm()
+            await authors.check_about(parts, self.turn)
             reply = await command.handle(parts, request)
         except (errors.StoreError, errors.LeaseLost):
             raise

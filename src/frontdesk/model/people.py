@@ -49,6 +49,16 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return cls(platform=source.platform, user_id=person, account=source.account)
 
 
+class Author(msgspec.Struct, frozen=True, kw_only=True):
+    """Who writes into a conversation from elsewhere: from the page, or through the HTTP API."""
+
+    id: str
+    """A visitor's."""
+    name: str
+    is_guest: bool = False
+    """The conversation is somebody else's."""
+
+
 def name_of(source: SessionSource, aliases: Mapping[str, str]) -> str:
     """Who is behind a message, as votes and requests name them: the owner's terminal has no other name."""
     principal = Principal.of(source, aliases)

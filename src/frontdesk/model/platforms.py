@@ -117,6 +117,8 @@ for _name in Platform.__annotations__:
         setattr(Platform, _name, Platform.register(_name.lower()))
 TERMINAL = Platform.LOCAL
 """Where the owner of this machine talks."""
+PAGE = Platform.WEB
+"""Where people talk on the gateway's own page."""
 READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))
 """Nobody reads there that a session was reset."""
 

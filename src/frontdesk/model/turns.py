@@ -12,6 +12,7 @@ from frontdesk.model.chats import Attachment, Quote, ReplyHandle
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Lease
 from frontdesk.model.messages import Message
+from frontdesk.model.people import Author
 from frontdesk.model.sessions import Session, Usage
 from frontdesk.model.sources import SessionSource
 
@@ -118,8 +119,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Earlier messages that the other side brings along, for a session that begins with this turn."""
     role: str | None = None
     """What its sender may do, as it was decided when the message came in."""
+    author: Author | None = None
+    """Who wrote it from the page; its source is the chat that it was written into."""
     about: str | None = None
-    """The session that an order of the gateway's own is about."""
+    """The session that an order of the gateway's own, or of the page's, is about."""
     token: str | None = None
     """Of the button that was pressed."""
     files: tuple[Attachment, ...] = ()

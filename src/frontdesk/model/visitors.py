@@ -7,7 +7,8 @@ import msgspec
 from frontdesk import errors
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Caller, CallerKind
-from frontdesk.model.people import Viewer
+from frontdesk.model.people import Principal, Viewer
+from frontdesk.model.platforms import PAGE
 
 
 class Need(StrEnum):
@@ -48,17 +49,27 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     """Every other name of the same person."""
 
     @property
+    def principal(self) -> Principal:
+        """As whom they talk on the page itself."""
+        return Principal(platform=PAGE, user_id=self.id)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name of theirs, that on the page included."""
+        return self.people | {self.id, self.principal.id}
+
+    @property
     def viewer(self) -> Viewer:
         """Whose rows they see."""
         if Need.LOOK_AT_ALL in MAY[self.role]:
             return Viewer.everything()
-        return Viewer(self.people | {self.id})
+        return Viewer(self.names)
 
     @property
     def caller(self) -> Caller:
         """Who they are to the confirmation service."""
         kind = CallerKind.APPROVER if self.may(Need.DECIDE) else CallerKind.ANYBODY
-        return Caller(id=self.id, kind=kind, people=self.people)
+        return Caller(id=self.id, kind=kind, people=self.names - {self.id})
 
     def may(self, need: Need) -> bool:
         return need in MAY[self.role]

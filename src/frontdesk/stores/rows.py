@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from frontdesk.contracts.store import Row
 from frontdesk.logs import get_logger
-from frontdesk.model import deliveries, sessions, turns
+from frontdesk.model import deliveries, people, sessions, turns
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.background import BackgroundTask
 from frontdesk.model.buttons import ButtonAction, KeptButton, LiveButton
@@ -159,6 +159,7 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str | list[dict[str, Any]] | None = None
     history: list[dict[str, Any]] | None = None
     role: str | None = None
+    author: people.Author | None = None
     about: str | None = None
     token: str | None = None
     files: tuple[Attachment, ...] = ()

@@ -13,6 +13,7 @@ from frontdesk.stores.deliveries import Deliveries
 from frontdesk.stores.feed import Feed
 from frontdesk.stores.files import Files
 from frontdesk.stores.health import HealthFigures
+from frontdesk.stores.keyed import KeyedCalls
 from frontdesk.stores.lists import Lists
 from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.passes import Passes
@@ -55,6 +56,7 @@ class Store:
         self.files = Files(engine)
         self.nodes = nodes or Nodes(engine)
         self.confirmations = Confirmations(engine)
+        self.keyed_calls = KeyedCalls(engine)
         self._engine = engine
 
     async def check(self) -> None:

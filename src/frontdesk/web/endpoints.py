@@ -3,8 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -13,19 +12,20 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Send
+from starlette.types import ASGIApp
 
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
-from frontdesk.web import bounds, browsers, described, openapi, problems
+from frontdesk.web import bounds, browsers, described, openapi, problems, repeats
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
     DEFAULT_BODY_BYTES,
+    KEY_HEADER,
     LINK_FIELD,
     BrowserOrigin,
     Form,
@@ -33,6 +33,8 @@ from frontdesk.web.operations import (
     Proof,
     Who,
 )
+from frontdesk.web.pieces import Stream, stream
+from frontdesk.web.repeats import RepeatedCalls
 
 BODY_SECONDS = 60.0
 LONG_BODY_BYTES = 32 * 1024
@@ -40,7 +42,6 @@ LONG_BODY_BYTES = 32 * 1024
 UNHEARD = 499
 """The status of an answer that nobody gets."""
 ANYBODY = Caller(id=STRANGER, kind=CallerKind.ANYBODY)
-STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER, Who.VISITOR)
 
@@ -66,6 +67,11 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     """The body, read strictly; empty without one."""
     visitor: Visitor | None = None
     """Who sends it, where somebody is in."""
+
+    @property
+    def key(self) -> str | None:
+        """The idempotency key, if there is one."""
+        return repeats.key_in(self.request.headers.getlist(KEY_HEADER))
 
     @property
     def id(self) -> str:
@@ -94,6 +100,8 @@ class Served(msgspec.Struct, frozen=True):
     where somebody must be in, NotAllowed without the proof."""
     note: NoteRefusal | None = None
     """Is told of whom that refuses what, and which name the path has."""
+    repeats: RepeatedCalls | None = None
+    """Carries out what comes with an idempotency key."""
 
 
 def make_app(
@@ -121,6 +129,8 @@ def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
     """A row is served only where it can be told who asks: a word in its column alone keeps nobody out."""
     if row.who is Who.OWNER and not is_owners:
         raise ValueError(f"{row.path} is for the owner, and not on the owner's socket")
+    if row.is_keyed and served.repeats is None:
+        raise ValueError(f"{row.path} takes an idempotency key, and nobody looks at it")
     if row.need and row.who is not Who.VISITOR:
         raise ValueError(f"{row.path} is for those who can {row.need}, and not for visitors")
     looks = served.visit if row.who is Who.VISITOR else served.admit
@@ -171,6 +181,11 @@ async def _answer(operation: Operation, served: Served, request: Request) -> Res
     if request.method == "HEAD" and operation.form is Form.EVENTS:
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "It has no end.", {"allow": "GET"})
     call = await _call(operation, served, request)
+    carry_out = partial(_carry_out, operation, served, call)
+    return await (served.repeats.once(operation, call, carry_out) if served.repeats else carry_out())
+
+
+async def _carry_out(operation: Operation, served: Served, call: HttpCall) -> Response:
     return await _respond(operation, await operation.handle(served.answering, call))
 
 
@@ -320,9 +335,11 @@ async def _respond(operation: Operation, result: Any) -> Response:
         case Response():
             return result
         case AsyncGenerator():
-            return await _stream(operation.form, result)
+            return await stream(operation.form, result)
         case None if status is HTTPStatus.NO_CONTENT:
             return Response(status_code=status)
+    if operation.goes_on and operation.goes_on(result):
+        status = HTTPStatus.ACCEPTED
     return give({} if result is None else result, status)
 
 
@@ -330,44 +347,6 @@ def give(
     record: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
     return Response(msgspec.json.encode(record), status, headers, media_type=Form.JSON)
-
-
-class Stream(StreamingResponse):
-    """An answer as it comes. When the client leaves it is ended, and what it read from is closed."""
-
-    async def stream_response(self, send: Send) -> None:
-        try:
-            await super().stream_response(send)
-        finally:
-            if isinstance(self.body_iterator, AsyncGenerator):
-                await self.body_iterator.aclose()
-
-
-async def _stream(form: Form, pieces: AsyncGenerator[Any, None]) -> Response:
-    """The pieces as they come. What is refused, is so before the first one, with a status of its own."""
-    # The head of an answer cannot be taken back, so it is sent when the first piece is there.
-    written = _written(form, pieces)
-    first = await anext(written, b"")
-    return Stream(_from(first, written), HTTPStatus.OK, STREAM_HEADERS, media_type=form)
-
-
-async def _written(form: Form, pieces: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):
-        async for piece in pieces:
-            match form:
-                case Form.LINES:
-                    yield msgspec.json.encode(piece) + b"\n"
-                case Form.TEXT:
-                    yield piece.encode()
-                case _:
-                    yield piece
-
-
-async def _from(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    async with aclosing(rest):
-        yield first
-        async for piece in rest:
-            yield piece
 
 
 def _passing(methods: Mapping[str, channels.Route]) -> Endpoint:

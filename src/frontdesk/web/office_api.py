@@ -12,7 +12,7 @@ from frontdesk.web.questions import add_question
 PREFIX = "/api/v1"
 ABOUT = ("frontdesk", "What the pages show and do, for programs.")
 
-OPERATIONS = Table(who=Who.VISITOR)
+OPERATIONS = Table(who=Who.VISITOR, keyed=True)
 
 
 def _add(verb: str, path: str, method: Callable[..., Any], need: Need, **columns: Any) -> None:

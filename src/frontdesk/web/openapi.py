@@ -11,15 +11,23 @@ import msgspec
 from frontdesk.formats.canonical import MAX_WHOLE
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Mode
+from frontdesk.model.repeats import MAX_KEY_CHARACTERS
 from frontdesk.model.visitors import MAY
 from frontdesk.web import problems
 from frontdesk.web.browsers import PAGE_HEADER
-from frontdesk.web.operations import PROOF_HEADER, BrowserOrigin, Form, Operation, Proof, Who
+from frontdesk.web.operations import KEY_HEADER, PROOF_HEADER, BrowserOrigin, Form, Operation, Proof, Who
 
 VERSION = "3.1.0"
 MAX_ID_CHARACTERS = 64
 ID_PATTERN = "^[A-Za-z0-9_-]+$"
 """Of whatever an address names."""
+KEY_SCHEMA = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_KEY_CHARACTERS,
+    "pattern": "^[ -~]+$",
+    "description": "Sent again with the same key, within a day, it happens once, and is answered the same.",
+}
 EXACT_VALUE = "ExactValue"
 REF = "#/components/schemas/{name}"
 
@@ -144,6 +152,8 @@ def _parameters(operation: Operation) -> Iterable[Plain]:
     for name in operation.params:
         schema = {"type": "string", "pattern": ID_PATTERN, "maxLength": MAX_ID_CHARACTERS}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
+    if operation.is_keyed:
+        yield {"name": KEY_HEADER, "in": "header", "required": False, "schema": KEY_SCHEMA}
     if operation.origin is BrowserOrigin.SCRIPT:
         yield {"name": PAGE_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
     for place, record in (("query", operation.query), ("header", operation.headers)):
@@ -175,6 +185,8 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
         statuses.add(HTTPStatus.UNAUTHORIZED)
     if operation.who not in (Who.EVERYBODY, Who.OWNER, Who.VISITOR):
         statuses.add(HTTPStatus.TOO_MANY_REQUESTS)
+    if operation.is_keyed:
+        statuses.update((HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY))
     if operation.params:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.body is not None:

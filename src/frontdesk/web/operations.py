@@ -13,6 +13,7 @@ from frontdesk.model.visitors import LOOKS, Need
 
 DEFAULT_BODY_BYTES = 1024 * 1024
 PROOF_HEADER = "x-frontdesk-proof"
+KEY_HEADER = "Idempotency-Key"
 LINK_FIELD = "t"
 """The field of a body that holds the token of a link."""
 LOOKING = ("GET", "HEAD")
@@ -98,6 +99,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     form: Form = Form.JSON
     answers: Mapping[HTTPStatus, tuple[Any, ...]]
     """What comes back, by status; the first is meant where the function does not say."""
+    goes_on: Callable[[Any], bool] | None = None
+    """Whether an answer tells of what is not over yet: its status is 202 then."""
     problems: tuple[int, ...] = ()
     """Statuses besides those that every address has."""
     query: type[msgspec.Struct] = Nothing
@@ -105,6 +108,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type[msgspec.Struct] | None = None
     needs_body: bool = False
     max_body_bytes: int = DEFAULT_BODY_BYTES
+    keyed: bool = False
+    """Whether it can be sent again with the same `KEY_HEADER`, unless it only looks."""
+    once_by_key: bool = False
+    """Whether the function itself does it once for each key, so that it can be called again after a crash."""
+    keeps_answer: bool = True
+    """Whether the answer is kept for who sends it again; not where it holds a secret."""
     waits: bool = False
     """Whether the answer may take long because somebody wants that: it is given up when they leave."""
 
@@ -117,6 +126,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a cookie alone is not enough."""
         acts = self.method not in LOOKING or (self.need is not None and self.need not in LOOKS)
         return self.who is Who.VISITOR and acts and self.proof is not Proof.SIGN_IN
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it takes an idempotency key; what is answered piece by piece changes nothing."""
+        return self.keyed and self.method not in LOOKING and self.form is Form.JSON
 
     @property
     def params(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from frontdesk.web.bounds import Listeners
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
+from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.site.base import Site
 from frontdesk.web.streams import EventStreams
 
@@ -79,7 +80,13 @@ async def serving(
         if confirmations:
             office = Office.of_gateway(gateway, listeners.status)
             parts = gateway.parts
-            pages = Site(office=office, clock=parts.clock, visit=confirmations.visit, streams=streams)
+            pages = Site(
+                office=office,
+                clock=parts.clock,
+                visit=confirmations.visit,
+                streams=streams,
+                repeats=RepeatedCalls(parts.store.keyed_calls, parts.clock),
+            )
             served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
             served.append(Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit))
         hosts = Hosts(host, names, confirmations.address if confirmations else None)

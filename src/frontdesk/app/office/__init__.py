@@ -1,6 +1,7 @@
 """The office: everything that can be asked about the gateway, as plain data. Each public method of a counter
 is a question: commands ask it, here or through the owner's socket, pages and programs over HTTP."""
 
+from frontdesk.app.office.acting import ActingCounter
 from frontdesk.app.office.audit import AuditCounter
 from frontdesk.app.office.checkpoints import CheckpointCounter
 from frontdesk.app.office.conversations import SessionCounter
@@ -24,5 +25,6 @@ class Office(
     CheckpointCounter,
     AuditCounter,
     SettingsCounter,
+    ActingCounter,
 ):
     """All of its counters."""

@@ -64,6 +64,8 @@ class Counter:
         self._clock = clock or SystemClock()
         self._people = Authorization(store, conversations.config, clock=self._clock)
         self._viewer = Viewer.everything()
+        self._visitor: Visitor | None = None
+        """Who asks; nobody is the owner."""
         self._owner = self._by = owner_of_terminal()
 
     @classmethod
@@ -82,7 +84,7 @@ class Counter:
     def seen_by(self, visitor: Visitor) -> Self:
         """The same, of what this visitor may see. What they may do is asked before anybody gets here."""
         seen = copy(self)
-        seen._viewer = visitor.viewer
+        seen._viewer, seen._visitor = visitor.viewer, visitor
         seen._by = AccessVerdict(
             allowed=True, rule=AccessRule.CHANNEL_CREDENTIAL, place=visitor.id, role=visitor.role
         )

@@ -61,6 +61,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that runs is stopped first."""
     stops_when: Callable[[Parts, Turn, str], Awaitable[bool]] | None = None
     """Unless this says that it is not worth it, given what follows the command."""
+    is_personal: bool = False
+    """It is about who the caller is, or takes their word: nobody gives it for them from elsewhere."""
     takes_in: Busy | None = None
     """What follows is a message for the agent, and becomes this while a turn runs."""
 

@@ -1,5 +1,7 @@
 """Commands about who may do what: approve, deny and lift for actions, pair, link and unlink for people."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
@@ -12,6 +14,7 @@ from frontdesk.model.confirmations import Caller
 from frontdesk.model.turns import TurnKind
 
 MOST_SHOWN = 10
+DECIDES: dict[str, Any] = {"kind": TurnKind.CONTROL, "is_personal": True}
 
 NOBODY_WAITS = 'Nobody waits to be let in. Strangers are shown a code where the setting strangers is "pair".'
 LINK = (
@@ -25,9 +28,7 @@ NOT_PAUSED = "{who} is not paused."
 COMMANDS = CommandTable()
 
 
-@COMMANDS.add(
-    "/approve id [target] [reason]", "Allow an action that an agent asked for.", kind=TurnKind.CONTROL
-)
+@COMMANDS.add("/approve id [target] [reason]", "Allow an action that an agent asked for.", **DECIDES)
 async def approve(parts: Parts, request: CommandRequest) -> str:
     wanted, rest = views.words_of(request)
     if not wanted:
@@ -39,7 +40,7 @@ async def approve(parts: Parts, request: CommandRequest) -> str:
     return await deciding.told(parts, decided)
 
 
-@COMMANDS.add("/deny id [reason]", "Refuse an action that an agent asked for.", kind=TurnKind.CONTROL)
+@COMMANDS.add("/deny id [reason]", "Refuse an action that an agent asked for.", **DECIDES)
 async def deny(parts: Parts, request: CommandRequest) -> str:
     wanted, reason = views.words_of(request)
     if not wanted:
@@ -49,7 +50,7 @@ async def deny(parts: Parts, request: CommandRequest) -> str:
     return await deciding.told(parts, decided)
 
 
-@COMMANDS.add("/lift [who]", "Have people asked for an agent again that was paused.", kind=TurnKind.CONTROL)
+@COMMANDS.add("/lift [who]", "Have people asked for an agent again that was paused.", **DECIDES)
 async def lift(parts: Parts, request: CommandRequest) -> str:
     who = views.argument_of(request) or request.key
     caller = await _caller(parts, request, "lift_pause")
@@ -71,7 +72,7 @@ async def verdict_of(parts: Parts, request: CommandRequest) -> AccessVerdict:
     return replace(verdict, role=Role(request.turn.role) if request.turn.role else None)
 
 
-@COMMANDS.add("/pair [code]", "Let in somebody who was shown a code (administrators).")
+@COMMANDS.add("/pair [code]", "Let in somebody who was shown a code (administrators).", is_personal=True)
 async def pair(parts: Parts, request: CommandRequest) -> str:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
@@ -95,7 +96,7 @@ def _pending(waiting: list[Pairing]) -> str:
     return "\n".join(("These wait to be let in:", *lines, "With the code that one was shown: /pair CODE"))
 
 
-@COMMANDS.add("/link [code]", "Link your accounts on several platforms.")
+@COMMANDS.add("/link [code]", "Link your accounts on several platforms.", is_personal=True)
 async def link(parts: Parts, request: CommandRequest) -> str:
     verdict = await verdict_of(parts, request)
     code = views.argument_of(request)
@@ -107,7 +108,7 @@ async def link(parts: Parts, request: CommandRequest) -> str:
     return f"Linked: {accounts} of yours see each other's conversations now. To undo this: /unlink"
 
 
-@COMMANDS.add("/unlink", "Take this account out of a link.")
+@COMMANDS.add("/unlink", "Take this account out of a link.", is_personal=True)
 async def unlink(parts: Parts, request: CommandRequest) -> str:
     unlinked = await parts.authorization.unlink(await verdict_of(parts, request))
     return "This account stands alone again." if unlinked else "This account is not linked. See /link"

@@ -68,7 +68,8 @@ async def retry(parts: Parts, request: CommandRequest, session: Session) -> str 
 
 def _unsigned(parts: Parts, request: CommandRequest, content: Content) -> Content:
     """The message without the name that stands before it in a shared conversation."""
-    if not parts.conversations.is_shared(request.turn.source):
+    author = request.turn.author
+    if not parts.conversations.is_shared(request.turn.source) and not (author and author.is_guest):
         return content
     if isinstance(content, str):
         return _SENDER.sub("", content, count=1) if _SENDER.match(content) else content

@@ -88,13 +88,15 @@ class Gate:
         known = await self._store.confirmations.of_turn(turn.id, digest)
         if known and known.counts:
             return known
+        author = turn.author  # who asked the agent, where they did so from the page
+        named = people.name_of(turn.source, await aliases_of(self._store, turn.source))
         submitted = await self._service.submit(
             data,
             # The agent of a conversation: it asks and carries out, and never decides.
             Caller(id=turn.session_key, kind=confirmations.CallerKind.AGENT),
             turn_id=turn.id,
-            on_behalf_of=people.name_of(turn.source, await aliases_of(self._store, turn.source)),
-            on_behalf_name=turn.source.user_name,
+            on_behalf_of=author.id if author else named,
+            on_behalf_name=author.name if author else turn.source.user_name,
             also=partial(self._notifier.in_chat, turn),
         )
         return submitted.confirmation

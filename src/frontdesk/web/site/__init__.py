@@ -1,7 +1,7 @@
 """The site: the pages on which people see and run the gateway. A module for each page, with its row and what
 it shows; its template beside the others."""
 
-from frontdesk.web import office_api
+from frontdesk.web import acting_api, office_api
 from frontdesk.web.endpoints import Served
 from frontdesk.web.site import (
     audit,
@@ -19,6 +19,7 @@ from frontdesk.web.site import (
 from frontdesk.web.site.base import PAGES, Site
 
 __all__ = [
+    "acting_api",
     "audit",
     "checkpoints",
     "deliveries",
@@ -36,5 +37,5 @@ def serve(site: Site) -> list[Served]:
     """The rows of the pages, and of the API that they use."""
     return [
         Served([*PAGES, *events.EVENTS, *growing.GROWING], site, visit=site.visit),
-        Served(office_api.OPERATIONS, site.office, visit=site.visit),
+        Served(office_api.OPERATIONS, site.office, visit=site.visit, repeats=site.repeats),
     ]

@@ -17,6 +17,7 @@ from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 from frontdesk.web.pages import frame, rendering, wording
 from frontdesk.web.pages.frame import Values
+from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.streams import EventStreams
 
 
@@ -33,6 +34,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     office: Office
     clock: Clock
     visit: Callable[[Request, Operation], Awaitable[Visitor | None]]
+    repeats: RepeatedCalls
     streams: EventStreams
 
     async def may_look(self, call: HttpCall) -> bool:

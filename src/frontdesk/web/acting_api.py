@@ -1,0 +1,58 @@
+"""The HTTP API: writing into conversations, and having something done to them."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import msgspec
+
+from frontdesk.app.office import Office
+from frontdesk.app.office.acting import Acted, TakenMessage
+from frontdesk.model.visitors import Need
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.office_api import OPERATIONS, PREFIX
+from frontdesk.web.operations import Form
+from frontdesk.web.questions import add_question
+from frontdesk.web.turn_events import turn_events
+
+COLUMNS: dict[str, Any] = {"need": Need.ACT, "once_by_key": True, "problems": (409, 429)}
+
+
+def _add_message(path: str, method: Callable[..., Any]) -> None:
+    add_question(OPERATIONS, "POST", PREFIX + path, method, {202: TakenMessage}, **COLUMNS)
+
+
+def _add_order(what: str, method: Callable[..., Any]) -> None:
+    """Something to be done to a session; what takes longer than somebody waits is told of by its turn."""
+    path, answers = f"{PREFIX}/sessions/{{session_id}}/{what}", {200: Acted, 202: Acted}
+    add_question(OPERATIONS, "POST", path, method, answers, goes_on=_goes_on, **COLUMNS)
+
+
+def _goes_on(acted: Acted) -> bool:
+    return not acted["is_over"]
+
+
+_add_message("/chats", Office.start_chat)
+_add_message("/sessions/{session_id}/messages", Office.write_message)
+_add_order("stop", Office.stop_session)
+_add_order("reset", Office.reset_session)
+_add_order("resume", Office.resume_session)
+_add_order("rename", Office.rename_session)
+_add_order("branch", Office.branch_session)
+_add_order("compress", Office.compress_session)
+_add_order("undo", Office.undo_session)
+_add_order("redo", Office.redo_session)
+_add_order("forget", Office.forget_session)
+add_question(OPERATIONS, "GET", PREFIX + "/turns/{turn_id}", Office.show_turn, need=Need.LOOK)
+
+
+class TurnFollowed(msgspec.Struct, frozen=True, kw_only=True):
+    last_event_id: str = msgspec.field(default="", name="Last-Event-ID")
+
+
+@OPERATIONS.add(
+    "GET", PREFIX + "/turns/{turn_id}/events", form=Form.EVENTS, need=Need.LOOK, headers=TurnFollowed
+)
+async def follow_turn(office: Office, call: HttpCall) -> AsyncGenerator[bytes, None]:
+    """What happens in a turn from its beginning on, as server-sent events: `text`, `call`, `result`, `asked`,
+    `failed`, and `end`. Who comes back is told so by `reset`, and hears it from the beginning."""
+    return turn_events(office.seen_by(call.known), call.params["turn_id"], call.headers.last_event_id)

@@ -1,0 +1,58 @@
+"""What happens in one turn, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from frontdesk.app.office import Office, Plain
+from frontdesk.contracts.ticks import ticker
+
+OPENING = b": here\nretry: 2000\n\n"
+RESET = b"event: reset\ndata: {}\n\n"
+STILL_HERE = b": still here\n\n"
+
+
+async def turn_events(office: Office, turn_id: str, last_event_id: str) -> AsyncGenerator[bytes, None]:
+    """A turn is told from its beginning on: whoever comes back starts over, and is told so."""
+    await office.show_turn(turn_id)  # whoever may not see it hears so before anything else
+    quiet, ticks, number = asyncio.Event(), ticker(), 0
+    steps, coming = office.follow_turn(turn_id), None
+    ticks.add(quiet.set)
+    try:
+        yield OPENING + (RESET if last_event_id else b"")
+        while True:
+            coming = coming or asyncio.ensure_future(anext(steps))
+            await _either(coming, quiet)
+            if not coming.done():
+                yield STILL_HERE
+                continue
+            step, coming = coming.result(), None
+            number += 1
+            yield _written(turn_id, number, step)
+    except StopAsyncIteration:
+        return
+    finally:
+        ticks.remove(quiet.set)
+        if coming is not None:
+            coming.cancel()
+            with suppress(asyncio.CancelledError, StopAsyncIteration):
+                await coming
+        await steps.aclose()
+
+
+async def _either(coming: "asyncio.Future[Plain]", quiet: asyncio.Event) -> None:
+    ticked = asyncio.ensure_future(quiet.wait())
+    either: set[asyncio.Future[Any]] = {coming, ticked}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ticked.cancel()
+        quiet.clear()
+
+
+def _written(turn_id: str, number: int, step: Plain) -> bytes:
+    kind, data = str(step.pop("type")), msgspec.json.encode(step)
+    return b"event: %s\nid: %s-%d\ndata: %s\n\n" % (kind.encode(), turn_id.encode(), number, data)

@@ -1,0 +1,322 @@
+"""Writing and acting over the HTTP API: who may, what the chat sees, and that it happens once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from frontdesk.channels import web
+from frontdesk.model import deliveries, repeats
+from frontdesk.model.access import Role
+from frontdesk.model.repeats import KeyedCall
+from frontdesk.model.sources import ChatType
+from frontdesk.model.turns import TurnState
+from frontdesk.web import office_api
+from frontdesk.web.operations import LOOKING, Form
+from tests.flow.harness import House, Notebook, Resting, open_house, poll
+from tests.integration.visitors import NAME, VISITORS, site_of
+
+ANN, BOB, ADA, VIC = "ann", "bob", "ada", "vic"
+
+ORDERS = ("stop", "reset", "resume", "rename", "branch", "compress", "undo", "redo", "forget")
+
+
+class Front:
+    """The API of a gateway, and those who call it by their names."""
+
+    def __init__(self, house: House, client: httpx.AsyncClient) -> None:
+        self.house = house
+        self.client = client
+
+    async def post(self, who: str, path: str, key: str | None = None, **said: Any) -> httpx.Response:
+        headers = {NAME: who} | ({"Idempotency-Key": key} if key else {})
+        return await self.client.post(f"/api/v1{path}", json=said, headers=headers)
+
+    async def get(self, who: str, path: str) -> httpx.Response:
+        return await self.client.get(f"/api/v1{path}", headers={NAME: who})
+
+    async def session(self, user: str = "ann", **fields: Any) -> str:
+        """The id of somebody's session, in which something was said."""
+        await self.house.ask("hello", user, **fields)
+        source = fields.get("source") or self.house.source(user)
+        key = await self.house.sessions.session_key_for(source)
+        found = await self.house.sessions.peek_session_id(key)
+        assert found
+        return found
+
+
+@asynccontextmanager
+async def open_front(url: str, **more: Any) -> AsyncIterator[Front]:
+    page = web.Channel(web.Options())
+    async with (
+        open_house(url, others=[page], **more) as house,
+        site_of(house) as address,
+        httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as client,
+    ):
+        yield Front(house, client)
+
+
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/state.db"
+
+
+async def test_message_from_the_page_is_shown_in_its_chat_before_the_answer(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        taken = await front.post(ANN, f"/sessions/{session}/messages", text="and now")
+        assert taken.status_code == 202, taken.text
+        await front.house.finished(taken.json()["turn_id"])
+        await front.house.notebook.wait_for(2)
+        said = [(each.kind, each.text) for each in front.house.notebook.sent][1:]
+        assert said == [
+            (deliveries.DeliveryKind.NOTICE, "Ann, from the page: and now"),
+            (deliveries.DeliveryKind.REPLY, "echo: and now"),
+        ]
+        (row,) = [each for each in await front.house.transcript() if each["content"] == "and now"]
+        assert row["author"] == "Ann"
+
+
+async def test_who_writes_for_another_is_named_to_the_agent(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        taken = await front.post(ADA, f"/sessions/{session}/messages", text="it is me")
+        turn = await front.house.finished(taken.json()["turn_id"])
+        assert turn.author
+        assert turn.role == Role.USER
+        rows = await front.house.transcript()
+        assert rows[-2]["content"] == "[Ada] it is me"
+
+
+async def test_name_of_who_writes_stands_before_the_text_in_a_shared_chat(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        thread = front.house.source("ann", chat="room", chat_type=ChatType.THREAD, thread_id="7")
+        session = await front.session(source=thread)
+        taken = await front.post(ADA, f"/sessions/{session}/messages", text="it is me")
+        await front.house.finished(taken.json()["turn_id"])
+        rows = await front.house.sessions.load_transcript(session)
+        assert [each["content"] for each in rows if each["role"] == "user"] == [
+            "[Ann] hello",
+            "[Ada] it is me",
+        ]
+
+
+async def test_nobody_acts_on_anothers_session_and_a_viewer_on_none(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        said = {"messages": {"text": "hi"}, "rename": {"title": "Mine"}}
+        for what in ("messages", *ORDERS):
+            path, body = f"/sessions/{session}/{what}", said.get(what, {})
+            assert (await front.post(BOB, path, **body)).status_code == 404, what
+            assert (await front.post(VIC, path, **body)).status_code == 403, what
+        taken = await front.post(ANN, f"/sessions/{session}/messages", text="mine")
+        turn_id = taken.json()["turn_id"]
+        await front.house.finished(turn_id)
+        assert (await front.get(BOB, f"/turns/{turn_id}")).status_code == 404
+        assert (await front.get(BOB, f"/turns/{turn_id}/events")).status_code == 404
+        assert (await front.get(VIC, f"/turns/{turn_id}")).json()["state"] == "done"
+        assert len(await front.house.transcript()) == 4
+
+
+async def test_orders_are_carried_out_in_the_conversation_and_answered_to_both(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        named = (await front.post(ANN, f"/sessions/{session}/rename", title="Invoices")).json()
+        assert named["is_over"]
+        assert named["refused"] is None
+        assert "called" in named["message"]
+        undone = (await front.post(ANN, f"/sessions/{session}/undo")).json()
+        assert "Took back 1 turn" in undone["message"]
+        assert await front.house.transcript() == []
+        assert "Brought back" in (await front.post(ANN, f"/sessions/{session}/redo")).json()["message"]
+        branched = (await front.post(ANN, f"/sessions/{session}/branch")).json()
+        assert branched["session_id"] != session
+        reset = (await front.post(ANN, f"/sessions/{branched['session_id']}/reset")).json()
+        gone = await front.post(ANN, f"/sessions/{session}/reset")
+        assert gone.status_code == 409
+        resumed = (await front.post(ANN, f"/sessions/{session}/resume")).json()
+        assert resumed["session_id"] == session
+        assert reset["session_id"] not in (session, branched["session_id"])
+        forgotten = (await front.post(ANN, f"/sessions/{session}/forget")).json()
+        assert "Forgotten" in forgotten["message"]
+        await front.house.notebook.wait_for(8)
+        told = front.house.notebook.notices
+        assert "Ann, from the page: /title Invoices" in told
+
+
+async def test_stop_ends_a_turn_that_runs(store_url: str) -> None:
+    async with open_front(store_url, agent=Resting()) as front:
+        session = await front.session()
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        stopped = (await front.post(ANN, f"/sessions/{session}/stop")).json()
+        assert stopped["message"].startswith("Stopped.")
+        assert (await front.house.finished(resting.turn_id)).state == "interrupted"
+
+
+async def test_message_waits_for_what_runs_or_ends_it_as_its_sender_wishes(store_url: str) -> None:
+    async with open_front(store_url, agent=Resting()) as front:
+        session = await front.session()
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        path = f"/sessions/{session}/messages"
+        queued = (await front.post(ANN, path, text="later", busy="queue")).json()
+        assert queued["waiting"] == 1
+        wrong = await front.post(ANN, path, text="now", busy="shout")
+        assert wrong.status_code == 400
+        await front.post(ANN, path, text="now", busy="interrupt")
+        assert (await front.house.finished(resting.turn_id)).state == "interrupted"
+
+
+async def test_same_key_is_the_same_message_and_another_request_with_it_is_refused(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session, other = await front.session(), await front.session("bob")
+        path = f"/sessions/{session}/messages"
+        sent = [front.post(ANN, path, key="k1", text="once") for _ in range(5)]
+        turns = {each.json()["turn_id"] for each in await asyncio.gather(*sent)}
+        assert len(turns) == 1
+        again = await front.post(ANN, path, key="k1", text="once")
+        assert again.json()["turn_id"] in turns
+        assert again.headers["idempotent-replayed"] == "true"
+        assert (await front.post(ANN, path, key="k1", text="twice")).status_code == 422
+        of_bob = await front.post(BOB, f"/sessions/{other}/messages", key="k1", text="once")
+        assert of_bob.status_code == 202, "keys are their sender's own"
+        await front.house.finished(turns.pop())
+        said = [each["content"] for each in await front.house.transcript()]
+        assert said.count("once") == 1
+
+
+async def begin(front: Front, who: str, path: str, key: str, said: dict[str, Any]) -> None:
+    """A request that is claimed, and of which no more is known: the gateway died."""
+    digest = repeats.request_digest("POST", f"/api/v1{path}?", msgspec.json.encode(said))
+    call = KeyedCall(id=repeats.call_id(VISITORS[who].id, key), request=digest)
+    assert await front.house.store.keyed_calls.claim(call, datetime.now(UTC)) is None
+
+
+async def test_request_whose_outcome_nobody_knows_is_not_done_twice(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        said = {"principal": "matrix:nobody"}
+        await begin(front, ADA, "/people/revoke", "k2", said)
+        cut_off = await front.post(ADA, "/people/revoke", key="k2", **said)
+        assert cut_off.status_code == 409
+        assert "Look whether it was done" in cut_off.json()["detail"]
+
+
+async def test_message_is_taken_after_a_crash_that_came_before_it(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        path, said = f"/sessions/{session}/messages", {"text": "once"}
+        await begin(front, ANN, path, "k3", said)
+        first = (await front.post(ANN, path, key="k3", **said)).json()
+        again = await front.post(ANN, path, key="k3", **said)
+        assert first["repeated"] is False
+        assert again.json() == first
+
+
+async def test_refused_request_leaves_its_key_free(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        path = f"/sessions/{session}/messages"
+        assert (await front.post(ANN, path, key="k4", text=" ")).status_code == 400
+        assert (await front.post(ANN, path, key="k4", text="now")).status_code == 202
+
+
+async def test_chats_of_the_page_are_each_visitors_own(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        begun = (await front.post(ANN, "/chats", key="c1", text="hello", name="Plans")).json()
+        same = (await front.post(ANN, "/chats", key="c1", text="hello", name="Plans")).json()
+        others = (await front.post(BOB, "/chats", key="c1", text="hello", name="Plans")).json()
+        assert begun["session_id"] == same["session_id"] != others["session_id"]
+        await front.house.finished(begun["turn_id"])
+        shown = (await front.get(ANN, f"/sessions/{begun['session_id']}")).json()
+        assert [row["content"] for row in shown["transcript"]] == ["hello", "echo: hello"]
+        assert (await front.get(BOB, f"/sessions/{begun['session_id']}")).status_code == 404
+        done = (await front.get(ANN, f"/turns/{begun['turn_id']}")).json()
+        assert [each["text"] for each in done["replies"]] == ["echo: hello"]
+        path = f"/sessions/{begun['session_id']}/messages"
+        taken = (await front.post(ANN, path, text="more")).json()
+        await front.house.finished(taken["turn_id"])
+        rows = await front.house.sessions.load_transcript(begun["session_id"])
+        assert [row["content"] for row in rows][2:] == ["more", "echo: more"]
+
+
+async def test_word_that_counts_as_somebody_elses_is_not_given_for_them(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        for text in ("/approve X", "/deny X", "/lift", "/pair", "/link", "/unlink"):
+            refused = await front.post(ADA, f"/sessions/{session}/messages", text=text)
+            assert refused.status_code == 400, text
+
+
+async def test_who_has_the_agent_asked_from_the_page_does_not_decide_about_it(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        await front.post(ADA, f"/sessions/{session}/messages", text="please; !approve rm")
+
+        async def asked() -> Any:
+            waiting = await front.house.gateway.parts.confirmations.list(5)
+            return waiting or None
+
+        (request,) = await poll(asked)
+        assert request.on_behalf_of == VISITORS[ADA].id
+
+
+async def test_chat_that_only_programs_read_takes_no_message(store_url: str) -> None:
+    async with open_front(store_url, notebook=Notebook("api_server", collects=True, notices=False)) as front:
+        session = await front.session()
+        refused = await front.post(ADA, f"/sessions/{session}/messages", text="hi")
+        assert refused.status_code == 409
+        assert "only a program reads there" in refused.json()["detail"]
+        assert (await front.post(ADA, f"/sessions/{session}/rename", title="Report")).json()["is_over"]
+
+
+async def test_order_for_a_session_that_goes_on_no_longer_does_nothing(store_url: str) -> None:
+    async with open_front(store_url, agent=Resting()) as front:
+        session = await front.session()
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        renewed = await front.house.say("/new", event_id="new")
+        late = asyncio.ensure_future(front.post(ANN, f"/sessions/{session}/forget"))
+        await front.house.finished(renewed.turn_id)
+        told = (await late).json()
+        assert told.get("refused") or told.get("status") == 409
+        kept = await front.house.store.sessions.find(session)
+        assert kept
+        assert not kept.is_forgotten
+
+
+async def test_events_of_a_turn_come_with_ids_and_start_over_for_who_comes_back(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        begun = (await front.post(ANN, "/chats", text="!stream 3; !tool look; !say done")).json()
+        path = f"/api/v1/turns/{begun['turn_id']}/events"
+        events = await _events(front, path)
+        assert [name for name, _ in events][-1] == "end"
+        assert events[-1][1]["replies"][0]["text"].endswith("done")
+        again = await _events(front, path, {"last-event-id": "x-1"})
+        assert again[0][0] == "reset"
+        assert again[-1][0] == "end"
+
+
+async def _events(front: Front, path: str, more: dict[str, str] | None = None) -> list[tuple[str, Any]]:
+    answer = await front.client.get(path, headers={NAME: ANN} | (more or {}))
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = []
+    for block in answer.text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "event" in fields:
+            assert fields["event"] == "reset" or fields["id"]
+            found.append((fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_every_row_that_changes_something_takes_an_idempotency_key() -> None:
+    changing = [row for row in office_api.OPERATIONS if row.method not in LOOKING and row.form is Form.JSON]
+    assert len(changing) > len(ORDERS)
+    assert all(row.is_keyed for row in changing)
