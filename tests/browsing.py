@@ -32,6 +32,7 @@ OPTIONS = [
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
 PATIENCE_MILLISECONDS = 60_000
+playwright.expect.set_options(timeout=PATIENCE_MILLISECONDS)
 DESKTOP = {"width": 1100, "height": 900}
 PHONE = {"width": 360, "height": 740}
 

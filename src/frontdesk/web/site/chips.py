@@ -18,6 +18,8 @@ class StateChip(msgspec.Struct, frozen=True, kw_only=True):
     """How it looks: ``work``, ``wait``, ``bad``, or like any other."""
     why: str = ""
     """What there is to say about it besides."""
+    is_quiet: bool = False
+    """Whether there is nothing to see in it."""
 
 
 def chip_of(row: SessionRow) -> StateChip:
@@ -35,7 +37,7 @@ def chip_of(row: SessionRow) -> StateChip:
             return StateChip(sign="✕", kind="bad", text=say("sessions.undelivered"), why=_why(row))
         case "ended":
             return StateChip(text=say("sessions.ended_because", reason=reason_of(row["end_reason"])))
-    return StateChip(text=say("sessions.idle"))
+    return StateChip(text=say("sessions.idle"), is_quiet=True)
 
 
 def reason_of(reason: str | None) -> str:

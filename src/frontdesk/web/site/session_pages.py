@@ -91,6 +91,7 @@ async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
     ]
     return {
         "rows": rows,
+        "how_many": _number(counts["all"], counts),
         "tabs": tabs,
         "state_shown": state,
         "q": kept["q"],
@@ -104,7 +105,10 @@ async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
 def _counted(name: str, counts: SessionCounts) -> str:
     """How many there are behind a tab; of the ones that need nobody, none is said."""
     numbers = {"working": counts["working"], "waiting": counts["waiting"], "trouble": counts["trouble"]}
-    count = numbers.get(name, 0)
+    return _number(numbers.get(name, 0), counts)
+
+
+def _number(count: int, counts: SessionCounts) -> str:
     return f"{count}+" if count >= counts["at_most"] else str(count or "")
 
 

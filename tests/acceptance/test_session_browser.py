@@ -1,0 +1,127 @@
+"""Sessions and transcripts in a real browser, over the program as a user starts it."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk.formats import webhooks
+from tests import browsing
+from tests.acceptance.services import token_of
+from tests.acceptance.test_run import SECRET, Receiver, gateway, request
+from tests.browsing import BrowserTab, playwright
+
+pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
+
+HOSTILE = "</b><script>alert(1)</script>\u202e\u200b"
+
+
+class WritingShop:
+    """Somebody who writes from another channel."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.url = url
+        self.token = token_of(home)
+        self._written = 0
+
+    def write(self, text: str, chat: str, **named: str) -> None:
+        self._written += 1
+        event = f"e{self._written}"
+        told = {"id": event, "chat_id": chat, "user_id": f"user-{chat}", "text": text} | named
+        body = json.dumps(told).encode()
+        headers = webhooks.signed_headers(SECRET, event, datetime.now(UTC), body)
+        status, answer = request(self.url, "POST", "/channels/webhook/shop", body, dict(headers))
+        assert status == 202, answer
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WritingShop]:
+    home = tmp_path_factory.mktemp("home")
+    with Receiver().serving() as receiver, gateway(home, receiver) as (_, url):
+        yield WritingShop(url, home)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+expect = playwright.expect
+
+
+def open_session(visitor: BrowserTab, chat: str) -> None:
+    visitor.go("/sessions?q=person:webhook@shop:user-" + chat)
+    visitor.page.locator("[data-row]").first.click()
+    expect(visitor.page.locator("#thread-title")).to_be_visible()
+
+
+def test_answer_to_another_channel_is_seen_growing_and_then_once(browser: Any, shop: WritingShop) -> None:
+    with browsing.visiting(browser, shop.url) as visitor:
+        visitor.sign_in(shop.token)
+        page = visitor.page
+        visitor.go("/sessions")
+        visitor.sees("Live")
+        shop.write("!say **half** of; !hang", "live", user_name="Ann", chat_name=HOSTILE)
+        row = page.locator("[data-row]", has_text="writing")
+        expect(row).to_have_count(1)
+        expect(row).to_contain_text("</b><script>alert(1)</script>")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/sessions/*")
+        expect(page.locator("#growing strong", has_text="half")).to_be_visible()
+        shop.write("/stop", "live")
+        expect(page.locator("#growing")).to_have_count(0)
+        expect(page.locator(".msg.out strong", has_text="half")).to_have_count(1)
+        expect(page.locator(".thread .chip.work")).to_have_count(0)
+
+
+def test_session_is_found_and_opened_by_keyboard_alone(browser: Any, shop: WritingShop) -> None:
+    shop.write("!say the purple elephant", "keys")
+    with browsing.visiting(browser, shop.url) as visitor:
+        visitor.sign_in(shop.token)
+        page = visitor.page
+        visitor.go("/sessions")
+        expect(page.locator("[data-row]", has_text="purple elephant")).to_have_count(1)
+        visitor.sees("Live")
+        page.keyboard.press("/")
+        page.keyboard.type("purple elephant")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**q=purple*")
+        expect(page.locator("[data-row]")).to_have_count(1)
+        visitor.sees("Live")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator(".log")).to_contain_text("the purple elephant")
+        visitor.sees("Live")
+        page.keyboard.press("i")
+        expect(page.locator("#facts")).to_contain_text("webhook@shop:user-keys")
+        page.keyboard.press("?")
+        expect(page.locator("#keys")).to_contain_text("Facts")
+
+
+def test_phone_shows_one_pane_in_which_everything_can_be_read(browser: Any, shop: WritingShop) -> None:
+    long = "| a | b |\n|---|---|\n| " + "x" * 300 + " | y |\n\n`" + "z" * 300 + "`"
+    shop.write(long, "phone", chat_name="n" * 300)
+    with browsing.visiting(browser, shop.url, viewport=browsing.PHONE, has_touch=True) as visitor:
+        visitor.sign_in(shop.token)
+        page = visitor.page
+        open_session(visitor, "phone")
+        expect(page.locator(".list")).to_be_hidden()
+        expect(page.locator(".msg.out")).to_contain_text("xxx")
+        check_legible(visitor)
+        page.get_by_role("link", name="Back to sessions").click()
+        expect(page.locator(".list")).to_be_visible()
+        expect(page.locator(".thread")).to_be_hidden()
+        check_legible(visitor)
+
+
+def check_legible(visitor: BrowserTab) -> None:
+    """Nothing is wider than the screen, or too faint, in the light and in the dark."""
+    for scheme in ("light", "dark"):
+        visitor.page.emulate_media(color_scheme=scheme)
+        assert visitor.overflow() <= 0
+        assert visitor.faint() == []
