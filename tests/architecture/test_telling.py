@@ -38,6 +38,7 @@ NOBODY_SEES = {
     "People.take_quota": "what was taken in is a turn, which is told",
     "Index._catch_up": "what is found is looked up",
     "Index._clear": "what is found is looked up",
+    "NameLists.follow_names": "what is found is looked up",
     "PostgresNodes._is_unlocked": "it writes nothing",
     "PostgresNodes._ring_others": "it is the bell",
     "StandingIntentions.guard": "triggers are no rows",

@@ -209,3 +209,42 @@ async def test_message_too_long_to_be_looked_at_leaves_the_list_as_it_is(service
     last = (await only(service)).last
     assert last is not None
     assert (last.role, last.text) == ("user", "")
+
+
+async def found_by(service: SessionStore, query: str, viewer: Viewer = ALL) -> list[tuple[str, bool]]:
+    found = await service.find_sessions(query, viewer)
+    return [(each.listed.session.id, each.hit is None) for each in found]
+
+
+async def test_sessions_are_found_by_title_name_and_words(
+    service: SessionStore, clock: SettableClock
+) -> None:
+    said = await talk(service, direct("ann"), "we go to Bergen")
+    clock.advance(timedelta(minutes=1))
+    called = await talk(service, direct("bob", chat_name="Bergen Støtte"), "hello")
+    clock.advance(timedelta(minutes=1))
+    titled = await talk(service, direct("carl"), "hello")
+    await service.set_title(titled, "Trip to bergen", ALL)
+    assert await found_by(service, "bergen") == [(titled, True), (called, True), (said, False)]
+    assert await found_by(service, "bergen støt") == [(called, True)]
+    assert await found_by(service, "trip berg") == [(titled, True)]
+    await service.set_title(titled, "Elsewhere", ALL)
+    assert await found_by(service, "trip") == []
+    assert await found_by(service, "elsewhere") == [(titled, True)]
+
+
+async def test_names_of_others_are_not_found(service: SessionStore) -> None:
+    await talk(service, direct("ann", chat_name="Secret plans"), "hello")
+    mine = await talk(service, direct("bob", chat_name="Secret garden"), "hello")
+    assert await found_by(service, "secret", await service.viewer_for(direct("bob"))) == [(mine, True)]
+    assert await found_by(service, "secret", Viewer(frozenset())) == []
+
+
+async def test_strange_words_find_nothing_and_do_no_harm(service: SessionStore) -> None:
+    await talk(service, direct("ann", chat_name="100% _'\"\\ \u202eplain"), "hello")
+    for query in ("%", "_", "zzz", "x" * 300, "'; DROP"):
+        try:
+            assert await found_by(service, query) == []
+        except errors.InvalidQuery:
+            continue
+    assert len(await found_by(service, "plain")) == 1

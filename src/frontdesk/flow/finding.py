@@ -11,8 +11,8 @@ from frontdesk import errors
 from frontdesk.flow.service import Service
 from frontdesk.formats import words
 from frontdesk.logs import get_logger
-from frontdesk.model import inputs, keys, routing, titles
-from frontdesk.model.lists import ListedSession, SessionFilter, StateCounts
+from frontdesk.model import inputs, keys, pages, routing, titles
+from frontdesk.model.lists import FoundSession, ListedSession, SessionFilter, StateCounts
 from frontdesk.model.messages import Role
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
@@ -119,9 +119,25 @@ class Finder(Service):
 
     async def list_these(self, session_ids: Sequence[str], viewer: Viewer) -> list[ListedSession]:
         """Those of these sessions that the viewer may see, with all that a list shows of them."""
-        found = [await self.find_session(each, viewer) for each in session_ids]
-        shown = await self._store.lists.shown([each for each in found if each])
+        inputs.check_kind("viewer", viewer, Viewer)
+        shown = await self._store.lists.these(viewer, list(map(keys.asked_session_id, session_ids)))
         return list(map(self._with_settings, shown))
+
+    async def find_sessions(
+        self, query: str, viewer: Viewer, *, platform: str | None = None, limit: int = LIST_LIMIT
+    ) -> list[FoundSession]:
+        """Sessions with all these words: first those whose title or chat is called so, latest activity first,
+        then those in which they were said, the best first."""
+        most = pages.check_items(limit)
+        hits = await self.search(query, viewer, platform=platform, limit=MAX_HITS, around=0)
+        asked = [word for term in words.parse(query) for word in term.words]
+        named = await self._store.lists.named(viewer, SessionFilter(platform=platform), asked, most)
+        found = [FoundSession(listed=self._with_settings(each)) for each in named]
+        known = {each.session.id for each in named}
+        best = {hit.session_id: hit for hit in reversed(hits) if hit.session_id not in known}
+        order = [name for name in dict.fromkeys(hit.session_id for hit in hits) if name in best]
+        said = await self.list_these(order[: most - len(found)], viewer) if len(found) < most else []
+        return [*found, *(FoundSession(listed=each, hit=best[each.session.id]) for each in said)]
 
     def _with_settings(self, listed: ListedSession) -> ListedSession:
         entry = listed.session.entry
@@ -194,6 +210,8 @@ class Finder(Service):
                 indexed = before
                 try:
                     while before == self._said and await self._store.index.catch_up(INDEX_BATCH):
+                        pass
+                    while before == self._said and await self._store.lists.follow_names(INDEX_BATCH):
                         pass
                 except errors.StoreError as error:
                     log.warning("indexing_failed", error=str(error))

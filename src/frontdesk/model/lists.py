@@ -7,6 +7,7 @@ import msgspec
 
 from frontdesk.model.audit import AuditEntry
 from frontdesk.model.people import Viewer
+from frontdesk.model.searches import Hit
 from frontdesk.model.sessions import Session
 from frontdesk.model.turns import Turn
 
@@ -91,6 +92,14 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     message_limit: int = 0
     """How many messages it may have, by the settings; 0 where there is no limit."""
     profile: str | None = None
+
+
+class FoundSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was looked for by words."""
+
+    listed: ListedSession
+    hit: Hit | None = None
+    """The message that has the words; None when the title has them, or the name of the chat."""
 
 
 class StateCounts(msgspec.Struct, frozen=True, kw_only=True):

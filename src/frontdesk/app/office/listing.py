@@ -13,7 +13,6 @@ from frontdesk.model import pages
 from frontdesk.model.lists import LastWords, ListedSession, ListedStates, SessionFilter, SessionState
 from frontdesk.model.people import Viewer
 from frontdesk.model.platforms import Platform
-from frontdesk.model.searches import MAX_HITS
 from frontdesk.model.sessions import Session
 
 NAME_CHARACTERS = 100
@@ -166,18 +165,18 @@ class ListCounter(Counter):
         return Viewer(frozenset(each for each in named if self._viewer.sees(each)), chat=self._viewer.chat)
 
     async def _found(self, words: str, viewer: Viewer, wanted: SessionFilter, limit: int) -> list[SessionRow]:
-        """The sessions in which something was said with these words, that in the place of the last words."""
-        hits = await self._conversations.search(
-            words, viewer, platform=wanted.platform, limit=MAX_HITS, around=0
-        )
-        snippets = {hit.session_id: hit for hit in reversed(hits)}
-        best = list(dict.fromkeys(hit.session_id for hit in hits))[:limit]
+        """The sessions that are called like these words, or in which they were said, which is shown in
+        the place of the last words."""
         rows = []
-        for listed in await self._conversations.list_these(best, viewer):
-            hit = snippets[listed.session.id]
-            last = LastWords(role=hit.role, text=quoting.one_line(hit.snippet), at=hit.created_at)
+        for found in await self._conversations.find_sessions(
+            words, viewer, platform=wanted.platform, limit=limit
+        ):
+            listed, hit = found.listed, found.hit
+            if hit:
+                last = LastWords(role=hit.role, text=quoting.one_line(hit.snippet), at=hit.created_at)
+                listed = msgspec.structs.replace(listed, last=last)
             if listed.state in FOUND_STATES.get(wanted.states, {listed.state}):
-                rows.append(_row(msgspec.structs.replace(listed, last=last)))
+                rows.append(_row(listed))
         return rows
 
     async def describe_session(self, session_id: str) -> SessionFacts:

@@ -60,7 +60,7 @@ class SessionLists(Noun):
         """Sessions that the viewer may see, latest activity first; ``after`` the end of an earlier page."""
         most = pages.check_items(limit)
         before, before_id = pages.read_place(after, EVER)
-        values = _values(viewer, wanted) | {
+        values = filter_values(viewer, wanted) | {
             "before": before,
             "before_id": before_id,
             "before_minute": before // MICROS_A_MINUTE,
@@ -70,12 +70,12 @@ class SessionLists(Noun):
         # By the row itself: one that makes no sense is left out, and the list goes on behind it.
         place = pages.place(found[-1][UPDATED_AT], found[-1][0]) if goes_on else None
         shown = [session for session in map(SESSIONS.read, found) if session]
-        return ListPage(items=(yield from _listed(shown)), next=place)
+        return ListPage(items=(yield from listed(shown)), next=place)
 
     @reads
     def shown(self, sessions: Sequence[Session]) -> Work[list[ListedSession]]:
         """These sessions as a list shows them."""
-        return _listed(sessions)
+        return listed(sessions)
 
     @reads
     def counts(self, viewer: Viewer, wanted: SessionFilter, at_most: int = COUNTED) -> Work[StateCounts]:
@@ -86,7 +86,7 @@ class SessionLists(Noun):
             query = "count_listed" if wanted.platform is None else "count_listed_on_platform"
         ((everything, working, waiting, trouble, ended),) = yield (
             query,
-            _values(viewer, wanted) | {"limit": at_most},
+            filter_values(viewer, wanted) | {"limit": at_most},
         )
         return StateCounts(
             all=everything, working=working, waiting=waiting, trouble=trouble, ended=ended, at_most=at_most
@@ -104,7 +104,8 @@ def _page_query(viewer: Viewer, wanted: SessionFilter) -> str:
     return "page_of_ended" if ended else "page_of_all"
 
 
-def _values(viewer: Viewer, wanted: SessionFilter) -> dict[str, Any]:
+def filter_values(viewer: Viewer, wanted: SessionFilter) -> dict[str, Any]:
+    """What queries need to know of the filter and of who asks."""
     owners = wanted.owners(viewer)
     return {
         "platform": wanted.platform,
@@ -114,7 +115,8 @@ def _values(viewer: Viewer, wanted: SessionFilter) -> dict[str, Any]:
     }
 
 
-def _listed(sessions: Sequence[Session]) -> Work[list[ListedSession]]:
+def listed(sessions: Sequence[Session]) -> Work[list[ListedSession]]:
+    """The sessions with all that a list shows of them."""
     if not sessions:
         return []
     ids = [each.id for each in sessions]

@@ -57,3 +57,18 @@ CREATE TABLE usage_curve (
 
 -- When a platform was last read on, by the database's clock.
 ALTER TABLE cursors ADD COLUMN moved_at /*pg BIG*/INT;
+
+-- The words of titles and of the names of chats and people, each session's some time after it was named.
+ALTER TABLE sessions ADD COLUMN named /*pg BIG*/INT NOT NULL DEFAULT 0;
+
+CREATE INDEX sessions_unnamed ON sessions (id) WHERE named = 0;
+
+CREATE TABLE session_names (
+    session_id TEXT NOT NULL,
+    word TEXT /*pg COLLATE "C" */ NOT NULL,
+    owner TEXT NOT NULL,
+    PRIMARY KEY (session_id, word)
+);
+
+CREATE INDEX session_names_by_word ON session_names (word, session_id);
+CREATE INDEX session_names_by_owner ON session_names (owner, word);

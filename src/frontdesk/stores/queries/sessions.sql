@@ -55,7 +55,10 @@ ON CONFLICT (id) DO NOTHING RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: update_session
 -- Write the facts that decisions change. A platform that nobody registered stays as it is.
-UPDATE sessions SET platform = COALESCE(:platform, platform), {changed_session} WHERE id = :id;
+UPDATE sessions SET
+    platform = COALESCE(:platform, platform), named = CASE WHEN details = :details THEN named ELSE 0 END,
+    {changed_session}
+WHERE id = :id;
 
 -- name: update_session_afresh
 -- The same, and count its messages from here on only.
@@ -143,7 +146,7 @@ ORDER BY s.active_minute, s.updated_at;
 
 -- name: set_title
 -- Name a session; the owner's other sessions with that title stand in the way.
-UPDATE sessions SET title = :title, title_key = :title_key WHERE id = :session_id
+UPDATE sessions SET title = :title, title_key = :title_key, named = 0 WHERE id = :session_id
 RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: titled
@@ -157,7 +160,7 @@ WHERE s.owner = :owner AND s.title_key = :title_key /*pg FOR UPDATE OF s */;
 
 -- name: rename_session
 -- A session found under another key and owner.
-UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer WHERE id = :session_id;
+UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer, named = 0 WHERE id = :session_id;
 
 -- name: sessions_of_whatsapp
 -- All sessions of a WhatsApp person, on any account of ours, to be changed in this transaction.

@@ -164,3 +164,47 @@ SELECT id, ancestor, step FROM up;
 SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resolved_by, v.name, v.reason
 FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN confirmations c ON c.turn_id = e.value
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number;
+
+-- name: forget_names
+-- The words of these sessions.
+DELETE FROM session_names WHERE session_id = ANY(CAST(:ids AS text[]));
+
+-- name: insert_names
+-- The words of some sessions: [[session, word, owner], ...].
+INSERT INTO session_names (session_id, word, owner)
+SELECT e.value ->> 0, e.value ->> 1, e.value ->> 2
+FROM jsonb_array_elements(CAST(CAST(:rows AS text) AS jsonb)) AS e (value) ON CONFLICT DO NOTHING;
+
+-- name: mark_named
+-- The names of these sessions are looked up.
+UPDATE sessions SET named = 1 WHERE id = ANY(CAST(:ids AS text[]))
+RETURNING id, pg_current_xact_id() AS xid;
+
+-- part: with_others
+-- Those that have the other words, too: [[from, to], ...].
+NOT EXISTS (SELECT 1 FROM jsonb_array_elements(CAST(CAST(:others AS text) AS jsonb)) AS o (value) WHERE NOT EXISTS (
+    SELECT 1 FROM session_names x WHERE x.session_id = s.id AND x.word >= o.value ->> 0 AND x.word < o.value ->> 1
+))
+
+-- name: named_sessions
+-- Everybody's sessions with these beginnings of words in their names.
+WITH found AS MATERIALIZED (
+    SELECT n.session_id AS id FROM session_names n
+    WHERE n.word >= :low AND n.word < :high ORDER BY n.word DESC, n.session_id DESC LIMIT :most
+)
+SELECT {s.session} FROM sessions s
+WHERE s.id = ANY(ARRAY(SELECT f.id FROM found f)) AND {wanted} AND {with_others} {latest};
+
+-- name: named_sessions_of_owners
+-- Those of some owners.
+WITH found AS MATERIALIZED (
+    SELECT n.session_id AS id FROM session_names n
+    WHERE n.owner = ANY(CAST(:owners AS text[])) AND n.word >= :low AND n.word < :high LIMIT :most
+)
+SELECT {s.session} FROM sessions s
+WHERE s.id = ANY(ARRAY(SELECT f.id FROM found f)) AND {wanted} AND {with_others} {latest};
+
+-- name: sessions_by_id
+-- These sessions.
+SELECT {s.session} FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS e (value, key)
+JOIN sessions s ON s.id = e.value ORDER BY e.key;

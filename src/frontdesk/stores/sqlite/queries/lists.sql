@@ -168,3 +168,41 @@ SELECT id, ancestor, step FROM up;
 SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resolved_by, v.name, v.reason
 FROM json_each(:ids) AS e CROSS JOIN confirmations c ON c.turn_id = e.value
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number;
+
+-- name: forget_names
+-- The words of these sessions.
+DELETE FROM session_names WHERE session_id IN (SELECT value FROM json_each(:ids));
+
+-- name: insert_names
+-- The words of some sessions: [[session, word, owner], ...].
+INSERT INTO session_names (session_id, word, owner)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows) WHERE true ON CONFLICT DO NOTHING;
+
+-- name: mark_named
+-- The names of these sessions are looked up.
+UPDATE sessions SET named = 1 WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- part: with_others
+-- Those that have the other words, too: [[from, to], ...].
+NOT EXISTS (SELECT 1 FROM json_each(:others) AS o WHERE NOT EXISTS (
+    SELECT 1 FROM session_names x WHERE x.session_id = s.id AND x.word >= o.value ->> 0 AND x.word < o.value ->> 1
+))
+
+-- name: named_sessions
+-- Everybody's sessions with these beginnings of words in their names.
+SELECT {s.session} FROM (
+    SELECT DISTINCT n.session_id AS id FROM session_names n INDEXED BY session_names_by_word
+    WHERE n.word >= :low AND n.word < :high ORDER BY n.word DESC, n.session_id DESC LIMIT :most
+) AS found CROSS JOIN sessions s ON s.id = found.id WHERE {wanted} AND {with_others} {latest};
+
+-- name: named_sessions_of_owners
+-- Those of some owners.
+SELECT {s.session} FROM (
+    SELECT DISTINCT n.session_id AS id
+    FROM json_each(:owners) AS w CROSS JOIN session_names n INDEXED BY session_names_by_owner
+        ON n.owner = w.value AND n.word >= :low AND n.word < :high LIMIT :most
+) AS found CROSS JOIN sessions s ON s.id = found.id WHERE {wanted} AND {with_others} {latest};
+
+-- name: sessions_by_id
+-- These sessions.
+SELECT {s.session} FROM json_each(:ids) AS e CROSS JOIN sessions s ON s.id = e.value ORDER BY e.key;
