@@ -181,3 +181,44 @@ async def test_turn_that_waits_runs_or_was_set_aside_is_told_with_its_reason(
     counts = (await ops.get("/api/v1/turns/counts")).json()
     assert (counts["running"], counts["queued"], counts["set_aside"]) == (1, 1, 0)
     assert counts["oldest_at"]
+
+
+async def spend(house: House, user: str = "ann", tokens: str = "1000 200 0.25") -> None:
+    """A turn that costs something, with a tool that fails and one that does not."""
+    await house.ask(f"!tokens {tokens}; !tool look; !toolerror look; !say done", user)
+
+
+async def test_usage_is_told_by_day_platform_model_and_profile_with_the_curve(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    assert "Nothing was used yet" in await page(ops, "/usage")
+    await spend(house)
+    usage = (await ops.get("/api/v1/usage?days=7")).raise_for_status().json()
+    assert (usage["total"]["cost_usd"], usage["total"]["tokens"], usage["total"]["turns"]) == (0.25, 1200, 1)
+    assert len(usage["days"]) == 7
+    assert sum(each["cost_usd"] for each in usage["days"]) == 0.25
+    assert [each["name"] for each in usage["platforms"]] == ["matrix"]
+    assert [each["name"] for each in usage["profiles"]] == ["default"]
+    curve = (await ops.get("/api/v1/usage/marathon")).raise_for_status().json()
+    assert (curve["warn_at"], curve["limit_at"]) == (170, 200)
+    (point,) = curve["points"]
+    assert (point["message"], point["tool_error_rate"], point["cost_per_turn"]) == (1, 0.5, 0.25)
+    shown = await page(ops, "/usage")
+    assert "$0.250" in shown
+    assert 'data-plot="/api/v1/usage/marathon?days=14"' in shown
+    assert "Warned at message 170, rotated at 200." in shown
+    assert (await ops.get("/api/v1/usage?days=0")).status_code == 400
+
+
+async def test_person_sees_their_own_usage_alone(house: House, served: ServedSite) -> None:
+    await spend(house, "ann", "1000 200 0.25")
+    await spend(house, "ben", "10 20 8.5")
+    async with served.visiting(siting.ANN) as ann:
+        usage = (await ann.get("/api/v1/usage")).raise_for_status().json()
+        assert (usage["total"]["cost_usd"], usage["total"]["tokens"]) == (0.25, 1200)
+        assert usage["days"] == []
+        shown = await page(ann, "/usage")
+        assert "$0.250" in shown
+        assert "8.5" not in shown
+        assert "marathon" not in shown
+        assert (await ann.get("/api/v1/usage/marathon")).status_code == 403

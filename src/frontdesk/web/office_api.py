@@ -21,6 +21,8 @@ def _add(verb: str, path: str, method: Callable[..., Any], need: Need, **columns
 
 _add("GET", "/status", Office.status, Need.LOOK_AT_ALL)
 _add("GET", "/health", Office.health, Need.LOOK_AT_ALL)
+_add("GET", "/usage", Office.usage, Need.LOOK)
+_add("GET", "/usage/marathon", Office.marathon, Need.LOOK_AT_ALL)
 _add("GET", "/turns", Office.page_turns, Need.LOOK)
 _add("GET", "/turns/counts", Office.count_turns, Need.LOOK)
 _add("GET", "/deliveries", Office.page_deliveries, Need.LOOK)

@@ -12,6 +12,7 @@ from frontdesk.app.office.plain import Plain as Plain
 from frontdesk.app.office.plain import picked as picked
 from frontdesk.app.office.settings import SettingsCounter
 from frontdesk.app.office.transcripts import TranscriptCounter
+from frontdesk.app.office.usage import UsageCounter
 from frontdesk.app.office.work import WorkCounter
 
 
@@ -20,6 +21,7 @@ class Office(
     ListCounter,
     TranscriptCounter,
     WorkCounter,
+    UsageCounter,
     DeliveryCounter,
     PeopleCounter,
     CheckpointCounter,

@@ -15,6 +15,7 @@ from frontdesk.web.site import (
     session_pages,
     settings,
     turns,
+    usage,
 )
 from frontdesk.web.site.base import PAGES, Site
 
@@ -30,6 +31,7 @@ __all__ = [
     "session_pages",
     "settings",
     "turns",
+    "usage",
 ]
 
 

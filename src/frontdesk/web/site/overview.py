@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from frontdesk.app.office.usage import MarathonPoint
 from frontdesk.app.office.work import ChannelHealth, GatewayHealth
 from frontdesk.formats import quoting
 from frontdesk.model.lists import ListedDeliveries
@@ -50,7 +51,12 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
     dead = await office.page_deliveries(ListedDeliveries.DEAD, limit=SHOWN_DELIVERIES)
     unsure = await office.page_deliveries(ListedDeliveries.UNSURE, limit=SHOWN_DELIVERIES)
     lost = [deliveries.shown(each) for each in (*dead["items"], *unsure["items"])]
+    usage, marathon = await office.usage(), await office.marathon()
     values = {
+        "today": usage["today"],
+        "curve": _told(marathon["points"]),
+        "warn_at": marathon["warn_at"],
+        "limit_at": marathon["limit_at"],
         "troubles": list(troubles_of(health)),
         "turns": health["turns"],
         "channels": [_signed(each) for each in health["channels"]],
@@ -61,6 +67,15 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
         },
     }
     return await site.page(call, "overview", "overview.html", values)
+
+
+def _told(points: list[MarathonPoint]) -> dict[str, Any] | None:
+    """The curve in a sentence, for those who do not see it: where it begins and where it ends."""
+    known = [each for each in points if each["tool_error_rate"] is not None]
+    if not known:
+        return None
+    first, last = known[0], known[-1]
+    return {"rate": first["tool_error_rate"], "last": last["tool_error_rate"], "message": last["message"]}
 
 
 def _signed(channel: ChannelHealth) -> dict[str, Any]:

@@ -47,7 +47,7 @@ function options(box, told) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "UTC"),
     scales: { x: { time: x === "day", range: padded(x === "day") }, y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, ...(x === "day" && { incrs: [1, 2, 7, 14, 28].map((days) => days * DAY_SECONDS), values: days }) },
+      { ...axis, size: 28, ...(x === "day" && { incrs: [1, 2, 7, 14, 28].map((days) => days * DAY_SECONDS), values: days }) },
       { ...axis, size: 64, values: say },
     ],
     series: [
@@ -104,8 +104,14 @@ function mark(plot, marks) {
   ctx.restore();
 }
 
+// Where there is nothing to draw there is no plot.
 function draw(box, told) {
   drawn.get(box)?.plot.destroy();
+  drawn.delete(box);
+  const [, ...series] = read(told, box.dataset);
+  const isEmpty = !series.flat().some(Boolean);
+  box.closest("figure").hidden = isEmpty;
+  if (isEmpty) return;
   const plot = new uPlot(options(box, told), read(told, box.dataset), box);
   drawn.set(box, { plot, told, width: box.clientWidth });
 }
