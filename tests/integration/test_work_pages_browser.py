@@ -1,4 +1,4 @@
-"""The pages on work in a real browser: they follow what happens, and what can be pressed does what it says."""
+"""The pages on work in a real browser: they follow what happens, and buttons do what they say."""
 
 import asyncio
 from collections.abc import AsyncIterator
