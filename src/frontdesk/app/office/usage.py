@@ -16,7 +16,7 @@ MOST_SESSIONS = 1_000
 """So many of a person's sessions at most are added up."""
 
 
-class Spent(TypedDict):
+class TurnsSpent(TypedDict):
     """What turns came to."""
 
     turns: int
@@ -34,12 +34,12 @@ class Spent(TypedDict):
     cost_usd: float
 
 
-class SpentOnDay(Spent):
+class SpentOnDay(TurnsSpent):
     day: str
     """Of UTC."""
 
 
-class SpentOn(Spent):
+class SpentOn(TurnsSpent):
     name: str
     """Of the platform, model or profile; empty for an agent's own model."""
 
@@ -47,8 +47,8 @@ class SpentOn(Spent):
 class UsageReport(TypedDict):
     """What was used in some days: each of them, and what for."""
 
-    total: Spent
-    today: Spent
+    total: TurnsSpent
+    today: TurnsSpent
     days: list[SpentOnDay]
     """The oldest first; empty for a person, whose sessions are known as a whole."""
     platforms: list[SpentOn]
@@ -56,7 +56,7 @@ class UsageReport(TypedDict):
     profiles: list[SpentOn]
 
 
-class MarathonPoint(Spent):
+class MarathonPoint(TurnsSpent):
     message: int
     """The first of the message numbers that it stands for."""
     tool_error_rate: float | None
@@ -164,8 +164,8 @@ def _ranked(groups: dict[str, list[UsageDay]]) -> list[SpentOn]:
     return sorted(sums, key=lambda each: (-each["cost_usd"], -each["tokens"], each["name"]))
 
 
-def _sum(found: Iterable[UsageDay | CurvePoint]) -> Spent:
-    spent: Spent = {
+def _sum(found: Iterable[UsageDay | CurvePoint]) -> TurnsSpent:
+    spent: TurnsSpent = {
         "turns": 0,
         "failed": 0,
         "messages": 0,
