@@ -34,6 +34,7 @@ VISITORS = {each.name.lower(): each for each in (OPS, EYE, ANN, BEN)}
 
 class ServedSite(msgspec.Struct, frozen=True, kw_only=True):
     url: str
+    streams: EventStreams
 
     def visiting(self, who: Visitor) -> httpx.AsyncClient:
         """Somebody who is in."""
@@ -68,4 +69,4 @@ async def serving_site(house: House, **options: Any) -> AsyncIterator[ServedSite
         listening = opened.enter_context(ports.listening("127.0.0.1", 0))
         await opened.enter_async_context(server.serving_app(app, listening))
         opened.callback(streams.close)
-        yield ServedSite(url=url_of("127.0.0.1", listening.getsockname()[1]))
+        yield ServedSite(url=url_of("127.0.0.1", listening.getsockname()[1]), streams=streams)

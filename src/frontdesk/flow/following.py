@@ -105,19 +105,24 @@ class Following(Generic[Entry]):
         """Follow what concerns any of these subjects, or everything. Whatever is written after this was
         entered comes, once."""
         follower = Follower[Entry]()
+        try:
+            await self.join(follower, subjects)
+            yield follower
+        finally:
+            await self.leave(follower, subjects)
+
+    async def join(self, follower: Follower[Entry], subjects: Collection[str]) -> None:
+        """The same for a follower who leaves by itself; who does not, is told for ever."""
         for subject in subjects or (None,):
             self._followers.setdefault(subject, set()).add(follower)
         if self._reader is None:
             self._begun = asyncio.Event()
             self._reader = asyncio.create_task(self._read(self._begun))
-        try:
-            await self._begun.wait()
-            yield follower
-        finally:
-            await self._leave(subjects or (None,), follower)
+        await self._begun.wait()
 
-    async def _leave(self, subjects: Iterable[str | None], follower: Follower[Entry]) -> None:
-        for subject in subjects:
+    async def leave(self, follower: Follower[Entry], subjects: Collection[str]) -> None:
+        """Follow no more what was followed."""
+        for subject in subjects or (None,):
             followers = self._followers.get(subject, set())
             followers.discard(follower)
             if not followers:

@@ -34,6 +34,7 @@ from frontdesk.web.operations import (
     Who,
 )
 from frontdesk.web.pieces import Stream, stream
+from frontdesk.web.pushing import Pushed, push
 from frontdesk.web.repeats import RepeatedCalls
 
 BODY_SECONDS = 60.0
@@ -336,6 +337,8 @@ async def _respond(operation: Operation, result: Any) -> Response:
             return result
         case AsyncGenerator():
             return await stream(operation.form, result)
+        case Pushed():
+            return await push(operation.form, result)
         case None if status is HTTPStatus.NO_CONTENT:
             return Response(status_code=status)
     if operation.goes_on and operation.goes_on(result):

@@ -30,7 +30,7 @@ async def stream(form: Form, pieces: AsyncGenerator[Any, None]) -> Response:
     # The head of an answer cannot be taken back, so it is sent when the first piece is there.
     written = _written(form, pieces)
     first = await anext(written, b"")
-    return Stream(_from(first, written), HTTPStatus.OK, STREAM_HEADERS, media_type=form)
+    return Stream(from_first(first, written), HTTPStatus.OK, STREAM_HEADERS, media_type=form)
 
 
 async def _written(form: Form, pieces: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
@@ -45,7 +45,7 @@ async def _written(form: Form, pieces: AsyncGenerator[Any, None]) -> AsyncGenera
                     yield piece
 
 
-async def _from(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def from_first(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
     async with aclosing(rest):
         yield first
         async for piece in rest:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections import deque
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +18,8 @@ HEADER_BYTES = 32 * 1024
 """Of the first line and all the fields; what is read at once is no longer either."""
 HEADER_FIELDS = 100
 KEEP_ALIVE_SECONDS = 30
+MOST_UNREAD_BYTES = 1024 * 1024
+"""Of an answer that is pushed; whoever does not read it is cut off, and may come back."""
 UNREAD_SECONDS = 30.0
 """For taking anything of what lies ready."""
 LINGER_SECONDS = 2.0
@@ -41,6 +44,9 @@ REFUSALS = {
     "too_many_requests": (HTTPStatus.TOO_MANY_REQUESTS, "Wait for answers before you send more requests."),
 }
 """The answer to each."""
+
+NONE_UNDER_WAY: deque[Any] = deque(maxlen=0)
+"""Shared by all who have none and will have none."""
 
 
 class PortState(ServerState):
@@ -108,8 +114,38 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refused = False
         self._ignored = 0
         self._why = "malformed"
+        self._left: Callable[[], None] | None = None
+        """Is told when nobody reads any more what is pushed."""
         self._unsent = 0
         self._sent_at = 0.0
+
+    @property
+    def can_be_taken_over(self) -> bool:
+        return len(self._under_way) == 1 and self._in_head and not self._fed and not self.pipeline
+
+    def take_over(self, left: Callable[[], None]) -> bool:
+        """Whoever answers the one request is done with that, and pushes the rest of the answer."""
+        if self.transport.is_closing() or not self.can_be_taken_over:
+            return False
+        self._left = left
+        self.cycle.response_complete = True
+        self._port.release(self)
+        # What the request was is kept by nobody here, however long its answer is.
+        self.cycle = self.scope = self.parser = None  # type: ignore[assignment]
+        self.pipeline = self._under_way = NONE_UNDER_WAY
+        return True
+
+    def push(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self.cut()
+
+    def end(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(b"0\r\n\r\n")
+            self.transport.close()
 
     @property
     def address(self) -> str | None:
@@ -162,6 +198,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._port.leave(self)
+        if self._left:
+            self._left()
+            self._left = None
         for each in self._under_way:
             each.disconnected = True
             each.message_event.set()
@@ -169,6 +208,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._left:
+            self._ignore(len(data))
+            return
         self._unset_keepalive_if_required()
         if self._is_idle:
             self._is_idle = False

@@ -1,16 +1,17 @@
 """What happens, for pages and programs: they are told that something changed, and ask for it."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.model.visitors import Need
+from frontdesk.web import pushing
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.office_api import PREFIX
 from frontdesk.web.operations import Form, Table, Who
 from frontdesk.web.site.base import Site
+from frontdesk.web.streams import EventStream
 
 MOST_SUBJECTS = 20
 
@@ -33,11 +34,11 @@ class LastEvent(msgspec.Struct, frozen=True, kw_only=True, rename={"last_event_i
 
 
 @EVENTS.add("GET", f"{PREFIX}/events", query=Since, headers=LastEvent)
-async def follow_events(site: Site, call: HttpCall) -> AsyncGenerator[bytes, None]:
+async def follow_events(site: Site, call: HttpCall) -> EventStream:
     """What changes of all that one sees, as server-sent events; Last-Event-ID goes on where it was cut."""
     about = [each for each in (call.query.about or "").split(",") if each]
     if len(about) > MOST_SUBJECTS:
         raise errors.InvalidInput(what="The address", why=f"about names more than {MOST_SUBJECTS} things")
     after = call.headers.last_event_id or call.query.after
-    may_look = partial(site.may_look, call)
+    may_look = partial(site.may_look, msgspec.structs.replace(call, request=pushing.kept(call.request)))
     return site.streams.events(call.known, after, may_look=may_look, about=about)
