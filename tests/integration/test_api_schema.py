@@ -70,6 +70,25 @@ async def test_document_has_every_address_and_no_name_of_an_account(store_url: s
     assert all(name in told["components"][kind] for kind, name in references)
 
 
+async def test_hostile_texts_come_back_as_they_were(store_url: str) -> None:
+    odd = "a\0b\u2028\u202e\ufeff<script>\x7f🙂"
+    body = {"input": odd, "instructions": odd, "user": odd, "metadata": {odd: odd}}
+    headers = {"authorization": "Bearer ada-token"}
+    async with (
+        served(store_url) as url,
+        httpx.AsyncClient(base_url=f"{url}/v1", trust_env=False, timeout=60, headers=headers) as client,
+    ):
+        made = (await client.post("/responses", json=body)).json()
+        found = (await client.get(f"/responses/{made['id']}")).json()
+        on = await client.post("/responses", json={"input": "on", "previous_response_id": made["id"]})
+        fork = await client.post("/responses", json={"input": "fork", "previous_response_id": made["id"]})
+    assert found | {"usage": None} == made | {"usage": None}
+    assert (found["instructions"], found["user"], found["metadata"]) == (odd, odd, {odd: odd})
+    assert found["output"][0]["content"][0]["text"] == f"echo: {odd}"
+    assert (on.status_code, fork.status_code) == (200, 200)
+    assert fork.json()["conversation"] != on.json()["conversation"] == found["conversation"]
+
+
 @on_sqlite
 @pytest.mark.prove
 @pytest.mark.timeout(count(600, 3600))

@@ -360,6 +360,7 @@ async def test_parts_of_a_message_are_kept() -> None:
         ({"messages": [{"role": "wizard", "content": "Hi"}, *HELLO]}, "messages[0]"),
         ({"messages": [{"role": "assistant", "content": 1}, *HELLO]}, "messages[0].content"),
         ({"messages": HELLO, "n": 2}, "n"),
+        ({"messages": HELLO * 10_001}, "messages"),
         ({"messages": HELLO, "stream": "yes"}, "stream"),
     ],
 )

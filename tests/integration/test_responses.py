@@ -284,61 +284,62 @@ async def test_all_that_is_new_in_a_conversation_that_goes_on_is_said() -> None:
     assert (desk.stored[1].text, desk.stored[1].instructions) == ("Two\n\nThree", "Be brief.\n\nShout.")
 
 
-@pytest.mark.parametrize(
-    ("body", "param", "code"),
-    [
-        (b"", None, "invalid_request"),
-        (b"[]", None, "invalid_request"),
-        (b'{"input": "a\xff"}', None, "invalid_request"),
-        (b'{"input": "\\ud800"}', None, "invalid_request"),
-        (b'{"input": ' + b"[" * 100_000, "input[0]", "invalid_request"),
-        (b'{"input": [' + b'{"content":[' * 1_000, None, "invalid_request"),
-        ({}, "input", "invalid_request"),
-        ({"input": 1}, "input", "invalid_request"),
-        ({"input": " "}, "input", "invalid_request"),
-        ({"input": []}, "input", "invalid_request"),
-        ({"input": ["Hello"]}, "input[0]", "invalid_request"),
-        ({"input": [{"role": "assistant", "content": "Hi"}]}, "input", "invalid_request"),
-        ({"input": [{"role": "wizard", "content": "Hi"}]}, "input[0]", "invalid_request"),
-        ({"input": [{"role": "session_meta", "content": "Hi"}]}, "input[0]", "invalid_request"),
-        ({"input": [{"role": "user"}]}, "input[0]", "invalid_request"),
-        ({"input": [{"role": "user", "content": [1]}]}, "input[0].content[0]", "invalid_request"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "invalid_request"),
-        ({"input": [{"type": ["message"]}]}, "input[0].type", "invalid_request"),
-        (
-            {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]},
-            "input[0].content[0]",
-            "invalid_request",
-        ),
-        (
-            {"input": [{"role": "user", "content": [{"type": "stored_file"}]}]},
-            "input[0].content[0].type",
-            "invalid_request",
-        ),
-        ({"input": "x", "stream": "yes"}, "stream", "invalid_request"),
-        ({"input": "x", "metadata": {"a": 1}}, "metadata[...]", "invalid_request"),
-        ({"input": "x", "metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_request"),
-        ({"input": "x", "conversation": {}}, "conversation.id", "invalid_request"),
-        (
-            {"input": "x", "conversation": "a", "previous_response_id": "b"},
-            "previous_response_id",
-            "invalid_request",
-        ),
-        ({"input": "x", "tools": [{"type": "web_search"}]}, "tools", "unsupported_parameter"),
-        ({"input": "x", "tool_choice": "required"}, "tool_choice", "unsupported_parameter"),
-        ({"input": "x", "text": {"format": {"type": "json_object"}}}, "text.format", "unsupported_parameter"),
-        ({"input": "x", "prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
-    ],
-)
-async def test_unusable_request_is_refused_with_its_field_and_changes_nothing(
-    body: object, param: str | None, code: str
-) -> None:
+MANY = [{"role": "user", "content": "x"}] * 10_001
+UNUSABLE: list[tuple[Any, str | None, str]] = [
+    (b"", None, "invalid_request"),
+    (b"[]", None, "invalid_request"),
+    (b'{"input": "a\xff"}', None, "invalid_request"),
+    (b'{"input": "\\ud800"}', None, "invalid_request"),
+    (b'{"input": ' + b"[" * 100_000, "input[0]", "invalid_request"),
+    (b'{"input": [' + b'{"content":[' * 1_000, None, "invalid_request"),
+    ({}, "input", "invalid_request"),
+    ({"input": 1}, "input", "invalid_request"),
+    ({"input": " "}, "input", "invalid_request"),
+    ({"input": []}, "input", "invalid_request"),
+    ({"input": ["Hello"]}, "input[0]", "invalid_request"),
+    ({"input": [{"role": "assistant", "content": "Hi"}]}, "input", "invalid_request"),
+    ({"input": [{"role": "wizard", "content": "Hi"}]}, "input[0]", "invalid_request"),
+    ({"input": [{"role": "session_meta", "content": "Hi"}]}, "input[0]", "invalid_request"),
+    ({"input": [{"role": "user"}]}, "input[0]", "invalid_request"),
+    ({"input": [{"role": "user", "content": [1]}]}, "input[0].content[0]", "invalid_request"),
+    ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "invalid_request"),
+    ({"input": [{"type": ["message"]}]}, "input[0].type", "invalid_request"),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]},
+        "input[0].content[0]",
+        "invalid_request",
+    ),
+    (
+        {"input": [{"role": "user", "content": [{"type": "stored_file"}]}]},
+        "input[0].content[0].type",
+        "invalid_request",
+    ),
+    ({"input": "x", "stream": "yes"}, "stream", "invalid_request"),
+    ({"input": "x", "metadata": {"a": 1}}, "metadata[...]", "invalid_request"),
+    ({"input": "x", "metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_request"),
+    ({"input": "x", "conversation": {}}, "conversation.id", "invalid_request"),
+    (
+        {"input": "x", "conversation": "a", "previous_response_id": "b"},
+        "previous_response_id",
+        "invalid_request",
+    ),
+    ({"input": "x", "tools": [{"type": "web_search"}]}, "tools", "unsupported_parameter"),
+    ({"input": "x", "tool_choice": "required"}, "tool_choice", "unsupported_parameter"),
+    ({"input": "x", "text": {"format": {"type": "json_object"}}}, "text.format", "unsupported_parameter"),
+    ({"input": "x", "prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
+    ({"input": MANY}, "input", "invalid_request"),
+    ({"input": [{"role": "user", "content": MANY}]}, "input", "invalid_request"),
+]
+
+
+async def test_unusable_request_is_refused_with_its_field_and_changes_nothing() -> None:
     desk = RecordingDesk()
     async with endpoint(desk) as url:
-        answer = await post(url, body)
-    told = answer.json()["error"]
-    assert (answer.status_code, told["param"], told["code"]) == (400, param, code)
-    assert told["type"] == "invalid_request_error"
+        for body, param, code in UNUSABLE:
+            answer = await post(url, body)
+            told = answer.json()["error"]
+            assert (answer.status_code, told["param"], told["code"]) == (400, param, code), body
+            assert told["type"] == "invalid_request_error"
     assert not desk.offered
 
 

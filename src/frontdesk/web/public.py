@@ -11,7 +11,7 @@ from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Table
 
 RETRY_AFTER_SECONDS = 5
-ABOUT = ("frontdesk", "The gateway's own addresses; those of its channels have forms of their own.")
+ABOUT = ("frontdesk", "The gateway's own addresses, and those of the API for programs.")
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -25,6 +25,8 @@ log = get_logger(__name__)
 SESSION_HEADER = "x-frontdesk-session"
 REPEAT_HEADER = "idempotency-key"
 MAX_NAME_CHARACTERS = 200
+MOST_PIECES = 10_000
+"""Of messages and their parts in one request: each is looked at, and others wait meanwhile."""
 
 _NAME = re.compile(rf"[ -~]{{1,{MAX_NAME_CHARACTERS}}}")
 _KEPT = ("role", "content", "name", "tool_calls", "tool_call_id")
@@ -73,11 +75,18 @@ def read_ask(body: bytes) -> CompletionsRequest:
     ask = read_json(CompletionsRequest, body)
     if not ask.messages:
         raise invalid("messages", "it is empty")
+    check_pieces("messages", ask.messages)
     if ask.n not in (None, 1):
         raise invalid("n", "there is one answer only")
     if ask.messages[-1].get("role") != "user":
         raise invalid("messages", "the last one must be the user's")
     return ask
+
+
+def check_pieces(field: str, given: Sequence[Mapping[str, Any]]) -> None:
+    contents = [value for each in given for value in (each.get("content"), each.get("output"))]
+    if len(given) + sum(len(each) for each in contents if isinstance(each, list)) > MOST_PIECES:
+        raise invalid(field, f"it has more than {MOST_PIECES} messages and parts")
 
 
 def build_incoming(

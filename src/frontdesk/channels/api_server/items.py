@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from frontdesk.channels.api_server.inbound import invalid, plain
+from frontdesk.channels.api_server.inbound import check_pieces, invalid, plain
 from frontdesk.model.messages import Plain
 
 TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -16,6 +16,7 @@ def read_items(given: str | Sequence[Plain]) -> list[Plain]:
     """The messages that the input of a request holds. InvalidInput names the item that is none."""
     if isinstance(given, str):
         return [plain("input", {"role": "user", "content": given})]
+    check_pieces("input", given)
     messages: list[Plain] = []
     for number, item in enumerate(given):
         where = f"input[{number}]"
