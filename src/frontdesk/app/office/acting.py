@@ -89,7 +89,51 @@ class TakenMessage(TypedDict):
     """It was here before: nothing happened."""
 
 
+class ActingFacts(TypedDict):
+    """What whoever asks can do with a session."""
+
+    acts: bool
+    writes: bool
+    goes_on: bool
+    """Whether the next message of its chat goes there."""
+    on_page: bool
+    """Whether it is a chat of the page itself."""
+    why: str | None
+    """Why nothing can be written into it."""
+    busy: str
+    """What becomes of a message while a turn runs, unless its sender says otherwise."""
+
+
 class ActingCounter(Counter):
+    async def acting_on(self, session_id: str) -> ActingFacts:
+        """What whoever asks can do with a session, and why not more; changes nothing."""
+        session = await self._find(session_id)
+        gateway, may = self._gateway, self._visitor is None or self._visitor.may(Need.ACT)
+        current = await self._store.sessions.current(session.entry.session_key)
+        lives = current is not None and current.id == session.id and goes_on(current)
+        facts: ActingFacts = {
+            "acts": False,
+            "writes": False,
+            "goes_on": lives,
+            "on_page": session.entry.platform is PAGE,
+            "why": None,
+            "busy": str(gateway.parts.running.busy_mode) if gateway else "",
+        }
+        if gateway is None or not may:
+            return facts
+        try:
+            await self._place(session)
+            facts["acts"] = True
+            await self._place(session, speaks=True)
+        except errors.NotWritable as refusal:
+            facts["why"] = str(refusal)
+            return facts
+        facts["writes"], facts["why"] = (
+            lives,
+            None if lives else str(errors.NotCurrent(session_id=session.id)),
+        )
+        return facts
+
     async def write_message(
         self, session_id: str, text: str, busy: str | None = None, key: str | None = None
     ) -> TakenMessage:

@@ -5,6 +5,7 @@ from frontdesk.web import acting_api, office_api
 from frontdesk.web.endpoints import Served
 from frontdesk.web.site import (
     audit,
+    chat,
     checkpoints,
     deliveries,
     events,
@@ -22,6 +23,7 @@ from frontdesk.web.site.base import PAGES, Site
 __all__ = [
     "acting_api",
     "audit",
+    "chat",
     "checkpoints",
     "deliveries",
     "overview",

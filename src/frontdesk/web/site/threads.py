@@ -67,6 +67,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
     row = await office.describe_session(session_id)
     page = await office.transcript(session_id, before=asked.before, after=asked.later)
     turns = await office.open_turns(session_id)
+    acting = await office.acting_on(session_id)
     rows = _bounded(page["items"], newest=asked.later is None)
     here = f"{call.request.scope.get('root_path', '')}/sessions/{row['id']}"
     older = page["next"] if rows[:1] == page["items"][:1] else rows[0]["place"]
@@ -75,6 +76,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
     return {
         "row": row,
         "chip": chip_of(row),
+        "acting": acting,
         "limit": row["message_limit"],
         "left": max(0, row["message_limit"] - row["messages"]),
         "low": max(1, int(row["message_limit"] * NEAR)),

@@ -3,6 +3,7 @@
 
 import { keeping, refresh } from "./live.js";
 import "./site.js";
+import "./write.js";
 
 const RETRY_MILLISECONDS = 2000;
 

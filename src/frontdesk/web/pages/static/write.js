@@ -1,0 +1,102 @@
+// The box to write in. What is written stays there until the server has it: each message has a key of its own, so
+// that it is taken once, however often it has to be sent.
+
+import { newKey } from "./acts.js";
+import { refresh } from "./live.js";
+import { send, words } from "./page.js";
+import "./site.js";
+
+const RETRY_MILLISECONDS = 2000;
+const PLACE = "frontdesk-draft";
+
+const form = document.getElementById("write");
+const box = document.getElementById("say");
+const button = form?.querySelector("button.main");
+const note = document.getElementById("written");
+
+// What was written and is not sent yet, with the key that it will have, is kept while the page is reloaded.
+let draft = read();
+let isSending = false;
+let later = 0;
+
+function read() {
+  try {
+    return JSON.parse(sessionStorage.getItem(PLACE + location.pathname)) ?? { text: "", key: newKey() };
+  } catch {
+    return { text: "", key: newKey() };
+  }
+}
+
+function keep(text, key = newKey()) {
+  draft = { text, key };
+  try {
+    if (text) sessionStorage.setItem(PLACE + location.pathname, JSON.stringify(draft));
+    else sessionStorage.removeItem(PLACE + location.pathname);
+  } catch {
+    // where a browser keeps nothing, it is gone with the page
+  }
+}
+
+function tell(text) {
+  note.textContent = text;
+}
+
+async function hand() {
+  clearTimeout(later);
+  if (isSending || !box.value.trim()) return;
+  if (box.value !== draft.text) keep(box.value);
+  const chosen = form.busy?.selectedOptions[0];
+  const busy = chosen && !("usual" in chosen.dataset) ? { busy: chosen.value } : {};
+  isSending = button.disabled = true;
+  tell(words("sending"));
+  try {
+    const told = await send(form.dataset.to, { text: draft.text, ...busy }, undefined, draft.key);
+    if (box.value === draft.text) box.value = "";
+    keep(box.value);
+    tell(told.waiting ? words("queued", { count: told.waiting }) : "");
+    if (form.dataset.opens) return location.assign(form.dataset.opens + told.session_id);
+    await refresh();
+  } catch (error) {
+    const isLost = error.message === words("no_answer");
+    tell(isLost ? words("not_sent") : error.message);
+    if (isLost) later = setTimeout(again, RETRY_MILLISECONDS);
+    else keep(draft.text);
+  } finally {
+    isSending = button.disabled = false;
+  }
+}
+
+// Whoever has changed the text meanwhile sends it themselves.
+function again() {
+  if (box.value === draft.text) hand();
+}
+
+if (form) {
+  if (!box.value) box.value = draft.text;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    hand();
+  });
+  box.addEventListener("input", () => {
+    if (!isSending) keep(box.value);
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (matchMedia("(pointer: coarse)").matches) return;
+    event.preventDefault();
+    if (!event.repeat) hand();
+  });
+  addEventListener("online", again);
+}
+
+// What can be done to a session: afterwards another one may go on in its place.
+
+const actions = document.getElementById("actions");
+document.getElementById("open-actions")?.addEventListener("click", () => actions.showModal());
+
+document.addEventListener("acted", (event) => {
+  actions?.close();
+  const here = location.pathname.split("/").pop();
+  const { session_id: next } = event.detail;
+  if (actions && next && next !== here) location.assign(location.pathname.replace(/[^/]*$/, next));
+});

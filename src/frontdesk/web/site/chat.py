@@ -1,0 +1,14 @@
+"""A new chat: writing to the agent on the page itself."""
+
+from starlette.responses import Response
+
+from frontdesk.model.visitors import Need
+from frontdesk.web.endpoints import HttpCall
+from frontdesk.web.pages.wording import say
+from frontdesk.web.site.base import PAGES, Site
+
+
+@PAGES.add("GET", "/chat", need=Need.ACT)
+async def show_chat(site: Site, call: HttpCall) -> Response:
+    """The box in which a chat begins."""
+    return await site.page(call, "sessions", "chat.html", {"title": say("chat.title")})
