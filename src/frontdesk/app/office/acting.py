@@ -128,10 +128,9 @@ class ActingCounter(Counter):
         except errors.NotWritable as refusal:
             facts["why"] = str(refusal)
             return facts
-        facts["writes"], facts["why"] = (
-            lives,
-            None if lives else str(errors.NotCurrent(session_id=session.id)),
-        )
+        facts["writes"] = lives
+        if not lives:
+            facts["why"] = str(errors.NotCurrent(session_id=session.id))
         return facts
 
     async def write_message(

@@ -2,13 +2,12 @@
 
 from starlette.responses import Response
 
-from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.wording import say
 from frontdesk.web.site.base import PAGES, Site
 
 
-@PAGES.add("GET", "/chat", need=Need.ACT)
+@PAGES.add("GET", "/chat")
 async def show_chat(site: Site, call: HttpCall) -> Response:
     """The box in which a chat begins."""
     return await site.page(call, "sessions", "chat.html", {"title": say("chat.title")})

@@ -1,0 +1,180 @@
+"""Talking to the agent on the page, in a real browser: once, whatever happens to the connection."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import browsing, samples
+from tests.acceptance.sites import SiteDesk
+from tests.acceptance.test_run import Receiver
+from tests.browsing import BrowserTab, playwright
+
+pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
+
+PATIENCE = browsing.PATIENCE_MILLISECONDS
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with Receiver().serving() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[SiteDesk]:
+    with SiteDesk(tmp_path_factory.mktemp("home"), receiver).running() as opened:
+        yield opened
+
+
+@pytest.fixture(params=samples.SIZES)
+def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
+    """Somebody who is in, on a desktop and on a phone."""
+    options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
+    with browsing.visiting(browser, desk.url, **options) as opened:
+        enter(opened, desk)
+        yield opened
+
+
+def enter(tab: BrowserTab, desk: SiteDesk) -> None:
+    tab.page.goto(desk.login_link())
+    playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+
+
+def box(tab: BrowserTab) -> Any:
+    return tab.page.get_by_label("Message to the agent")
+
+
+def send(tab: BrowserTab) -> Any:
+    return tab.page.get_by_role("button", name="Send")
+
+
+def begin(tab: BrowserTab, text: str) -> None:
+    """A chat of one's own, with its first answer."""
+    tab.go("/sessions")
+    tab.page.get_by_role("link", name="New chat").click()
+    box(tab).fill(text)
+    send(tab).click()
+    tab.page.wait_for_url("**/sessions/*", timeout=PATIENCE)
+    answers(tab, f"echo: {text}")
+
+
+def answers(tab: BrowserTab, text: str, count: int = 1) -> None:
+    """So many of the agent's messages are exactly this, and no more."""
+    found = tab.page.locator("article.out", has_text=text)
+    playwright.expect(found).to_have_count(count, timeout=PATIENCE)
+
+
+def test_chat_is_begun_and_goes_on_on_the_page(tab: BrowserTab) -> None:
+    begin(tab, "hello from the page")
+    box(tab).fill("!stream 30; and that is all")
+    send(tab).click()
+    answers(tab, "and that is all")
+    playwright.expect(box(tab)).to_have_value("", timeout=PATIENCE)
+    assert tab.overflow() == 0
+
+
+def test_enter_sends_and_shift_enter_begins_a_line(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "keys")
+        box(tab).focus()
+        tab.page.keyboard.type("first line")
+        tab.page.keyboard.press("Shift+Enter")
+        tab.page.keyboard.type("second line")
+        playwright.expect(box(tab)).to_have_value("first line\nsecond line", timeout=PATIENCE)
+        tab.page.keyboard.press("Enter")
+        answers(tab, "second line")
+
+
+def test_double_click_sends_once(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "clicks")
+        box(tab).fill("only once")
+        send(tab).dblclick()
+        answers(tab, "echo: only once")
+        box(tab).fill("the next")
+        send(tab).click()
+        answers(tab, "echo: the next")
+        answers(tab, "echo: only once")
+
+
+def test_session_is_renamed_undone_and_started_afresh_on_the_page(tab: BrowserTab) -> None:
+    begin(tab, "to be named")
+    first = tab.page.url
+    open_actions(tab)
+    tab.page.get_by_label("Title").fill(f"Plans of {id(tab)}")
+    tab.page.get_by_role("button", name="Rename").click()
+    tab.sees(f"Plans of {id(tab)}")
+    open_actions(tab)
+    tab.press("↶ Undo the last turn")
+    tab.sees("Took back 1 turn")
+    open_actions(tab)
+    tab.press("Start afresh")
+    tab.page.wait_for_url(lambda url: url != first and "/sessions/" in url, timeout=PATIENCE)
+
+
+def open_actions(tab: BrowserTab) -> None:
+    tab.page.get_by_role("button", name="Actions").click()
+    playwright.expect(tab.page.locator("dialog#actions")).to_be_visible(timeout=PATIENCE)
+
+
+def test_message_is_kept_while_the_connection_is_lost_and_sent_once(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "connection")
+        lost = 0
+
+        def cut(route: Any) -> None:
+            """The first request arrives, and its answer does not; the second never arrives."""
+            nonlocal lost
+            lost += 1
+            if lost == 1:
+                route.fetch()
+            if lost <= 2:
+                route.abort()
+            else:
+                route.continue_()
+
+        tab.page.route("**/messages", cut)
+        box(tab).fill("through the storm")
+        send(tab).click()
+        tab.sees("Not sent yet")
+        answers(tab, "echo: through the storm")
+        playwright.expect(box(tab)).to_have_value("", timeout=PATIENCE)
+        tab.page.unroute("**/messages")
+        box(tab).fill("calm again")
+        send(tab).click()
+        answers(tab, "echo: calm again")
+        answers(tab, "echo: through the storm")
+        assert lost >= 3
+        tab.troubles.clear()  # the browser complains about the connection that was cut
+
+
+def test_message_is_answered_once_though_the_gateway_is_killed(
+    browser: Any, tmp_path: Any, receiver: Receiver
+) -> None:
+    desk = SiteDesk(tmp_path, receiver)
+    with browsing.visiting(browser, desk.url) as tab:
+        with desk.running():
+            enter(tab, desk)
+            begin(tab, "before")
+            box(tab).fill("!hang 1; !say survived")
+            send(tab).click()
+            playwright.expect(box(tab)).to_have_value("", timeout=PATIENCE)
+            playwright.expect(tab.page.locator("#growing")).to_be_attached(timeout=PATIENCE)
+            desk.kill()
+            box(tab).fill("written while it was away")
+            send(tab).click()
+            tab.sees("Not sent yet")
+        with desk.running():
+            answers(tab, "survived")
+            answers(tab, "echo: written while it was away")
+            tab.troubles.clear()
