@@ -220,7 +220,7 @@ def test_hostile_text_is_shown_as_text(signed_in: BrowserTab, desk: Desk) -> Non
     leading = signed_in.page.locator("a").evaluate_all(
         "(all) => all.map((each) => each.getAttribute('href'))"
     )
-    assert {each.partition("#")[0] for each in leading} == {"", "/approvals"}
+    assert {each.partition("#")[0] for each in leading} == {"", "/", "/approvals"}
     assert TURNED[4] not in signed_in.page.content()
 
 

@@ -331,7 +331,7 @@ async def test_signing_in_shows_what_waits_and_lets_decide(desk: Desk) -> None:
     assert TOKENS["ann"] not in cookie
     seen = Seen((await desk.http.get("/approvals")).text)
     assert f"/approvals/{asked.id}" in [each.get("href") for each in seen.all("a")]
-    assert "Signed in as token:ann" in seen.text
+    assert "Signed in as ann" in seen.text
     assert "a@example.org" in (await desk.http.get(f"/approvals/{asked.id}")).text
     assert (await desk.http.get("/approvals/c_0000000000000000")).status_code == 404
     assert (await decide(desk, asked, "")).json()["status"] == "approved"

@@ -27,8 +27,8 @@ CALLER = Caller(id="token:ann", kind=CallerKind.APPROVER)
 NOTIFIER = Notifier({}, GatewayConfig(), SettableClock(NOW), "http://127.0.0.1:1")
 WIDTHS = (20, 33, 80, 240)
 ROOM = 4_000
-MOST_BUTTONS = 5
-"""Sign out, show hidden values, sign in again, deny, approve."""
+MOST_BUTTONS = 7
+"""Sign out, show and close the keys, show hidden values, sign in again, deny, approve."""
 FOREIGN_TAGS = frozenset(
     {"img", "iframe", "style", "object", "embed", "base", "i", "em", "strong", "marquee"}
 )
@@ -51,7 +51,7 @@ class Page(HTMLParser):
         self.tags.append(tag)
         if tag == "details":
             self._folded.append("open" not in dict(attrs))
-        if tag in ("template", "title", "kbd"):
+        if tag in ("template", "title", "kbd", "dialog") and not self._skipped:
             self._skipped = tag
 
     def handle_endtag(self, tag: str) -> None:

@@ -82,12 +82,14 @@ async def serving(
             parts = gateway.parts
             pages = Site(
                 office=office,
+                reception=confirmations.reception,
                 clock=parts.clock,
                 visit=confirmations.visit,
                 streams=streams,
                 repeats=RepeatedCalls(parts.store.keyed_calls, parts.clock),
             )
-            served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
+            served += [confirmations.entrance, confirmations.pages, confirmations.inbox]
+            served += site.serve(pages)
             served.append(Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit))
         hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode

@@ -85,6 +85,10 @@ class WorkCounter(DeliveryCounter, TurnCounter):
             **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),
         }
 
+    async def count_requests(self) -> int:
+        """How many requests wait for a decision."""
+        return await self._store.confirmations.count_pending(self._clock.now())
+
     async def _work(self) -> Plain:
         return {
             "turns": await self._store.turns.counts(),

@@ -12,13 +12,13 @@ from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.http import url_of
 from frontdesk.web import endpoints, login
 from frontdesk.web.addresses import PublicAddress
-from frontdesk.web.confirmations import api, pages
+from frontdesk.web.confirmations import api, inbox, pages
 from frontdesk.web.confirmations.linking import DecisionLinks
 from frontdesk.web.confirmations.waiting import QUIET_SECONDS, Streams
 from frontdesk.web.credentials import Credentials
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
-from frontdesk.web.pages import assets
+from frontdesk.web.pages import assets, frame
 from frontdesk.web.visitors import Visitors
 
 __all__ = ["Credentials", "ServedConfirmations"]
@@ -60,6 +60,7 @@ class ServedConfirmations:
         self.address = PublicAddress.of(public_url)
         self.api = Served(api.OPERATIONS, answering, admit, note=note)
         self.pages = Served(pages.OPERATIONS, shown, visit=visitors.visit, note=note)
+        self.inbox = Served(inbox.OPERATIONS, shown, visit=visitors.visit, note=note)
         self.entrance = Served(
             [*assets.OPERATIONS, *login.OPERATIONS], entrance, visit=visitors.visit, note=note
         )
@@ -82,8 +83,11 @@ class ServedConfirmations:
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""
         hosts = Hosts(bound_to, names, self.address)
-        beginning = msgspec.structs.replace(self.pages, operations=pages.ALONE)
-        return endpoints.make_app([self.entrance, self.pages, beginning], hosts, ABOUT_PAGES)
+        shown = msgspec.structs.replace(self.pages.answering, places=frame.ALONE)
+        alone = msgspec.structs.replace(
+            self.pages, operations=[*pages.OPERATIONS, *pages.ALONE], answering=shown
+        )
+        return endpoints.make_app([self.entrance, alone], hosts, ABOUT_PAGES)
 
     def close(self) -> None:
         """End the streams of events and the long polls."""

@@ -1,7 +1,7 @@
 """The pages for approvers: they see the whole action and decide. Looking never changes anything."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
@@ -19,8 +19,8 @@ from frontdesk.formats.folding import CardLine
 from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, Confirmation, RequesterPause, Status
-from frontdesk.model.visitors import Need
-from frontdesk.web import login
+from frontdesk.model.visitors import Need, Visitor
+from frontdesk.web import addresses, login
 from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.linking import DecisionLinks
@@ -29,7 +29,8 @@ from frontdesk.web.confirmations.views import PATH
 from frontdesk.web.confirmations.waiting import Streams
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
-from frontdesk.web.pages import rendering
+from frontdesk.web.pages import frame, rendering
+from frontdesk.web.pages.frame import SitePlace, Values
 from frontdesk.web.pages.wording import say
 from frontdesk.web.problems import CHALLENGE
 from frontdesk.web.visitors import SIGN_IN_FIRST, Visitors
@@ -37,10 +38,6 @@ from frontdesk.web.visitors import SIGN_IN_FIRST, Visitors
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
 
-LIFT = (
-    " {pause} To have people asked again: the button on the list of approvals, frontdesk confirm lift {who},"
-    " or /lift {who} in a chat."
-)
 CHANGED = b"data: changed\n\n"
 
 log = get_logger(__name__)
@@ -97,7 +94,7 @@ class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
     """The same, as it stands above the buttons."""
     seen: str
     """The proof of it, which a yes takes."""
-    message: str = views.REVEALED
+    message: str
 
 
 class PageDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +109,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     links: DecisionLinks
     streams: Streams
     clock: Clock
+    places: Sequence[SitePlace] = frame.PLACES
 
     @ALONE.add("GET", "/", query=Opened)
     async def show_beginning(self, _: HttpCall) -> Response:
@@ -122,10 +120,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
         caller = call.caller
-        listed = await self.service.list(MOST_SHOWN, Status.PENDING)
-        found = [await self.service.with_precedent(asked) for asked in listed]
+        found = [await self.service.with_precedent(asked) for asked in await self.waiting(MOST_SHOWN)]
         pauses, now = await self.service.pauses(), self.clock.now()
-        return await _page("list.html", lambda: views.waiting(found, pauses, caller, now))
+        around = await self._around(call.known)
+        return await _page("list.html", lambda: views.waiting(found, pauses, caller, now) | around)
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -145,7 +143,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """Have people asked for a requester again."""
         requester = call.read(LiftBody).requester
         if not await self.service.lift_pause(requester, call.caller):
-            raise HTTPException(HTTPStatus.NOT_FOUND, "Nobody of that name is paused.")
+            raise HTTPException(HTTPStatus.NOT_FOUND, say("approvals.not_paused"))
         return PageDone()
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}", query=Opened, **PAGE)
@@ -156,13 +154,23 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             caller, asked = await self._seen(call, link, Need.LOOK_AT_REQUESTS)
         except errors.LinkRefused:
             return login.show(say("login.link_refused"), HTTPStatus.FORBIDDEN)
-        obstacle, now = await self._obstacle(caller, asked), self.clock.now()
+        obstacle, now = await self.obstacle(caller, asked), self.clock.now()
         card = await self.service.card(asked)
         if card and link is not None:  # which shows the request that it names, and nothing of another
             card = replace(card, comparison=())
+        around = await self._around(call.known) if link is None else {}
         return await _page(
-            "request.html", lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle)
+            "request.html",
+            lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle) | around,
         )
+
+    async def _around(self, visitor: Visitor) -> Values:
+        """The places and who looks, for somebody who is in."""
+        asked, now = await self.service.pending_count(), self.clock.now()
+        around = frame.frame(
+            visitor, frame.APPROVALS, addresses.link(""), now, asked=asked, among=self.places
+        )
+        return around | {"may_decide": visitor.may(Need.DECIDE)}
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -180,6 +188,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     async def reveal(self, call: HttpCall) -> Uncovered:
         """What is hidden, for whoever may decide; the log says who looked."""
         caller, asked = await self._seen(call, call.read(PageLook).t, Need.DECIDE)
+        return await self.uncover(caller, asked)
+
+    async def uncover(self, caller: Caller, asked: Confirmation) -> Uncovered:
+        """What is hidden in a request, with the proof that somebody has looked."""
         revealed = await self.service.reveal(asked.id, caller)
         show = partial(cards.make, seen_payload(revealed), asked.description, asked.requester, reveal=True)
         card = await asyncio.to_thread(show)
@@ -189,6 +201,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             headline=card.headline,
             repeated=views.repeated(card.headline),
             seen=self.links.note_look(caller, revealed),
+            message=say("approvals.revealed"),
         )
 
     @OPERATIONS.add(
@@ -198,12 +211,18 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """Allow or refuse the action that was shown."""
         verdict = call.read(PageVote)
         caller, asked = await self._seen(call, verdict.t, Need.DECIDE)
+        return await self.vote(verdict, caller, asked)
+
+    async def vote(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> PageOutcome:
+        """NotLookedAt, TargetMissing; else it counts."""
         if verdict.approves and asked.status is Status.PENDING:
             await self._check_care(verdict, caller, asked)
         act = self.service.approve if verdict.approves else self.service.deny
         voted = await act(asked.id, caller, reason=verdict.reason, digest=verdict.digest)
         pause = await self.service.pause_after(voted)
-        message = views.outcome(voted) + (LIFT.format(pause=pause, who=pause.requester) if pause else "")
+        message = views.outcome(voted)
+        if pause:
+            message += f" {say('approvals.pause', pause=pause, who=pause.requester)}"
         return PageOutcome(id=voted.id, status=voted.status, message=message, pause=pause)
 
     async def _check_care(self, verdict: PageVote, caller: Caller, asked: Confirmation) -> None:
@@ -212,7 +231,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         card = await self.service.card(asked)
         if card:
             looked = self.links.has_looked(verdict.seen, caller, asked)
-            card.check_looked(asked.id, looked, views.LOOK_FIRST)
+            card.check_looked(asked.id, looked, say("approvals.look_first"))
             card.check_typed(asked.id, verdict.target)
 
     async def _changes(self, may_look: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
@@ -243,7 +262,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     def show_refusal(self, problem: Response) -> Response:
         return login.show_refusal(problem)
 
-    async def _obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
+    async def waiting(self, limit: int) -> Sequence[Confirmation]:
+        return await self.service.list(limit, Status.PENDING)
+
+    async def obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""
         try:
             await self.service.check_decider(asked, caller)

@@ -22,6 +22,7 @@ from frontdesk.model.confirmations import (
 )
 from frontdesk.web import addresses
 from frontdesk.web.pages.frame import Onlooker, PagePlace
+from frontdesk.web.pages.wording import say
 
 PATH = "/approvals"
 NAME_CHARACTERS = 60
@@ -31,20 +32,6 @@ LEFT_OUT = " … "
 SOON = timedelta(minutes=5)
 MOST_FLAGS = 4
 MOST_KEPT = 128
-REVEALED = "Nothing is hidden any more. The log says that you looked."
-LOOK_FIRST = "Show what is hidden before you approve, with the button on the page."
-TOO_LONG = "⟦too long for a list⟧"
-OUTCOMES = {
-    Status.APPROVED: f"Approved. It can be carried out once, within {GRANT_SECONDS} seconds.",
-    Status.DENIED: "Denied. It will not be carried out.",
-    Status.EXPIRED: "It was too late: nobody decided in time.",
-}
-STANDINGS = {
-    Status.APPROVED: "It is approved",
-    Status.DENIED: "It is denied",
-    Status.EXPIRED: "It has expired: nobody decided in time",
-}
-WITHDRAWN = "It was withdrawn: nobody waits for it any more"
 
 Values = dict[str, Any]
 
@@ -82,23 +69,29 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
         return any(flag.sign == cards.DANGER for flag in self.gist.flags)
 
 
+def rows(found: Sequence[Confirmation], now: datetime) -> list[WaitingRow]:
+    """What waits, the worst first, and of it what ends soonest."""
+    return sorted((_row(asked, now) for asked in found), key=lambda row: (not row.is_danger, row.expires_at))
+
+
 def waiting(
     found: Sequence[Confirmation],
     pauses: Sequence[RequesterPause],
     caller: Caller,
     now: datetime,
 ) -> Values:
-    """Everything that waits: the worst first, and of it what ends soonest."""
-    rows = sorted((_row(asked, now) for asked in found), key=lambda row: (not row.is_danger, row.expires_at))
+    """Everything that waits."""
+    listed = rows(found, now)
     groups = {
-        "High risk": [row for row in rows if row.gist.is_high_risk],
-        "Dangerous": [row for row in rows if row.is_danger and not row.gist.is_high_risk],
-        "Others": [row for row in rows if not row.is_danger and not row.gist.is_high_risk],
+        "high_risk": [row for row in listed if row.gist.is_high_risk],
+        "dangerous": [row for row in listed if row.is_danger and not row.gist.is_high_risk],
+        "others": [row for row in listed if not row.is_danger and not row.gist.is_high_risk],
     }
+    name = say("places.approvals")
     return {
         **_frame(caller, now),
-        "title": f"({len(rows)}) Approvals" if rows else "Approvals",
-        "count": len(rows),
+        "title": f"({len(listed)}) {name}" if listed else name,
+        "count": len(listed),
         "groups": [(name, each) for name, each in groups.items() if each],
         "pauses": [(pause, _paused(pause)) for pause in pauses],
         "state": " ".join(
@@ -135,8 +128,8 @@ def request(
         "card": card,
         "link": link,
         "obstacle": obstacle,
-        "question": "Run this command?" if is_command else "Allow this?",
-        "ask": "Run" if is_command else "Allow",
+        "question": say("approvals.run_it") if is_command else say("approvals.allow_it"),
+        "ask": say("approvals.run") if is_command else say("approvals.allow"),
         "requester": quoting.one_line(asked.requester),
         "on_behalf_of": precedents.person_of(asked),
         "session_key": quoting.one_line(asked.session_key or ""),
@@ -160,19 +153,27 @@ def repeated(headline: Sequence[HeadlinePart]) -> tuple[HeadlinePart, ...]:
 def outcome(asked: Confirmation) -> str:
     """What a decision has led to."""
     if asked.status is Status.PENDING:
-        return f"Your yes counts: {votes(asked)} so far."
-    return OUTCOMES[asked.status]
+        return say("approvals.your_yes", votes=votes(asked))
+    return say(f"approval_outcomes.{asked.status}", seconds=GRANT_SECONDS)
 
 
 def votes(asked: Confirmation) -> str:
-    return f"{len(asked.approvals)} of {asked.terms.quorum}"
+    return say("approvals.votes", count=len(asked.approvals), of=asked.terms.quorum)
 
 
 def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
     """What surrounds every page."""
-    place = PagePlace(name="Approvals", path=home(), picture="check", is_here=True)
+    place = PagePlace(name=say("places.approvals"), path=home(), picture="check", is_here=True)
     who = Onlooker(name=caller.id, is_signed_in=is_signed_in)
-    return {"home": home(), "places": [place], "who": who, "now": now}
+    return {
+        "home": home(),
+        "inbox": home(),
+        "events": f"{home()}/events",
+        "places": [place],
+        "who": who,
+        "may_decide": True,
+        "now": now,
+    }
 
 
 def _row(asked: Confirmation, now: datetime) -> WaitingRow:
@@ -206,7 +207,7 @@ def _gist(asked: Confirmation) -> Gist:
 
 def _too_long(asked: Confirmation) -> tuple[HeadlinePart, ...]:
     name = HeadlinePart(text=actions.spelled(asked.action), role=HeadlineRole.VERB)
-    return name, HeadlinePart(text=f" {TOO_LONG}", role=HeadlineRole.OURS)
+    return name, HeadlinePart(text=f" {say('approvals.too_long')}", role=HeadlineRole.OURS)
 
 
 def _flags(card: Card) -> Iterator[Oddity]:
@@ -214,19 +215,19 @@ def _flags(card: Card) -> Iterator[Oddity]:
     yield from card.unusual[:MOST_FLAGS]
     if card.hidden:
         count = len(card.hidden)
-        label = f"{count} hidden value{'s' if count > 1 else ''}"
+        label = say("approvals.hidden_values", count=count)
         yield Oddity(sign=cards.ODD, text=card.note, label=label)
 
 
 def _about(asked: Confirmation, card: Card, obstacle: str | None) -> Values:
     """What the page of a request says of its action."""
     may_decide = asked.status is Status.PENDING and obstacle is None
-    note = "Look before you decide; the log says that you did." if may_decide else ""
+    note = say("approvals.look") if may_decide else ""
     is_digest_typed = card.typed is not None and card.typed.argument is None
-    todo = [("look", "hidden", "show what is hidden")] if card.hidden else []
-    todo += [("end", "end", "go to the end of it")] if card.is_long else []
+    todo = [("look", "hidden", say("approvals.todo_look"))] if card.hidden else []
+    todo += [("end", "end", say("approvals.todo_end"))] if card.is_long else []
     return {
-        "hidden_note": note if obstacle is None else "Those who may decide can see them.",
+        "hidden_note": note if obstacle is None else say("approvals.they_can_see"),
         "can_reveal": obstacle is None,
         "arguments": _shortened(", ".join(card.argument_names)),
         "words_title": cards.AGENTS_WORDS,
@@ -255,7 +256,9 @@ def _decided(asked: Confirmation, now: datetime) -> Values:
     by = asked.resolved_by if asked.status is not Status.EXPIRED else None
     named = f" ({quoting.one_line(asked.resolved_as)})" if asked.resolved_as else ""
     return {
-        "standing": WITHDRAWN if asked.is_withdrawn else STANDINGS[asked.status],
+        "standing": say("approvals.withdrawn")
+        if asked.is_withdrawn
+        else say(f"approval_standings.{asked.status}"),
         "decider": f"{by}{named}" if by else "",
         "reason": quoting.one_line(asked.reason or ""),
         "use": _use(asked, now),
@@ -265,18 +268,18 @@ def _decided(asked: Confirmation, now: datetime) -> Values:
 def _use(asked: Confirmation, now: datetime) -> str:
     """What became of it, or still can."""
     if asked.redeemed_at is not None:
-        return "It was used."
+        return say("approvals.used")
     if asked.grant_until is None:
-        return "It will not be carried out."
+        return say("approvals.not_carried_out")
     if now < asked.grant_until:
-        return f"It can be used once, within {GRANT_SECONDS} seconds of the decision."
-    return "It was not used in time."
+        return say("approvals.can_be_used", seconds=GRANT_SECONDS)
+    return say("approvals.not_in_time")
 
 
 def _gone(asked: Confirmation) -> str:
-    at_once = "It was denied at once, so what it was about was not kept."
-    why = at_once if asked.was_denied_at_once else "What it was about was erased."
-    return f"{why} Its digest is below."
+    if asked.was_denied_at_once:
+        return say("approvals.not_kept")
+    return say("approvals.erased")
 
 
 def _title(asked: Confirmation, card: Card | None) -> str:

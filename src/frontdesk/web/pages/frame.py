@@ -1,5 +1,6 @@
 """What surrounds every page: the places one can go to, who looks, and where the site stands."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +29,8 @@ class PagePlace(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     is_main: bool = True
     is_here: bool = False
+    count: int = 0
+    """How much waits there for somebody."""
 
 
 class SitePlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,19 +71,37 @@ PLACES = (
 )
 
 
-def frame(visitor: Visitor, here: str, root: str, now: datetime) -> Values:
-    """The values that every page of somebody who is in has."""
+APPROVALS = "approvals"
+ALONE = tuple(place for place in PLACES if place.name == APPROVALS)
+"""Where no gateway has other pages."""
+
+
+def frame(
+    visitor: Visitor,
+    here: str,
+    root: str,
+    now: datetime,
+    *,
+    asked: int = 0,
+    among: Sequence[SitePlace] = PLACES,
+) -> Values:
+    """The values that every page of somebody who is in has; so many requests wait for a decision."""
+    waiting = {APPROVALS: asked}
     return {
         "root": root,
         "home": f"{root}/",
-        "places": [_shown(place, here, root) for place in PLACES if visitor.may(place.need)],
+        "places": [
+            _shown(place, here, root, waiting.get(place.name, 0))
+            for place in among
+            if visitor.may(place.need)
+        ],
         "who": Onlooker(name=visitor.name, role=visitor.role, is_signed_in=True),
         "may_act": visitor.may(Need.ACT),
         "now": now,
     }
 
 
-def _shown(place: SitePlace, here: str, root: str) -> PagePlace:
+def _shown(place: SitePlace, here: str, root: str, count: int) -> PagePlace:
     return PagePlace(
         name=say(f"places.{place.name}"),
         path=root + place.path,
@@ -88,4 +109,5 @@ def _shown(place: SitePlace, here: str, root: str) -> PagePlace:
         key=place.key,
         is_main=place.is_main,
         is_here=place.name == here,
+        count=count,
     )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from frontdesk import errors
 from frontdesk.app.office import Office
+from frontdesk.app.reception import Reception
 from frontdesk.contracts.clock import Clock
 from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import login
@@ -29,9 +30,10 @@ PAGES = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.PAGE, origin=BrowserOri
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The office that pages ask, and how to tell who visits."""
+    """The office and the reception that pages ask, and how to tell who visits."""
 
     office: Office
+    reception: Reception
     clock: Clock
     visit: Callable[[Request, Operation], Awaitable[Visitor | None]]
     repeats: RepeatedCalls
@@ -51,7 +53,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     async def page(self, call: HttpCall, here: str, template: str, values: Values) -> Response:
         """A page, made where nobody else waits for it."""
         root = call.request.scope.get("root_path", "")
-        around = frame.frame(call.known, here, root, self.clock.now())
+        sees_requests = call.known.may(Need.LOOK_AT_REQUESTS)
+        asked = await self.office.count_requests() if sees_requests else 0
+        around = frame.frame(call.known, here, root, self.clock.now(), asked=asked)
         around["title"] = wording.say(f"places.{here}")
         return await asyncio.to_thread(rendering.render, __package__, template, around | values)
 

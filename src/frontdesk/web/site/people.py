@@ -21,6 +21,8 @@ class PeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str = ""
     links: str = ""
     """Where the list of people with several names goes on."""
+    passes: str = ""
+    """Where the list of what people sign in with goes on."""
 
 
 @PAGES.add("GET", "/people", need=Need.LOOK_AT_ALL, query=PeopleQuery)
@@ -30,13 +32,16 @@ async def show_people(site: Site, call: HttpCall) -> Response:
     place = await site.streams.place()
     known = await office.list_people(query.cursor or None)
     links = await office.list_links(query.links or None)
+    passes = await site.reception.seen_by(call.known).list_passes(query.passes or None)
     settings = await office.show_access()
     values = {
         "waiting": await office.pending_people(),
         "people": known["items"],
         "links": links["items"],
-        "is_first": not (query.cursor or query.links),
+        "passes": passes["items"],
+        "is_first": not (query.cursor or query.links or query.passes),
         "more_people": f"?{urlencode({'cursor': known['next']})}" if known["next"] else None,
+        "more_passes": f"?{urlencode({'passes': passes['next']})}" if passes["next"] else None,
         "more_links": f"?{urlencode({'links': links['next']})}" if links["next"] else None,
         "access": [(each, _lists(each)) for each in settings],
         "pairs": any(each["strangers"] == access.Strangers.PAIR for each in settings),

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from frontdesk.model.confirmations import Mode
 from frontdesk.web import office_api, openapi, reference
+from frontdesk.web.confirmations import inbox
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.site.base import PAGES, Site
 
@@ -18,5 +19,6 @@ async def show_reference(site: Site, call: HttpCall) -> Response:
 
 @cache
 def _groups() -> list[reference.ApiGroup]:
-    document = openapi.document(*office_api.ABOUT, [*office_api.OPERATIONS, *office_api.RECEPTION], Mode.TEAM)
+    rows = [*office_api.OPERATIONS, *inbox.OPERATIONS, *office_api.RECEPTION]
+    document = openapi.document(*office_api.ABOUT, rows, Mode.TEAM)
     return reference.group(document, office_api.PREFIX)

@@ -3,9 +3,10 @@
 
 import { disarm, isArmed, isMeant, paint, require } from "./arming.js";
 import { keeping, refresh } from "./live.js";
-import { attempt, element, say, send } from "./page.js";
+import "./keys.js";
+import { attempt, element, say, send, words } from "./page.js";
 
-const TOO_SOON = "Not yet: this page has just appeared or changed. Look again, then press.";
+const TOO_SOON = words("too_soon");
 const TOLD_MILLISECONDS = 3000;
 
 // Nobody approves what they have not seen to its end, what is hidden and was not looked at, or one of the ten
@@ -110,7 +111,7 @@ function count() {
   const button = document.getElementById("deny-picked");
   if (!button) return;
   button.hidden = picked().length === 0;
-  button.querySelector("b").textContent = `Deny ${picked().length} selected`;
+  button.querySelector("b").textContent = words("deny_selected", { count: picked().length });
 }
 
 function denyPicked() {
@@ -122,7 +123,7 @@ function denyPicked() {
       await send(dataset.decision, said).catch((error) => troubles.push(error.message));
     }
     boxes.forEach((box) => (box.checked = false));
-    say(troubles.length ? "bad" : "", [`${boxes.length - troubles.length} denied.`, ...troubles].join(" "));
+    say(troubles.length ? "bad" : "", [words("denied", { count: boxes.length - troubles.length }), ...troubles].join(" "));
     await refresh();
   });
 }
@@ -130,7 +131,7 @@ function denyPicked() {
 function lift({ dataset }) {
   attempt(async () => {
     await send(dataset.lift, { requester: dataset.requester });
-    say("ok", "It can ask again.");
+    say("ok", words("can_ask_again"));
     await refresh();
   });
 }
@@ -202,6 +203,7 @@ function move(by) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
   const writing = event.target.matches("input:not([type=checkbox]), textarea");
   if (writing || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
   event.preventDefault();
