@@ -33,11 +33,12 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """The office and the reception that pages ask, and how to tell who visits."""
 
     office: Office
-    reception: Reception
     clock: Clock
     visit: Callable[[Request, Operation], Awaitable[Visitor | None]]
     repeats: RepeatedCalls
     streams: EventStreams
+    reception: Reception | None = None
+    """None where nobody is let in by passes."""
 
     async def may_look(self, call: HttpCall) -> bool:
         """Whether the visitor of a stream is still who they were."""

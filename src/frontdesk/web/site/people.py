@@ -6,6 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from frontdesk.app.office.people import PlaceAccess
+from frontdesk.app.reception import PassPage
 from frontdesk.model import access
 from frontdesk.model.access import Role
 from frontdesk.model.feed import FeedKind
@@ -15,6 +16,9 @@ from frontdesk.web.site.base import PAGES, Site
 
 ROLES = [role for role in Role if role is not Role.VIEWER]
 """Those that somebody can have in a chat."""
+
+
+NO_PASSES: PassPage = {"items": [], "next": None}
 
 
 class PeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +36,7 @@ async def show_people(site: Site, call: HttpCall) -> Response:
     place = await site.streams.place()
     known = await office.list_people(query.cursor or None)
     links = await office.list_links(query.links or None)
-    passes = await site.reception.seen_by(call.known).list_passes(query.passes or None)
+    passes = await site.reception.list_passes(query.passes or None) if site.reception else NO_PASSES
     settings = await office.show_access()
     values = {
         "waiting": await office.pending_people(),
