@@ -664,10 +664,10 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(browser: Any, tmp_p
             visitor.sees("Allow this?")
             with visitor.page.expect_navigation():
                 visitor.press("Sign out")
-            visitor.sees("Your approver’s token")
+            visitor.sees("The code of a link, or your token")
             with visitor.page.expect_navigation():
                 visitor.page.evaluate("history.back()")
-            visitor.sees("Your approver’s token")
+            visitor.sees("The code of a link, or your token")
             assert "seen_before" not in visitor.page.content()
             visitor.context.add_cookies([cookie])
             assert visitor.go().status == 401

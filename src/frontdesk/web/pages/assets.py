@@ -13,6 +13,7 @@ from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import Form, Table
 
 PATH = "/static"
+LICENCE = ".LICENSE.txt"
 VERSION_DIGITS = 16
 ICON_SIZES = (192, 512)
 KEPT = {
@@ -24,7 +25,9 @@ OPERATIONS = Table()
 
 
 def _read(folder: Traversable) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in sorted(folder.iterdir(), key=lambda each: each.name)}
+    """Those that browsers load: a licence lies there for whoever has the package."""
+    found = (each for each in folder.iterdir() if not each.name.endswith(LICENCE))
+    return {each.name: each.read_bytes() for each in sorted(found, key=lambda each: each.name)}
 
 
 FILES = _read(resources.files(__package__).joinpath("static"))
