@@ -1,5 +1,7 @@
 """Sessions and transcripts over real HTTP: what the pages show, to whom, and what hostile texts do there."""
 
+import html
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +141,47 @@ async def test_empty_list_says_what_to_do_next(ann: httpx.AsyncClient) -> None:
     page = (await ann.get("/sessions")).text
     assert "frontdesk connect" in page
     assert "frontdesk chat" in page
+
+
+async def test_sessions_are_found_by_words_platform_person_and_state(
+    house: House, site: str, ann: httpx.AsyncClient
+) -> None:
+    anns = await begin(house, {"role": "user", "content": "the purple elephant"})
+    bobs = await begin(house, {"role": "user", "content": "an elephant, too"}, user="bob")
+    ended = await begin(house, {"role": "user", "content": "over"}, user="eve")
+    await house.sessions.close_session(ended)
+    everything = {anns, bobs, ended}
+
+    async def found(client: httpx.AsyncClient, query: str) -> set[str]:
+        answer = await client.get(f"/sessions?{query}")
+        assert answer.status_code == 200, answer.text
+        return {each for each in everything if f'id="s-{each}"' in answer.text}
+
+    async with visitor(site, "ada") as ada:
+        assert await found(ada, "") == everything
+        assert await found(ada, "q=elephant") == {anns, bobs}
+        assert await found(ada, "q=purple+elephant") == {anns}
+        assert await found(ada, "q=platform:matrix") == everything
+        assert await found(ada, "q=platform:slack") == set()
+        assert await found(ada, "q=person:bob") == await found(ada, "q=person:matrix:bob") == {bobs}
+        assert await found(ada, "q=person:bob+elephant&state=all") == {bobs}
+        assert await found(ada, "state=ended") == {ended}
+        assert await found(ada, "state=nonsense") == everything
+        for senseless in ('"', "*", "...", "%00", "person:", "platform:", "%F0%9F%98%80"):
+            assert await found(ada, f"q={senseless}") <= everything
+    assert await found(ann, "q=elephant") == {anns}
+    assert await found(ann, "q=person:bob") == set()
+
+
+async def test_list_goes_on_where_a_page_ends(house: House, site: str) -> None:
+    wanted = {await begin(house, user=f"user{number}") for number in range(60)}
+    seen: list[str] = []
+    async with visitor(site, "ada") as ada:
+        path = "/sessions"
+        while path:
+            page = (await ada.get(path)).text
+            seen += re.findall('id="s-([^"]+)"', page)
+            more = re.search('href="([^"]+)" rel="next"', page)
+            path = html.unescape(more[1]) if more else ""
+    assert len(seen) == len(wanted)
+    assert set(seen) == wanted

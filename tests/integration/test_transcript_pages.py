@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.model import turns
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
 from frontdesk.model.policies import EndReason
 from tests.flow.harness import House, Resting, open_house, poll
@@ -48,6 +47,14 @@ async def begin(house: House, *texts: str) -> str:
     for text in texts:
         await house.sessions.append_to_transcript(entry.session_id, {"role": "user", "content": text})
     return entry.session_id
+
+
+async def current(house: House, rows: int) -> str:
+    """The session of the conversation, as soon as it has so many rows."""
+    await house.rows(rows)
+    session_id = await house.sessions.peek_session_id(await house.key())
+    assert session_id
+    return session_id
 
 
 async def shown(client: httpx.AsyncClient, path: str) -> str:
@@ -113,8 +120,8 @@ async def test_decision_stands_where_it_was_asked_for(house: House, site: str) -
 
     asked = await poll(pending)
     await confirmations.approve(asked.id, OWNER)
-    turn = await house.finished(receipt.turn_id)
-    path = f"/sessions/{turn.session_id}"
+    await house.finished(receipt.turn_id)
+    path = f"/sessions/{await current(house, 2)}"
     async with visitor(site, "ann") as ann, visitor(site, "ada") as ada:
         theirs, hers = await shown(ada, path), await shown(ann, path)
     for page in (theirs, hers):
@@ -147,9 +154,7 @@ async def test_answer_is_seen_growing_and_is_there_once(
 ) -> None:
     text = "!say **Half** of it; !tool look; !say and `more; !rest; !say of it`"
     receipt = await house.say(text)
-    turn = await house.until(receipt.turn_id, turns.TurnState.RUNNING)
-    path = f"/sessions/{turn.session_id}"
-    await house.rows(3)
+    path = f"/sessions/{await current(house, 3)}"
     page = await shown(ann, path)
     assert f'data-stream="{path}/growing" data-step="1"' in page
     assert page.partition('class="msg out')[2].count("<strong>Half</strong>") == 1
@@ -174,10 +179,10 @@ async def test_nobody_follows_what_is_written_to_somebody_else(
     house: House, agent: Resting, site: str
 ) -> None:
     receipt = await house.say("!say secret; !rest")
-    turn = await house.until(receipt.turn_id, turns.TurnState.RUNNING)
+    session_id = await current(house, 1)
     async with visitor(site, "bob") as bob:
         for path in ("/sessions/{}/growing", "/api/v1/sessions/{}/pieces", "/api/v1/sessions/{}/turns"):
-            answer = await bob.get(path.format(turn.session_id))
+            answer = await bob.get(path.format(session_id))
             assert answer.status_code == 404
     agent.may_go_on.set()
     await house.finished(receipt.turn_id)

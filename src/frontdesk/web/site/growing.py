@@ -2,13 +2,16 @@
 again when there is more. Once it is in the transcript, the page has it from there."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.app.office import Office
 from frontdesk.app.office.transcripts import TurnPiece
+from frontdesk.logs import get_logger
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import Form, Table, Who
@@ -21,8 +24,13 @@ GROWING = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
 
 GATHER_SECONDS = 0.15
 """What comes within that time is shown together."""
+REST_FACTOR = 9
+"""A long text takes a while to be made: nine times as long nothing is."""
 ALIVE_SECONDS = 20.0
 """After so long without a word it is said that we are still here."""
+
+
+log = get_logger(__name__)
 
 
 class GrownText(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +48,24 @@ class Growth:
         self.step = 0
         self.calling = ""
         self.missed = False
+        self.is_over = False
         self._text: list[str] = []
         self._length = 0
+        self._changed = asyncio.Event()
+
+    async def changes(self, seconds: float) -> bool:
+        """Whether there is something new, within that time; also when there will be no more."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return not self.is_over
+
+    def end(self) -> None:
+        self.is_over = True
+        self._changed.set()
 
     async def take(self, piece: TurnPiece, office: Office, session_id: str) -> None:
         match piece["type"]:
@@ -59,6 +83,7 @@ class Growth:
                 self.step = steps_of(rows, piece["turn_id"])
             case "missed":
                 self.missed = True
+        self._changed.set()
 
     def _add(self, text: str) -> None:
         self.calling = ""
@@ -88,31 +113,29 @@ async def _follow(site: Site, call: HttpCall, office: Office, session_id: str) -
     """Nothing is lost when it is cut: whoever comes back is told the whole text."""
     await office.describe_session(session_id)
     yield b": here\n\n"
-    growth, changed = Growth(), asyncio.Event()
-
-    async def read() -> None:
-        async with aclosing(office.follow_session(session_id)) as pieces:
-            async for piece in pieces:
-                await growth.take(piece, office, session_id)
-                changed.set()
-
-    reading = asyncio.create_task(read())
+    growth = Growth()
+    reading = asyncio.create_task(_read(growth, office, session_id))
     try:
-        while not reading.done():
-            waiting = asyncio.create_task(changed.wait())
-            await asyncio.wait({reading, waiting}, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if not await site.may_look(call):
-                return
-            if changed.is_set():
-                changed.clear()
+        while not growth.is_over and await site.may_look(call):
+            if await growth.changes(ALIVE_SECONDS):
+                begun = time.monotonic()
                 shown = await asyncio.to_thread(growth.shown)
                 yield b"event: grown\ndata: %s\n\n" % msgspec.json.encode(shown)
-                await asyncio.wait({reading}, timeout=GATHER_SECONDS)
-            elif not reading.done():
+                await asyncio.sleep(max(GATHER_SECONDS, REST_FACTOR * (time.monotonic() - begun)))
+            else:
                 yield b": here\n\n"
-        await reading
         yield b"event: over\ndata: {}\n\n"
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _read(growth: Growth, office: Office, session_id: str) -> None:
+    try:
+        async with aclosing(office.follow_session(session_id)) as pieces:
+            async for piece in pieces:
+                await growth.take(piece, office, session_id)
+    except (errors.StoreError, errors.UnknownTurn) as error:
+        log.warning("events_cut", why=str(error))
+    finally:
+        growth.end()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from frontdesk import errors
 from frontdesk.app.office import Office
 from frontdesk.app.office.listing import SessionCounts, SessionRow
 from frontdesk.web.endpoints import HttpCall
@@ -74,9 +75,12 @@ async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
     asked: ListQuery = call.query
     wish = SearchWish.read(asked.q)
     state = asked.state if asked.state in TABS else TABS[0]
-    found = await office.browse_sessions(
-        states=state, platform=wish.platform, person=wish.person, words=wish.words, after=asked.after
-    )
+    try:
+        found = await office.browse_sessions(
+            states=state, platform=wish.platform, person=wish.person, words=wish.words, after=asked.after
+        )
+    except errors.InvalidQuery:  # no word in it that could be looked for
+        found = {"items": [], "next": None}
     counts = await office.count_states(platform=wish.platform, person=wish.person)
     root = call.request.scope.get("root_path", "")
     kept = asked.kept

@@ -5,6 +5,7 @@ import { ago, leaveNote, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
 const PAUSE_MILLISECONDS = 300;
+const REST_FACTOR = 5;
 const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "background"];
 
 let looking = null;
@@ -24,9 +25,11 @@ export async function refresh() {
   looking ??= (async () => {
     while (again) {
       again = false;
+      const begun = performance.now();
       await look();
-      // The first of many events is shown at once, the others together.
-      if (again) await new Promise((go) => setTimeout(go, PAUSE_MILLISECONDS));
+      // The first of many events is shown at once, the others together; the longer a page takes, the fewer.
+      const pause = Math.max(PAUSE_MILLISECONDS, REST_FACTOR * (performance.now() - begun));
+      if (again) await new Promise((go) => setTimeout(go, pause));
     }
   })().finally(() => (looking = null));
   await looking;
