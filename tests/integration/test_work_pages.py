@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from frontdesk.app.office import Office
 from frontdesk.model.deliveries import NotSent
 from frontdesk.model.lists import ListedAudit
 from frontdesk.model.turns import TurnState
+from frontdesk.web.site import overview
 from tests import siting
 from tests.flow.harness import House, Notebook, Resting, open_house
 from tests.siting import ServedSite
@@ -93,7 +95,37 @@ async def test_health_is_the_same_as_json(house: House, ops: httpx.AsyncClient) 
     (late,) = health["deliveries"]
     assert (late["platform"], late["is_lost"], late["count"]) == ("matrix", True, 1)
     assert health["running"]
-    assert [each["platform"] for each in health["channels"]] == ["matrix"]
+    (channel,) = health["channels"]
+    assert channel["platform"] == "matrix"
+    assert channel["last_event_at"]
+    (node,) = health["nodes"]
+    assert (node["number"], node["state"]) == (health["node"], "works")
+    assert health["store"]["bytes"] > 0
+
+
+async def test_silent_node_and_channel_that_fails_are_told_with_what_that_means(house: House) -> None:
+    health = await Office.of_gateway(house.gateway).health()
+    (node,) = health["nodes"]
+    (channel,) = health["channels"]
+    health["nodes"].append({**node, "number": 7, "name": "fd-3", "state": "silent", "leases": 2})
+    health["channels"] = [{**channel, "trouble": "the token was refused"}]
+    fails, silent = overview.troubles_of(health)
+    assert (fails.what, fails.why, fails.is_bad) == (
+        "matrix takes no messages",
+        "the token was refused",
+        True,
+    )
+    assert silent.what == "Node 7 (fd-3) is silent"
+    assert "2 lanes that it holds go on at another node" in silent.so
+
+
+async def test_store_that_fails_is_said_and_nothing_else_is_asked_of_it(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    await house.store.close()
+    shown = await page(ops, "/overview")
+    assert "The gateway does not work" in shown
+    assert "The store does not answer." in shown
 
 
 async def test_resent_answer_arrives_and_is_listed_no_more(house: House, ops: httpx.AsyncClient) -> None:

@@ -4,8 +4,8 @@ is a question: commands ask it, here or through the owner's socket, pages and pr
 from frontdesk.app.office.acting import ActingCounter
 from frontdesk.app.office.audit import AuditCounter
 from frontdesk.app.office.checkpoints import CheckpointCounter
+from frontdesk.app.office.condition import ConditionCounter
 from frontdesk.app.office.conversations import SessionCounter
-from frontdesk.app.office.deliveries import DeliveryCounter
 from frontdesk.app.office.listing import ListCounter
 from frontdesk.app.office.people import PeopleCounter
 from frontdesk.app.office.plain import Plain as Plain
@@ -22,7 +22,7 @@ class Office(
     TranscriptCounter,
     WorkCounter,
     UsageCounter,
-    DeliveryCounter,
+    ConditionCounter,
     PeopleCounter,
     CheckpointCounter,
     AuditCounter,

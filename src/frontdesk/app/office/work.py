@@ -3,68 +3,20 @@
 import asyncio
 import os
 from importlib.metadata import version
-from typing import TypedDict
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.app.health import find_troubles
-from frontdesk.app.office.deliveries import DeliveryCounter, OverduePlatform
+from frontdesk.app.office.counters import Counter
 from frontdesk.app.office.plain import Plain
-from frontdesk.app.office.turns import TurnCounter, TurnCounts
 from frontdesk.flow.authorization import Refusals
 
 WORK_SECONDS = 10.0
 """How long a store in trouble is asked what it knows."""
 
 
-class ChannelHealth(TypedDict):
-    """A channel, and why it takes no messages if it does not."""
-
-    platform: str
-    account: str | None
-    trouble: str | None
-
-
-class GatewayHealth(TypedDict):
-    """How the gateway is."""
-
-    running: bool
-    troubles: list[str]
-    """What is wrong with the gateway itself and its store."""
-    warnings: list[str]
-    node: int | None
-    version: str
-    turns: TurnCounts
-    deliveries: list[OverduePlatform]
-    channels: list[ChannelHealth]
-
-
-class WorkCounter(DeliveryCounter, TurnCounter):
-    async def health(self) -> GatewayHealth:
-        """Queues, channels and store: whether everything works, and what does not."""
-        gateway = self._gateway
-        troubles = await find_troubles(gateway) if gateway else []
-        channels = gateway.parts.channels.values() if gateway else ()
-        why = {(each.channel.name, each.channel.account): each.why for each in troubles if each.channel}
-        return {
-            "running": gateway is not None,
-            "troubles": [each.why for each in troubles if each.channel is None],
-            "warnings": list(gateway.warnings()) if gateway else [],
-            "node": gateway.node if gateway else None,
-            "version": version("frontdesk"),
-            "turns": await self.count_turns(),
-            "deliveries": await self._overdue(),
-            "channels": [
-                {
-                    "platform": str(each.name),
-                    "account": each.account,
-                    "trouble": why.get((each.name, each.account)),
-                }
-                for each in channels
-            ],
-        }
-
+class WorkCounter(Counter):
     async def status(self) -> Plain:
         """What runs, and how much waits."""
         gateway = self._gateway

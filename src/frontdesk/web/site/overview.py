@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from frontdesk.app.office import Office
+from frontdesk.app.office.condition import ChannelHealth, GatewayHealth, NodeHealth
 from frontdesk.app.office.usage import MarathonPoint
-from frontdesk.app.office.work import ChannelHealth, GatewayHealth
 from frontdesk.formats import quoting
 from frontdesk.model.lists import ListedDeliveries
 from frontdesk.model.visitors import Need
@@ -18,7 +19,8 @@ from frontdesk.web.site import deliveries, workload
 from frontdesk.web.site.base import PAGES, Site
 
 SHOWN_DELIVERIES = 5
-CHANNEL_SIGNS = {"works": ("●", "ok"), "fails": ("✕", "bad")}
+SIGNS = {"works": ("●", "ok"), "fails": ("✕", "bad"), "silent": ("◔", "wait"), "gone": ("–", "soft")}
+NOTHING: dict[str, Any] = {"rows": [], "today": None, "curve": None, "warn_at": None, "limit_at": None}
 
 
 class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,25 +50,32 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
     """Whether everything works."""
     office = site.office_for(call)
     health = await office.health()
+    values = {
+        **(await _looked_up(office) if health["store"] else NOTHING),
+        "troubles": list(troubles_of(health)),
+        "turns": health["turns"],
+        "store": health["store"],
+        "nodes": [_signed_node(each) for each in health["nodes"]],
+        "channels": [_signed(each) for each in health["channels"]],
+        "may_discard": call.known.may(Need.ADMINISTER),
+        "lost": sum(each["count"] for each in health["deliveries"] if each["is_lost"]),
+    }
+    return await site.page(call, "overview", "overview.html", values)
+
+
+async def _looked_up(office: Office) -> dict[str, Any]:
+    """What the store knows besides how the gateway is."""
     dead = await office.page_deliveries(ListedDeliveries.DEAD, limit=SHOWN_DELIVERIES)
     unsure = await office.page_deliveries(ListedDeliveries.UNSURE, limit=SHOWN_DELIVERIES)
     lost = [deliveries.shown(each) for each in (*dead["items"], *unsure["items"])]
     usage, marathon = await office.usage(), await office.marathon()
-    values = {
+    return {
+        "rows": lost[:SHOWN_DELIVERIES],
         "today": usage["today"],
         "curve": _told(marathon["points"]),
         "warn_at": marathon["warn_at"],
         "limit_at": marathon["limit_at"],
-        "troubles": list(troubles_of(health)),
-        "turns": health["turns"],
-        "channels": [_signed(each) for each in health["channels"]],
-        "may_discard": call.known.may(Need.ADMINISTER),
-        "undelivered": {
-            "rows": lost[:SHOWN_DELIVERIES],
-            "count": sum(each["count"] for each in health["deliveries"] if each["is_lost"]),
-        },
     }
-    return await site.page(call, "overview", "overview.html", values)
 
 
 def _told(points: list[MarathonPoint]) -> dict[str, Any] | None:
@@ -80,8 +89,14 @@ def _told(points: list[MarathonPoint]) -> dict[str, Any] | None:
 
 def _signed(channel: ChannelHealth) -> dict[str, Any]:
     state = "fails" if channel["trouble"] else "works"
-    sign, mood = CHANNEL_SIGNS[state]
+    sign, mood = SIGNS[state]
     return {**channel, "state": state, "sign": sign, "mood": mood, "tile": workload.tile(channel["platform"])}
+
+
+def _signed_node(node: NodeHealth) -> dict[str, Any]:
+    sign, mood = SIGNS[node["state"]]
+    since = {"works": node["started_at"], "silent": node["leased_until"]}
+    return {**node, "sign": sign, "mood": mood, "since": since.get(node["state"], node["stopped_at"])}
 
 
 def troubles_of(health: GatewayHealth) -> Iterator[ShownTrouble]:
@@ -92,6 +107,16 @@ def troubles_of(health: GatewayHealth) -> Iterator[ShownTrouble]:
         yield ShownTrouble(what=say("overview.gateway_fails"), why=why, so=say("overview.gateway_so"))
     yield from _channel_troubles(health)
     yield from _delivery_troubles(health)
+    for node in health["nodes"]:
+        if node["state"] == "silent":
+            yield ShownTrouble(
+                what=say("overview.silent", number=node["number"], name=quoting.one_line(node["name"], 60)),
+                so=say("overview.silent_so", count=node["leases"]),
+                since=workload.moment(node["leased_until"]),
+                act=say("overview.look"),
+                path="/overview#nodes",
+                is_bad=False,
+            )
     if count := health["turns"]["set_aside"]:
         yield ShownTrouble(
             what=say("overview.set_aside", count=count),
