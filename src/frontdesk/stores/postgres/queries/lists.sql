@@ -84,9 +84,15 @@ SELECT {s.session} FROM found s WHERE {behind} {latest};
 (SELECT COUNT(*) FROM (SELECT 1 FROM sessions s WHERE s.id = ANY(ARRAY({asking})) AND {wanted} LIMIT :limit) AS n),
 (SELECT COUNT(*) FROM (SELECT 1 FROM sessions s WHERE s.id = ANY(ARRAY({troubled})) AND {wanted} LIMIT :limit) AS n)
 
+-- part: of_all_states
+-- The same where everything is looked at: by their ids alone.
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({busy}) AS f WHERE f.id IS NOT NULL LIMIT :limit) AS n),
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({asking}) AS f WHERE f.id IS NOT NULL LIMIT :limit) AS n),
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({troubled}) AS f WHERE f.id IS NOT NULL LIMIT :limit) AS n)
+
 -- name: count_listed
 -- How many there are in all, working, waiting, in trouble and ended, each at most so many.
-SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS n), {of_states}, (
+SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS n), {of_all_states}, (
     SELECT COUNT(*) FROM (SELECT 1 FROM sessions WHERE ended_at IS NOT NULL LIMIT :limit) AS n
 );
 

@@ -89,9 +89,15 @@ WHERE {wanted} AND {behind} {latest};
 (SELECT COUNT(*) FROM (SELECT 1 FROM ({asking}) AS f CROSS JOIN sessions s ON s.id = f.id WHERE {wanted} LIMIT :limit)),
 (SELECT COUNT(*) FROM (SELECT 1 FROM ({troubled}) AS f CROSS JOIN sessions s ON s.id = f.id WHERE {wanted} LIMIT :limit))
 
+-- part: of_all_states
+-- The same where everything is looked at: by their ids alone.
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({busy}) AS f WHERE f.id IS NOT NULL LIMIT :limit)),
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({asking}) AS f WHERE f.id IS NOT NULL LIMIT :limit)),
+(SELECT COUNT(*) FROM (SELECT 1 FROM ({troubled}) AS f WHERE f.id IS NOT NULL LIMIT :limit))
+
 -- name: count_listed
 -- How many there are in all, working, waiting, in trouble and ended, each at most so many.
-SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit)), {of_states}, (
+SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit)), {of_all_states}, (
     SELECT COUNT(*) FROM (SELECT 1 FROM sessions INDEXED BY sessions_ended WHERE ended_at IS NOT NULL LIMIT :limit)
 );
 
