@@ -7,7 +7,14 @@ import pytest
 from frontdesk import EndReason, Platform, SessionSource, SessionStore, Viewer, errors
 from frontdesk.model import lanes, turns
 from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
-from frontdesk.model.lists import ListedSession, ListedStates, SessionFilter, SessionState, TroubleKind
+from frontdesk.model.lists import (
+    PREVIEW_CHARACTERS,
+    ListedSession,
+    ListedStates,
+    SessionFilter,
+    SessionState,
+    TroubleKind,
+)
 from frontdesk.testing import SettableClock
 from tests.contracts.samples import agent_calls, agent_says, direct, tool_answers, user_says
 
@@ -204,11 +211,26 @@ async def test_tools_are_named_where_nothing_was_said(service: SessionStore) -> 
     assert (last.text, last.calls_tools) == ("look", True)
 
 
-async def test_message_too_long_to_be_looked_at_leaves_the_list_as_it_is(service: SessionStore) -> None:
-    await talk(service, direct(), "x" * 200_000)
+@pytest.mark.parametrize("sign", ["x", "é", "\\", '"', "\U0001f600", "\n"])
+async def test_long_message_is_shown_by_its_beginning(service: SessionStore, sign: str) -> None:
+    await talk(service, direct(), "so " + sign * 200_000)
     last = (await only(service)).last
     assert last is not None
-    assert (last.role, last.text) == ("user", "")
+    assert last.role == "user"
+    assert last.text.startswith("so")
+    assert len(last.text) <= PREVIEW_CHARACTERS
+
+
+async def test_long_message_in_parts_is_shown_by_its_text(service: SessionStore) -> None:
+    entry = await service.get_or_create_session(direct())
+    parts = [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": "data:" + "x" * 9_000}},
+    ]
+    await service.record_turn(entry.session_id, [user_says(parts)])
+    last = (await only(service)).last
+    assert last is not None
+    assert last.text == "look"
 
 
 async def found_by(service: SessionStore, query: str, viewer: Viewer = ALL) -> list[tuple[str, bool]]:

@@ -1,7 +1,11 @@
 """Lists of sessions, a page at a time: a few queries for each page, however many sessions there are."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from frontdesk.contracts.store import Row, Work
 from frontdesk.formats.quoting import one_line
@@ -22,7 +26,7 @@ from frontdesk.model.messages import Plain, text_of
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
-from frontdesk.stores.columns import MICROS_A_MINUTE, from_micros, maybe_time, read_body
+from frontdesk.stores.columns import MICROS_A_MINUTE, UNREADABLE, from_micros, maybe_time, read_body
 from frontdesk.stores.rows import SESSION, SESSIONS
 from frontdesk.stores.work import Noun, reads
 
@@ -32,8 +36,12 @@ LOOKED_BACK = 200
 """So many rows of a transcript at most are looked through for its last words."""
 CANDIDATES = 3
 """The newest rows may call tools, and say nothing."""
-MOST_BYTES = 64 * 1024
-"""Of a message whose words are shown in a list."""
+MOST_BYTES = 4 * 1024
+"""Of a message are looked at for its first words."""
+WRITTEN = tuple(re.compile(rb'"%s":"((?:[^"\\]|\\.)*)' % name) for name in (b"content", b"text"))
+"""A text in the beginning of a long message: all of it, or that of a part."""
+LONGEST_ESCAPE = 12
+"""Bytes of a character that may have been cut."""
 MOST_GENERATIONS = 100
 """So many steps back the first of a lineage is looked for, where it is not written down."""
 COUNTED = 1_000
@@ -71,11 +79,6 @@ class SessionLists(Noun):
         place = pages.place(found[-1][UPDATED_AT], found[-1][0]) if goes_on else None
         shown = [session for session in map(SESSIONS.read, found) if session]
         return ListPage(items=(yield from listed(shown)), next=place)
-
-    @reads
-    def shown(self, sessions: Sequence[Session]) -> Work[list[ListedSession]]:
-        """These sessions as a list shows them."""
-        return listed(sessions)
 
     @reads
     def counts(self, viewer: Viewer, wanted: SessionFilter, at_most: int = COUNTED) -> Work[StateCounts]:
@@ -182,10 +185,20 @@ def _last_words(found: list[Row]) -> dict[str, LastWords]:
         known = words.get(session_id)
         if known and known.text and not known.calls_tools:
             continue
-        last = _words(role, at, read_body(body, session=session_id) if body else None)
+        whole = len(body) < MOST_BYTES
+        last = _words(role, at, read_body(body, session=session_id) if whole else _beginning(bytes(body)))
         if known is None or (last.text and not last.calls_tools):
             words[session_id] = last
     return words
+
+
+def _beginning(body: bytes) -> Plain | None:
+    """A message of which only the beginning is at hand, with as much of its text."""
+    found = [match[1] for match in (written.search(body) for written in WRITTEN) if match]
+    for cut in range(LONGEST_ESCAPE if found else 0):
+        with suppress(*UNREADABLE):
+            return {"content": msgspec.json.decode(b'"%s"' % found[0][: len(found[0]) - cut])}
+    return None
 
 
 def _words(role: str, at: int, message: Plain | None) -> LastWords:

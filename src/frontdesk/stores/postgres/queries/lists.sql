@@ -145,8 +145,8 @@ SELECT t.session_id, t.error FROM turns t
 WHERE t.state = 'set_aside' AND t.session_id = ANY(CAST(:ids AS text[])) ORDER BY t.number;
 
 -- name: last_words_of_sessions
--- The newest messages of people and the agent in these sessions, newest first; long ones without what they say.
-SELECT m.session_id, m.role, m.created_at, CASE WHEN octet_length(m.body) <= :most_bytes THEN m.body END
+-- The newest messages of people and the agent in these sessions, newest first; of long ones their beginning.
+SELECT m.session_id, m.role, m.created_at, SUBSTR(m.body, 1, CAST(:most_bytes AS integer))
 FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN sessions s ON s.id = e.value
 CROSS JOIN LATERAL (
     SELECT n.* FROM messages n WHERE n.session_id = s.id AND n.position >= s.next_position - :back

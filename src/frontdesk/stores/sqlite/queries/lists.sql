@@ -149,8 +149,8 @@ SELECT t.session_id, t.error FROM turns t
 WHERE t.state = 'set_aside' AND t.session_id IN (SELECT value FROM json_each(:ids)) ORDER BY t.number;
 
 -- name: last_words_of_sessions
--- The newest messages of people and the agent in these sessions, newest first; long ones without what they say.
-SELECT m.session_id, m.role, m.created_at, CASE WHEN LENGTH(m.body) <= :most_bytes THEN m.body END
+-- The newest messages of people and the agent in these sessions, newest first; of long ones their beginning.
+SELECT m.session_id, m.role, m.created_at, SUBSTR(m.body, 1, :most_bytes)
 FROM json_each(:ids) AS e CROSS JOIN sessions s ON s.id = e.value
 CROSS JOIN messages m ON m.seq IN (
     SELECT n.seq FROM messages n WHERE n.session_id = s.id AND n.position >= s.next_position - :back
