@@ -112,3 +112,10 @@ def test_keys_are_shown_and_lead_to_every_place(tab: BrowserTab) -> None:
             tab.page.keyboard.press("g")
             tab.page.keyboard.press(key)
         assert leading.value.ok, path
+
+
+def test_address_that_leads_nowhere_is_told_on_a_page_with_a_way_back(tab: BrowserTab) -> None:
+    assert tab.go("/nowhere").status == 404
+    tab.sees("Not Found")
+    tab.page.get_by_role("link").first.click()
+    playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)

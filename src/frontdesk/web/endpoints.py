@@ -123,7 +123,7 @@ def make_app(
     routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), _passing)
     router = Router(routes, redirect_slashes=False)
-    return Middleware(ExceptionMiddleware(router, {HTTPException: _refuse}), hosts)
+    return Middleware(ExceptionMiddleware(router, {HTTPException: _refusing(served)}), hosts)
 
 
 def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
@@ -139,10 +139,19 @@ def _check_known(row: Operation, served: Served, *, is_owners: bool) -> None:
         raise ValueError(f"{row.path} is for a {row.who}, and nobody looks at credentials")
 
 
-async def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """No such address, or not with this method."""
-    assert isinstance(error, HTTPException)
-    return problems.refuse(error)
+def _refusing(served: Sequence[Served]) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Tells that there is no such address, or not with this method: somebody with a browser, where there are
+    pages, by a page."""
+    pages = [each.answering for each in served if any(row.form is Form.PAGE for row in each.operations)]
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        refused = problems.refuse(error)
+        visits = request.headers.get("sec-fetch-dest") == "document"
+        shown: Response = pages[0].show_refusal(refused) if pages and visits else refused
+        return shown
+
+    return refuse
 
 
 def _showing(document: bytes) -> Endpoint:
