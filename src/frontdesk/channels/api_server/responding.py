@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -84,6 +85,8 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     passes_over: bool = False
     """Whether the client brings everything along each time: only the last message is new."""
     is_fresh: bool = False
+    history: tuple[Plain, ...] = ()
+    """What was said before, where it is a branch."""
 
 
 class Responder:
@@ -99,17 +102,7 @@ class Responder:
 
     async def create(self, request: channels.Request) -> channels.Response:
         ask = read_ask(request.body)
-        said = items.read_items(ask.input)
-        place = await self._find_place(ask, request.headers)
-        repeat = inbound.named(request.headers, inbound.REPEAT_HEADER)
-        incoming = self._build(ask, place, said, repeat)
-        try:
-            receipt = await self._desk.accept(incoming)
-        except errors.GoneOn:
-            assert place.follows
-            branch = await self._branch(place.follows, repeat)
-            incoming = msgspec.structs.replace(self._build(ask, branch[0], said, repeat), history=branch[1])
-            receipt = await self._desk.accept(incoming)
+        incoming, receipt = await self._take_in(ask, request.headers)
         form = self._form(receipt, incoming)
         waits = ask.stream or not ask.background
         if receipt.repeated:
@@ -121,6 +114,21 @@ class Responder:
             return outbound.respond_json(form.waiting())
         reply = outbound.Reply(self._desk, incoming.source, receipt, form, self._settings.wait_seconds)
         return reply.stream() if ask.stream else await reply.whole()
+
+    async def _take_in(
+        self, ask: ResponsesRequest, headers: Mapping[str, str]
+    ) -> tuple[channels.Incoming, channels.Receipt]:
+        said = items.read_items(ask.input)
+        place = await self._find_place(ask, headers)
+        repeat = inbound.named(headers, inbound.REPEAT_HEADER)
+        incoming = self._build(ask, place, said, repeat)
+        try:
+            return incoming, await self._desk.accept(incoming)
+        except errors.GoneOn:
+            if place.follows is None:
+                raise
+            incoming = self._build(ask, await self._branch(place.follows, repeat), said, repeat)
+        return incoming, await self._desk.accept(incoming)
 
     async def show(self, request: channels.Request) -> channels.Response:
         streams = _reads_flag(request.query, "stream")
@@ -152,12 +160,12 @@ class Responder:
         return await self._as_it_stands(turn)
 
     async def _ended(self, turn: turns.Turn) -> turns.Turn:
-        try:
-            async for step in outbound.watch(self._desk.follow(turn.id), CANCEL_SECONDS):
-                if isinstance(step, turns.Turn):
-                    return step
-        except TimeoutError:
-            pass
+        """The turn at its end, or as it was when that does not come."""
+        async with aclosing(outbound.watch(self._desk.follow(turn.id), CANCEL_SECONDS)) as steps:
+            with suppress(TimeoutError):
+                async for step in steps:
+                    if isinstance(step, turns.Turn):
+                        return step
         return turn
 
     async def _as_it_stands(self, turn: turns.Turn) -> channels.Response:
@@ -202,7 +210,7 @@ class Responder:
             _unknown("conversation", "conversation")
         return chat_id
 
-    async def _branch(self, turn: turns.Turn, repeat: str | None) -> tuple[Whereabouts, list[Plain]]:
+    async def _branch(self, turn: turns.Turn, repeat: str | None) -> Whereabouts:
         """A conversation that begins with all that was said until then."""
         # Since it was looked at it may have ended.
         turn = await self._own(turn.id) or turn
@@ -210,12 +218,12 @@ class Responder:
         if not history:
             raise errors.GoneOn(turn_id=turn.id)
         chat_id = f"/{self._user}/{inbound.made_once(repeat, self._user, 'branch', turn.id)}"
-        return Whereabouts(chat_id=chat_id), history
+        return Whereabouts(chat_id=chat_id, history=tuple(history))
 
     def _build(
         self, ask: ResponsesRequest, place: Whereabouts, said: list[Plain], repeat: str | None
     ) -> channels.Incoming:
-        history: list[Plain] = []
+        history = list(place.history)
         instructions = [ask.instructions] if ask.instructions else []
         if not said or said[-1]["role"] != "user":
             raise inbound.invalid("input", "the last item must be the user's")
