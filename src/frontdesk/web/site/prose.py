@@ -28,6 +28,7 @@ def render_growing(text: str) -> str:
 
 
 def _render(text: str) -> str:
+    text = text.encode(errors="replace").decode()
     if ONE_LINE.fullmatch(text) or text.count("[") > MOST_BRACKETS:
         return rendering.render_piece(__package__, "prose.html", "as_written", text)
     from frontdesk.formats.markdown import elements  # noqa: PLC0415 - the parser is of use only for pages
