@@ -251,6 +251,6 @@ async def test_person_sees_their_own_usage_alone(house: House, served: ServedSit
         assert usage["days"] == []
         shown = await page(ann, "/usage")
         assert "$0.250" in shown
-        assert "8.5" not in shown
+        assert "$8.50" not in shown
         assert "marathon" not in shown
         assert (await ann.get("/api/v1/usage/marathon")).status_code == 403
