@@ -9,7 +9,18 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import channels, confirmations, connections, finds, gateway, lists, postgres, turns, way
+from benchmarks import (
+    channels,
+    confirmations,
+    connections,
+    finds,
+    followers,
+    gateway,
+    lists,
+    postgres,
+    turns,
+    way,
+)
 from benchmarks.table import Result, show
 
 Benchmark = Callable[[Path, bool], AsyncIterator[Result]]
@@ -28,6 +39,10 @@ ALL: dict[str, Benchmark] = {
     "nodes": gateway.nodes,
     "bounds": connections.bounded,
     "crowd": connections.crowded,
+    "told": followers.told,
+    "followed": followers.followed,
+    "waiting": followers.waiting,
+    "idle": followers.idle,
     "confirmations": confirmations.cycles,
     "audit": confirmations.verification,
     "expiry": confirmations.expiry,

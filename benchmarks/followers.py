@@ -6,23 +6,27 @@
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import msgspec
 import uvloop
 
-from benchmarks.table import Result
+from benchmarks.gateway import CHATS, rank_of, steadily
+from benchmarks.table import Result, micros, millis
 from frontdesk import config
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
+from frontdesk.formats import webhooks
 from frontdesk.model.access import Role
 from frontdesk.model.passes import PassKind
 from frontdesk.web import server
@@ -50,8 +54,13 @@ turns_at_once = 2000
 url = "{store}"
 [channels.api_server.tokens_env]
 bench = "BENCH_TOKEN"
+[channels.webhook]
+callback_url = "http://127.0.0.1:9/answers"
+secret_env = "BENCH_SECRET"
 """
 TOKEN = "a token for benchmarks"
+SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
+MESSAGES_PER_SECOND = 20
 FOLLOW = (
     "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
     "Authorization: Bearer {token}\r\n\r\n"
@@ -60,9 +69,7 @@ FOLLOW = (
 
 async def serve(folder: Path, store: str) -> None:
     (folder / "frontdesk.toml").write_text(FILE.format(store=store))
-    loaded = config.load(
-        folder / "frontdesk.toml", {**os.environ, "FRONTDESK_HOME": str(folder), "BENCH_TOKEN": TOKEN}
-    )
+    loaded = config.load(folder / "frontdesk.toml", {**os.environ, "FRONTDESK_HOME": str(folder)})
     async with build.open_gateway(loaded) as gateway, gateway.started():
         service, keys = gateway.parts.confirmations, prepare_keys(loaded.home)
         served = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
@@ -77,7 +84,9 @@ async def serve(folder: Path, store: str) -> None:
 
 
 async def _token(book: Any, name: str, role: Role) -> str:
-    _, secret = await book.issue(PassKind.TOKEN, name, role, f"api_server:{name}", timedelta(days=1))
+    _, secret = await book.issue(
+        PassKind.TOKEN, name, role, f"api_server:{name}", timedelta(days=1), by="bench"
+    )
     return str(secret)
 
 
@@ -105,7 +114,7 @@ def running(folder: Path, store: str | None = None) -> Iterator[Child]:
     folder.mkdir(exist_ok=True)
     store = store or f"sqlite:///{folder}/state.db"
     command = [sys.executable, "-m", "benchmarks.followers", str(folder), store]
-    environ = os.environ | {"BENCH_TOKEN": TOKEN}
+    environ = os.environ | {"BENCH_TOKEN": TOKEN, "BENCH_SECRET": SECRET}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as process:
         assert process.stdout
         try:
@@ -176,6 +185,118 @@ async def _load(child: Child, seconds: float) -> float:
     began, used = time.monotonic(), child.cpu_seconds
     await asyncio.sleep(seconds)
     return (child.cpu_seconds - used) / (time.monotonic() - began) * 100
+
+
+class Writer:
+    """Somebody who writes messages, and measures until each is acknowledged."""
+
+    def __init__(self, client: httpx.AsyncClient, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._sent = 0
+
+    async def write(self, _: int = 0) -> None:
+        self._sent += 1
+        named = f"{self._name}-{self._sent % CHATS}"
+        told = {"id": f"{self._name}{self._sent}", "chat_id": named, "user_id": named, "text": "!silent"}
+        body = json.dumps(told).encode()
+        headers = webhooks.signed_headers(SECRET, f"m{self._sent}", datetime.now(UTC), body)
+        (await self._client.post("/channels/webhook", content=body, headers=headers)).raise_for_status()
+
+
+@asynccontextmanager
+async def writing(child: Child, name: str) -> AsyncIterator[Writer]:
+    url = f"http://127.0.0.1:{child.port}"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+        yield Writer(client, name)
+
+
+async def told(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """From the moment of a change, which is before its commit, until a follower has it."""
+    count = MESSAGES_PER_SECOND * (10 if quick else 60)
+    with running(folder / "told") as child:
+        async with writing(child, "t") as writer, listening(child, 20, child.tokens[-1:]) as followers:
+            await steadily(writer.write, count, MESSAGES_PER_SECOND)
+            await asyncio.sleep(2)
+    taken = [now - event["at"] for each in followers for now, event in each.came]
+    for rank, most in ((0.5, None), (0.99, 100.0)):
+        found = rank_of(taken, rank)
+        what = f"an event until 20 followers have it, {MESSAGES_PER_SECOND} messages/s, p{rank * 100:.0f}"
+        yield Result(what, millis(found), "-", found * 1e3, most, unit="ms")
+
+
+async def followed(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """A message's acknowledgement, with many who follow and without, taking turns."""
+    rounds, count = (4, 60) if quick else (12, 200)
+    with running(folder / "followed") as child, running(folder / "alone") as alone:
+        for which, tokens, target in (
+            ("their own", child.tokens[:VISITORS], 1.1),
+            ("everything", child.tokens[-1:], None),
+        ):
+            async with (
+                writing(child, f"f{which[0]}") as with_them,
+                writing(alone, f"a{which[0]}") as without,
+                listening(child, FOLLOWERS, tokens),
+            ):
+                times: tuple[list[float], list[float]] = ([], [])
+                for writer in (with_them, without):
+                    await steadily(writer.write, count, MESSAGES_PER_SECOND)  # warm
+                for _ in range(rounds):
+                    for writer, kept in zip((with_them, without), times, strict=True):
+                        kept.extend(await steadily(writer.write, count, MESSAGES_PER_SECOND))
+            for rank in (0.5, 0.99):
+                ours, bare = (rank_of(each, rank) for each in times)
+                what = f"acknowledgement, {FOLLOWERS:,} follow {which}, p{rank * 100:.0f}"
+                yield Result(what, millis(ours), f"{millis(bare)} without", ours / bare, target)
+
+
+async def waiting(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """What a turn costs the processor while chat completions wait for others, many and few taking turns."""
+    rounds, count = (4, 60) if quick else (10, 150)
+    few, many = WAITING
+    costs: dict[int, list[float]] = {few: [], many: []}
+    async with AsyncExitStack() as stack:
+        waited = [
+            (number, await stack.enter_async_context(_waited_for(stack, folder, number)))
+            for number in (few, many)
+        ]
+        for turn in range(rounds + 1):
+            for number, (child, client) in waited:
+                used = child.cpu_seconds
+                for each in range(count):
+                    await complete(client, f"busy{each % CHATS}", "hello")
+                if turn:  # the first warms
+                    costs[number].append((child.cpu_seconds - used) / count)
+    ours, bare = (statistics.median(costs[number]) for number in (many, few))
+    what = f"processor time of a turn while {many:,} completions wait, to {few}"
+    yield Result(what, micros(ours), micros(bare), ours / bare, 1.2)
+
+
+@asynccontextmanager
+async def _waited_for(
+    stack: AsyncExitStack, folder: Path, number: int
+) -> AsyncIterator[tuple[Child, httpx.AsyncClient]]:
+    child = stack.enter_context(running(folder / f"waiting{number}"))
+    limits = httpx.Limits(max_connections=None)
+    url = f"http://127.0.0.1:{child.port}"
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        httpx.AsyncClient(
+            base_url=url, trust_env=False, timeout=None, headers=headers, limits=limits
+        ) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        tasks = [group.create_task(complete(client, f"waits{each}", "!hang")) for each in range(number)]
+        await asyncio.sleep(2 + number / 100)
+        yield child, client
+        for task in tasks:
+            task.cancel()
+
+
+async def complete(client: httpx.AsyncClient, chat: str, text: str) -> None:
+    body = {"model": "any", "messages": [{"role": "user", "content": text}]}
+    answer = await client.post("/v1/chat/completions", json=body, headers={"x-frontdesk-session": chat})
+    answer.raise_for_status()
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import msgspec
 from frontdesk import plugins
 from frontdesk.app.confirmations import watching
 from frontdesk.contracts.clock import Clock
+from frontdesk.contracts.ticks import Ticker
 from frontdesk.flow.clockwatch import since_boot
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.model.confirmations import Mode, Settings
@@ -113,7 +114,7 @@ async def opened(
     known = known or credentials()
     async with opened_service(url, chosen, clock) as (service, store):
         served = ServedConfirmations(
-            service, known, LINK_KEY, page_url=chosen.page_url, quiet_seconds=quiet_seconds
+            service, known, LINK_KEY, page_url=chosen.page_url, ticks=Ticker(quiet_seconds)
         )
         async with served_app(served.make_app("127.0.0.1", ("desk.example",)), limits) as http:
             try:

@@ -15,6 +15,7 @@ from frontdesk import errors
 from frontdesk.channels import api_server
 from frontdesk.channels.api_server import outbound
 from frontdesk.contracts import channels
+from frontdesk.contracts.ticks import Ticker
 from frontdesk.model import events, turns
 from frontdesk.model.sessions import Usage
 from frontdesk.testing.channels import Answer, RecordingDesk
@@ -528,7 +529,7 @@ async def test_quiet_turn_is_noticed_as_such() -> None:
         yield "b"
 
     seen: list[str | None] = []
-    async for step in outbound.watch(steps(), wait_seconds=60, quiet_seconds=0.01):
+    async for step in outbound.watch(steps(), wait_seconds=60, ticks=Ticker(0.01)):
         seen.append(step)
         if step is None:
             released.set()

@@ -1,7 +1,8 @@
 """Ticks: one timer of the process for everybody who is to be called every so often."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 QUIET_SECONDS = 25.0
@@ -10,6 +11,7 @@ BEAT_SECONDS = 0.1
 """Who came within that time is called together: all at once would keep others waiting."""
 
 Call = Callable[[], None]
+Step = TypeVar("Step")
 
 
 class Ticker:
@@ -55,3 +57,65 @@ _TICKERS: WeakKeyDictionary[asyncio.AbstractEventLoop, Ticker] = WeakKeyDictiona
 def ticker() -> Ticker:
     """The one of the event loop that runs."""
     return _TICKERS.setdefault(asyncio.get_running_loop(), Ticker())
+
+
+class Waker:
+    """Wakes the one task that waits for it, whoever rings."""
+
+    __slots__ = ("_rung", "_waiting")
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        self._rung = True
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def wait(self) -> None:
+        """Until it rings, now or since the last time."""
+        if not self._rung:
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+        self._rung = False
+
+
+async def with_ticks(
+    steps: AsyncIterator[Step], waker: Waker, ticks: Ticker | None = None
+) -> AsyncGenerator[Step | None, None]:
+    """Each step as it comes, and None at every tick without one, or when somebody rings."""
+    ticks = ticker() if ticks is None else ticks
+    ticks.add(waker.ring)
+    coming: asyncio.Task[Step] | None = None
+    try:
+        while True:
+            if coming is None:
+                coming = asyncio.create_task(_next(steps))
+                coming.add_done_callback(lambda _: waker.ring())
+            await waker.wait()
+            if coming.done():
+                step, coming = coming.result(), None
+                yield step
+            else:
+                yield None
+    except StopAsyncIteration:
+        return
+    finally:
+        ticks.remove(waker.ring)
+        await _leave(steps, coming)
+
+
+async def _next(steps: AsyncIterator[Step]) -> Step:
+    return await anext(steps)
+
+
+async def _leave(steps: AsyncIterator[Step], coming: asyncio.Task[Step] | None) -> None:
+    if coming is not None:
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+    if isinstance(steps, AsyncGenerator):
+        await steps.aclose()

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from frontdesk.contracts.bells import Bell, Bells, Topic
+from frontdesk.contracts.ticks import Waker
 from frontdesk.flow import rounds
 from frontdesk.model import audit, turns
 from frontdesk.model.feed import FeedEvent, News
@@ -41,14 +42,13 @@ class Followed(msgspec.Struct, Generic[Entry], frozen=True, kw_only=True):
     """Rings when there is something new."""
 
 
-class Follower(Generic[Entry]):
+class Follower(Waker, Generic[Entry]):
     """What somebody who follows has not read yet. One task waits for it, no more."""
 
-    __slots__ = ("_missed", "_rung", "_unread", "_waiting")
+    __slots__ = ("_missed", "_unread")
 
     def __init__(self) -> None:
-        self._rung = False
-        self._waiting: asyncio.Future[None] | None = None
+        super().__init__()
         self._unread: list[Entry] = []
         self._missed = False
 
@@ -63,21 +63,6 @@ class Follower(Generic[Entry]):
         """Something may have come, and only the store knows what."""
         self._missed = True
         self.ring()
-
-    def ring(self) -> None:
-        self._rung = True
-        if self._waiting and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    async def wait(self) -> None:
-        """Until there may be something."""
-        if not self._rung:
-            self._waiting = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiting
-            finally:
-                self._waiting = None
-        self._rung = False
 
     def take(self) -> Sequence[Entry] | None:
         """What came since the last time; None when that is to be looked up in the store."""

@@ -47,6 +47,8 @@ class Worker:
         self._parts = parts
         self._node = node
         self._running: dict[str, RunningTurn] = {}
+        self._suspects: dict[str, RunningTurn] = {}
+        """Of those the suspects, for whom others may have to wait."""
         self._sending: dict[str, Sending] = {}
         self._sender = Sender(parts)
         self._setbacks = Setbacks()
@@ -128,7 +130,7 @@ class Worker:
         if not due:
             return []
         openings = self._openings(due) if len(due) <= BEGUN_TOGETHER else {}
-        beside = [running.turn for running in self._running.values() if not running.is_waiting]
+        beside = [running.turn for running in self._suspects.values() if not running.is_waiting]
         asked, seconds = ask(parts), parts.running.lease_seconds
         claim = partial(
             parts.store.turns.claim,
@@ -155,6 +157,8 @@ class Worker:
             if lost := self._running.get(running.turn.id):
                 lost.lose()
             self._running[running.turn.id] = running
+            if running.turn.is_suspect:
+                self._suspects[running.turn.id] = running
         return claimed
 
     def _openings(self, due: Sequence[turns.Turn | None]) -> dict[str, Opening]:
@@ -210,6 +214,7 @@ class Worker:
         finally:
             if self._running.get(turn_id) is running:  # a turn that was lost may be here again
                 del self._running[turn_id]
+                self._suspects.pop(turn_id, None)
             self._parts.live.tell(turn_id, None)
 
     async def _send(self, sending: Sending, _: Place) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.channels.api_server import shapes
 from frontdesk.contracts import channels
+from frontdesk.contracts.ticks import Ticker, Waker, with_ticks
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, events, turns
 from frontdesk.model.sources import SessionSource
@@ -24,8 +25,6 @@ STILL_HERE = b": the turn is not finished\n\n"
 """A comment of the event stream: it keeps the connection, and clients pass it over."""
 
 Json = dict[str, Any]
-QUIET_SECONDS = 15.0
-"""After so long without a word the client is told that we are still here."""
 
 STREAM_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -344,37 +343,17 @@ async def _note(desk: channels.Desk, waiting: Sequence[str]) -> None:
 
 
 async def watch(
-    steps: AsyncIterator[Step], wait_seconds: float, quiet_seconds: float = QUIET_SECONDS
+    steps: AsyncIterator[Step], wait_seconds: float, ticks: Ticker | None = None
 ) -> AsyncGenerator[Step | None, None]:
     """Each step as it comes, and None whenever there was none for a while. TimeoutError after the wait."""
-    time = asyncio.get_running_loop().time
-    deadline = time() + wait_seconds
-    coming: asyncio.Task[Step] | None = None
+    loop, waker = asyncio.get_running_loop(), Waker()
+    deadline = loop.time() + wait_seconds
+    ending = loop.call_at(deadline, waker.ring)
     try:
-        while True:
-            coming = coming or asyncio.create_task(_next(steps))
-            await asyncio.wait({coming}, timeout=max(0.0, min(quiet_seconds, deadline - time())))
-            if coming.done():
-                step = coming.result()
-                coming = None
+        async with aclosing(with_ticks(steps, waker, ticks)) as ticking:
+            async for step in ticking:
+                if step is None and loop.time() >= deadline:
+                    raise TimeoutError
                 yield step
-            elif time() >= deadline:
-                raise TimeoutError
-            else:
-                yield None
-    except StopAsyncIteration:
-        return
     finally:
-        await _leave(steps, coming)
-
-
-async def _next(steps: AsyncIterator[Step]) -> Step:
-    return await anext(steps)
-
-
-async def _leave(steps: AsyncIterator[Step], coming: asyncio.Task[Step] | None) -> None:
-    if coming is not None:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
-    if isinstance(steps, AsyncGenerator):
-        await steps.aclose()
+        ending.cancel()

@@ -8,13 +8,14 @@ from starlette.types import ASGIApp
 
 from frontdesk.app.reception import Reception
 from frontdesk.contracts.clock import Clock, SystemClock
+from frontdesk.contracts.ticks import Ticker
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats.http import url_of
 from frontdesk.web import endpoints, login
 from frontdesk.web.addresses import PublicAddress
 from frontdesk.web.confirmations import api, inbox, pages
 from frontdesk.web.confirmations.linking import DecisionLinks
-from frontdesk.web.confirmations.waiting import QUIET_SECONDS, Streams
+from frontdesk.web.confirmations.waiting import Streams
 from frontdesk.web.credentials import Credentials
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
@@ -40,12 +41,12 @@ class ServedConfirmations:
         page_url: str | None = None,
         public_url: str | None = None,
         clock: Clock | None = None,
-        quiet_seconds: float = QUIET_SECONDS,
+        ticks: Ticker | None = None,
     ) -> None:
         """``page_url`` is where people are told that the pages are, ``public_url`` where browsers reach them
         when that is not the address of the port."""
         self.mode = service.settings.mode
-        self.streams = Streams(service, quiet_seconds=quiet_seconds)
+        self.streams = Streams(service, ticks)
         answering = api.ConfirmationApi(service=service, streams=self.streams, page_url=page_url)
         clock, visitors = clock or SystemClock(), Visitors(service.passes, credentials)
         shown = pages.Pages(

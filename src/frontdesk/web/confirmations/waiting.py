@@ -2,20 +2,20 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import TypeVar
 
 import msgspec
 
 from frontdesk import errors
+from frontdesk.contracts.ticks import Ticker, Waker, with_ticks
 from frontdesk.flow.confirmations.confirming import LONGEST_WAIT_SECONDS, ConfirmationService
 from frontdesk.logs import get_logger
 from frontdesk.model import audit
 from frontdesk.model.confirmations import Confirmation
 from frontdesk.web.confirmations import records
 
-QUIET_SECONDS = 15.0
-"""After so long without an event the client is told that we are still here."""
 STREAM_SECONDS = 3600.0
 """A stream ends after so long; whoever comes back shows their credential again."""
 RETRY_MILLISECONDS = 2000
@@ -42,24 +42,39 @@ def written(row: audit.Row) -> bytes:
 
 
 class Streams:
-    def __init__(self, service: ConfirmationService, *, quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(self, service: ConfirmationService, ticks: Ticker | None = None) -> None:
         self._service = service
-        self._quiet_seconds = quiet_seconds
-        self._closing = asyncio.Event()
+        self._ticks = ticks
+        self._open: set[Waker] = set()
+        self._closed = False
         self.waiting = 0
         """How many wait for a decision just now."""
 
     def close(self) -> None:
         """End everything that waits, now and from now on."""
-        self._closing.set()
+        self._closed = True
+        for waker in self._open:
+            waker.ring()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Waker]:
+        """Rings when we close, too."""
+        waker = Waker()
+        self._open.add(waker)
+        try:
+            yield waker
+        finally:
+            self._open.discard(waker)
 
     async def wait(self, confirmation_id: str, seconds: float) -> Confirmation:
         """The confirmation once it is decided, the time is over, or we close."""
         decided = asyncio.ensure_future(self._service.wait(confirmation_id, seconds))
         self.waiting += 1
         try:
-            # The service's own wait ends first, with its last look; the second more is for that.
-            await self._until(decided, seconds + 1)
+            with self._opened() as waker:
+                decided.add_done_callback(lambda _: waker.ring())
+                while not self._closed and not decided.done():
+                    await waker.wait()
             return decided.result() if decided.done() else await self._service.find(confirmation_id)
         finally:
             self.waiting -= 1
@@ -74,34 +89,19 @@ class Streams:
             # What is written after this look has a higher number, and is followed: no row is missed.
             newest = await self._service.audit_newest(1)
             after = newest[0].number if newest else 0
-        rows = self._service.follow(after)
         end = asyncio.get_running_loop().time() + STREAM_SECONDS
-        coming: asyncio.Future[audit.Row] | None = None
-        try:
-            yield OPENING
-            while not self._closing.is_set() and asyncio.get_running_loop().time() < end:
-                coming = coming or asyncio.ensure_future(anext(rows))
-                await self._until(coming, self._quiet_seconds)
-                if coming.done():
-                    row, coming = coming.result(), None
-                    yield write(row)
-                else:
-                    yield STILL_HERE
-        except errors.StoreError as error:
-            log.warning("events_cut", why=str(error))
-        finally:
-            if coming is not None:
-                await _cancel(coming)
-            await rows.aclose()
-
-    async def _until(self, waiting: "asyncio.Future[Result]", seconds: float) -> None:
-        """Wait for it, no longer than so many seconds, and not when we close."""
-        closing = asyncio.ensure_future(self._closing.wait())
-        either: set[asyncio.Future[Any]] = {waiting, closing}
-        try:
-            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            closing.cancel()
+        with self._opened() as waker:
+            try:
+                yield OPENING
+                if self._closed:
+                    return
+                async with aclosing(with_ticks(self._service.follow(after), waker, self._ticks)) as rows:
+                    async for row in rows:
+                        if self._closed or asyncio.get_running_loop().time() > end:
+                            return
+                        yield STILL_HERE if row is None else write(row)
+            except errors.StoreError as error:
+                log.warning("events_cut", why=str(error))
 
 
 async def _cancel(waiting: "asyncio.Future[Result]") -> None:
