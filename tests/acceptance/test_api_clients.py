@@ -57,6 +57,8 @@ async def ask():
     print(await llm.get_async_model("desk").prompt("three").text())
 asyncio.run(ask())
 """
+LLM_SECONDS = 2 * program.PATIENCE_SECONDS
+"""It takes seconds to start, on a machine that has nothing else to do."""
 LLM = Path(sys.executable).with_name("llm")
 
 
@@ -171,9 +173,8 @@ def test_running_response_is_cancelled(url: str) -> None:
     with client_at(url) as client:
         begun = client.responses.create(model="frontdesk", input="!hang", background=True)
         until(lambda: client.responses.retrieve(begun.id).status == "in_progress")
-        ended = client.responses.cancel(begun.id)
-        again = client.responses.retrieve(begun.id)
-    assert ended.status == again.status == "cancelled"
+        assert client.responses.cancel(begun.id).id == begun.id
+        until(lambda: client.responses.retrieve(begun.id).status == "cancelled")
 
 
 def told_by(home: Path, *arguments: str | Path) -> str:
@@ -185,7 +186,7 @@ def told_by(home: Path, *arguments: str | Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=program.PATIENCE_SECONDS,
+        timeout=LLM_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
