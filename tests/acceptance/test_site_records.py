@@ -102,8 +102,8 @@ def tab(size: str, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
         yield opened
 
 
-def test_somebody_who_waits_is_let_in_by_their_code(
-    tab: BrowserTab, size: str, codes: dict[str, str]
+def test_somebody_who_waits_is_let_in_by_their_code_and_what_happens_elsewhere_is_seen(
+    tab: BrowserTab, desk: SiteDesk, size: str, codes: dict[str, str]
 ) -> None:
     tab.go("/people")
     waiting = tab.page.locator("#waiting-people")
@@ -114,7 +114,10 @@ def test_somebody_who_waits_is_let_in_by_their_code(
     tab.press("Let in")
     tab.sees(f"telegram:{size} is let in as approver.")
     playwright.expect(waiting).not_to_contain_text(f"telegram:{size}", timeout=PATIENCE)
-    playwright.expect(tab.page.locator("#known-people")).to_contain_text(f"telegram:{size}", timeout=PATIENCE)
+    known = tab.page.locator("#known-people")
+    playwright.expect(known).to_contain_text(f"telegram:{size}", timeout=PATIENCE)
+    desk.ask("people", "revoke", f"telegram:{size}")
+    playwright.expect(known).not_to_contain_text(f"telegram:{size}", timeout=PATIENCE)
 
 
 def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDesk) -> None:

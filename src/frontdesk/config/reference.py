@@ -36,7 +36,8 @@ commas (`webhook,api_server`), an empty one as `[]`; an empty variable sets noth
 
 A setting that does not exist is an error, and so is a value that is not allowed: `frontdesk config check`
 says so, and also which variables begin with `{settings.VARIABLE_PREFIX}` and set nothing.
-`frontdesk config show` prints every effective value and where it came from.
+`frontdesk config show` prints every effective value and where it came from; the page `/settings` of a gateway
+that runs shows what it was started with.
 """
 
 OVERRIDE = (

@@ -19,6 +19,7 @@ from frontdesk.formats.folding import CardLine
 from frontdesk.formats.headlines import HeadlinePart
 from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, Confirmation, RequesterPause, Status
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import addresses, login
 from frontdesk.web.confirmations import views
@@ -38,6 +39,8 @@ from frontdesk.web.visitors import SIGN_IN_FIRST, Visitors
 MAX_BODY_BYTES = 64 * 1024
 MOST_SHOWN = 200
 
+EVENTS = "/api/v1/events"
+"""Of a gateway, where there is one."""
 CHANGED = b"data: changed\n\n"
 
 log = get_logger(__name__)
@@ -122,7 +125,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         caller = call.caller
         found = [await self.service.with_precedent(asked) for asked in await self.waiting(MOST_SHOWN)]
         pauses, now = await self.service.pauses(), self.clock.now()
-        around = await self._around(call.known)
+        around = await self._around(call.known, FeedKind.CONFIRMATION)
         return await _page("list.html", lambda: views.waiting(found, pauses, caller, now) | around)
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
@@ -158,18 +161,21 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         card = await self.service.card(asked)
         if card and link is not None:  # which shows the request that it names, and nothing of another
             card = replace(card, comparison=())
-        around = await self._around(call.known) if link is None else {}
+        follows = asked.id if asked.status is Status.PENDING else None
+        around = await self._around(call.known, follows) if link is None else {}
         return await _page(
             "request.html",
             lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle) | around,
         )
 
-    async def _around(self, visitor: Visitor) -> Values:
-        """The places and who looks, for somebody who is in."""
+    async def _around(self, visitor: Visitor, follows: str | None) -> Values:
+        """The places and who looks, for somebody who is in, and what the page follows beside a gateway."""
         asked, now = await self.service.pending_count(), self.clock.now()
         around = frame.frame(
             visitor, frame.APPROVALS, addresses.link(""), now, asked=asked, among=self.places
         )
+        if follows and self.places is not frame.ALONE:
+            around["events"] = addresses.link(f"{EVENTS}?about={follows}")
         return around | {"may_decide": visitor.may(Need.DECIDE)}
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
