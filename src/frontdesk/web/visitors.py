@@ -1,9 +1,11 @@
 """Who visits: by a token that a program sends, or by the cookie of a browser in which somebody signed in."""
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 from itertools import islice
 
+import msgspec
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,9 +29,20 @@ MOST_COOKIES = 20
 """So many of one name are looked at: any port of the host can add some to ours."""
 IN_ADDRESSES = ("access_token", "api_key", "authorization", "proof", "token")
 """What addresses do not have after the question mark: proxies and browsers keep those."""
+VISITED = "frontdesk.visited"
+LOOK_AGAIN_SECONDS = 5.0
+"""A pass that is ended on another node lets a stream go on for no longer."""
 SIGN_IN_FIRST = "Sign in first."
 NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
 KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
+
+
+class _Visited(msgspec.Struct, frozen=True, kw_only=True):
+    """Who sent a request, when that was looked up, and how many passes had been ended by then."""
+
+    visitor: Visitor | None
+    changes: int
+    at: float
 
 
 class Visitors:
@@ -44,7 +57,20 @@ class Visitors:
         self._credentials = credentials
 
     async def visit(self, request: Request, operation: Operation) -> Visitor | None:
-        """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof."""
+        """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof.
+
+        Asked again of the same request, as streams do before each event, it looks only once in a while, or
+        after a pass was ended here.
+        """
+        known: _Visited | None = request.scope.get(VISITED)
+        changes, now = self._book.changes, time.monotonic()
+        if known and known.changes == changes and now - known.at < LOOK_AGAIN_SECONDS:
+            return known.visitor
+        visitor = await self._visit(request, operation)
+        request.scope[VISITED] = _Visited(visitor=visitor, changes=changes, at=now)
+        return visitor
+
+    async def _visit(self, request: Request, operation: Operation) -> Visitor | None:
         if any(name.lower() in IN_ADDRESSES for name in request.query_params):
             raise HTTPException(HTTPStatus.BAD_REQUEST, KEEP_OUT)
         given = request.headers.getlist("authorization")
@@ -57,12 +83,12 @@ class Visitors:
             return None
         return _proven(request, pages) if operation.needs_proof else pages[0].visitor
 
-    async def is_in(self, request: Request) -> bool:
+    async def is_in(self, request: Request, operation: Operation) -> bool:
         """Whether whoever was let in with the request still would be."""
-        token = token_in(request.headers.getlist("authorization"))
-        if token:
-            return bool(await self._by_token(token))
-        return bool([each async for each in self._pages(request)])
+        try:
+            return await self.visit(request, operation) is not None
+        except (HTTPException, errors.FrontdeskError):
+            return False
 
     async def sign_in(self, secret: str, request: Request) -> BegunPage:
         """A page for whoever shows a link, a token, or an approver's token of the settings; those that came

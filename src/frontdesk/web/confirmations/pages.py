@@ -131,7 +131,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
         """That something happened, as server-sent events: the page looks again."""
-        return self._changes(partial(self.visitors.is_in, call.request))
+        return self._changes(partial(self.visitors.is_in, call.request, call.operation))
 
     @OPERATIONS.add(
         "POST",
