@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from frontdesk.model.access import Role
 from frontdesk.model.visitors import MAY, Need
 from tests import browsing, loopback, peers
 from tests.acceptance import program
+from tests.browsing import PATIENCE_MILLISECONDS as PATIENCE
 from tests.browsing import BrowserTab, playwright
 from tests.docs import pages
 
@@ -110,10 +112,11 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     visitor.sees("● Live")
     for place in page.locator("header nav a").all():
         assert str(place.get_attribute("href")).startswith("/frontdesk/")
+    _give_and_take(visitor, url)
     visitor.go("/approvals")
     visitor.sees("Nothing waits.")
     visitor.press("Sign out")
-    playwright.expect(page.locator("#token")).to_be_visible()
+    playwright.expect(page.locator("#token")).to_be_visible(timeout=PATIENCE)
     assert visitor.context.cookies(url) == []
     page.goto(link)
     visitor.sees("Nobody is known by this.")
@@ -124,6 +127,26 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     visitor.press("Sign in")
     visitor.sees("Signed in as screen")
     assert page.url == f"{url}/turns?state=waiting", "the page that was wanted"
+
+
+def _give_and_take(visitor: BrowserTab, url: str) -> None:
+    """A token is made on the page, shown once, used by a program, and revoked on the page."""
+    page = visitor.page
+    visitor.go("/passes")
+    page.get_by_label("Name", exact=True).fill("grafana")
+    visitor.press("Make a token")
+    shown = page.locator("#given-secret")
+    playwright.expect(shown).to_have_text(re.compile(r"fdt_[\w-]{43}"), timeout=PATIENCE)
+    headers = {"authorization": f"Bearer {shown.text_content()}"}
+    with httpx.Client(headers=headers, verify=False, trust_env=False, timeout=60) as program_of_theirs:
+        assert program_of_theirs.get(f"{url}/api/v1/status").status_code == 200
+        page.reload()
+        visitor.sees("grafana")
+        assert "fdt_" not in page.content()
+        page.evaluate("window.confirm = () => true")
+        visitor.press("Revoke grafana")
+        playwright.expect(page.locator("#passes")).not_to_contain_text("grafana", timeout=PATIENCE)
+        assert program_of_theirs.get(f"{url}/api/v1/status").status_code == 401
 
 
 def test_link_is_shown_to_a_terminal(tmp_path: Path) -> None:

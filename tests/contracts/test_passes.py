@@ -147,6 +147,7 @@ async def test_who_is_less_in_chats_is_not_more_on_pages(
     await store.people.grant(grant)
     of_user = await token(book, "a", Role.USER)
     of_approver = await token(book, "b", Role.APPROVER)
+    of_viewer = await token(book, "d", Role.VIEWER)
     others = await token(book, "c", Role.APPROVER, "telegram:43")
     if role:
         await store.people.grant(replace(grant, role=role, granted_at=clock.now()))
@@ -155,6 +156,7 @@ async def test_who_is_less_in_chats_is_not_more_on_pages(
     assert bool(await visitor(book, of_user)) == (role is not None)
     assert bool(await visitor(book, of_approver)) == (role is Role.APPROVER)
     assert await visitor(book, others)
+    assert not await visitor(book, of_viewer), "who sees more than they are to see"
 
 
 async def test_last_use_is_kept_by_the_minute(book: PassBook, clock: SettableClock) -> None:

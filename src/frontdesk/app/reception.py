@@ -18,7 +18,8 @@ from frontdesk.model.visitors import Visitor
 from frontdesk.stores.columns import from_micros, to_micros
 
 LATEST = 2**62
-LOGIN = "login"
+OWN = "owner"
+"""What their passes are called."""
 THE_OWNER = f"{TOKEN}{OWNER}"
 """By that name the owner votes, too, with whichever credential."""
 
@@ -71,10 +72,10 @@ class Reception:
         self,
         role: str = Role.ADMINISTRATOR,
         person: str | None = None,
-        name: str = LOGIN,
+        name: str | None = None,
         minutes: int = passes.LINK_MINUTES,
     ) -> GivenLink:
-        """A link that signs one browser in, once."""
+        """A link that signs one browser in, once. Without a name it is called after the role."""
         address = self._address()
         if address is None:
             raise errors.NoPages()
@@ -91,9 +92,11 @@ class Reception:
         return {**_plain(given), "token": token}
 
     async def _give(
-        self, kind: PassKind, name: str, role: str, person: str | None, lasts: timedelta
+        self, kind: PassKind, name: str | None, role: str, person: str | None, lasts: timedelta
     ) -> tuple[Pass, str]:
-        known, named = chosen(Role, role), passes.check_name(name)
+        known = chosen(Role, role)
+        usual = OWN if known is Role.ADMINISTRATOR and person is None else str(known)
+        named = passes.check_name(usual if name is None else name)
         whose = passes.person_for(known, person, named, THE_OWNER)
         return await self._book.issue(kind, named, known, whose, lasts, by=self._by)
 

@@ -2,7 +2,7 @@
 
 import click
 
-from frontdesk.app.reception import LOGIN, Reception
+from frontdesk.app.reception import Reception
 from frontdesk.cli import output
 from frontdesk.cli.asking import receiving
 from frontdesk.cli.output import Report
@@ -26,7 +26,7 @@ ROLES = click.Choice([str(each) for each in Role])
     "--role", type=ROLES, default=str(Role.ADMINISTRATOR), show_default=True, help="What they may do."
 )
 @PERSON
-@click.option("--name", default=LOGIN, show_default=True, help="What it is listed as.")
+@click.option("--name", help="What it is listed as, instead of the role.")
 @click.option(
     "--minutes",
     type=click.IntRange(1, passes.MOST_MINUTES),
@@ -35,7 +35,9 @@ ROLES = click.Choice([str(each) for each in Role])
     help="How long the link can be used.",
 )
 @(lambda question: receiving(question, needs_pages=True))
-async def command(reception: Reception, role: str, person: str | None, name: str, minutes: int) -> Report:
+async def command(
+    reception: Reception, role: str, person: str | None, name: str | None, minutes: int
+) -> Report:
     """Show a link that signs the browser in which it is opened first in to the pages.
 
     The gateway, or the confirmation service with a page, must run. Whoever has the link can use it: show it

@@ -30,7 +30,8 @@ _CROWD = re.compile(r"(?:[^:]+:)?(?:\*|chat:.*|role:.*)", re.DOTALL)
 
 
 class Role(StrEnum):
-    """What somebody may do; each may also do what those before it may, but for one who only looks."""
+    """What somebody may do; each may also do what those before it may, but one who only looks sees more than
+    others, and does less."""
 
     VIEWER = "viewer"
     """Sees everything on the pages and changes nothing; in a chat nobody is one."""
@@ -39,7 +40,9 @@ class Role(StrEnum):
     ADMINISTRATOR = "administrator"
 
     def covers(self, wanted: "Role") -> bool:
-        return self is not Role.VIEWER and RANKS[self] >= RANKS[wanted]
+        if Role.VIEWER in (self, wanted):
+            return self in (wanted, Role.ADMINISTRATOR)
+        return RANKS[self] >= RANKS[wanted]
 
 
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}

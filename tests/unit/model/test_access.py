@@ -366,9 +366,10 @@ def test_whatsapp_names_that_were_not_learned_are_two_people() -> None:
 
 def test_roles_contain_the_lesser_ones() -> None:
     assert [[role.covers(wanted) for wanted in Role] for role in Role] == [
-        [True, False, False],
-        [True, True, False],
-        [True, True, True],
+        [True, False, False, False],
+        [False, True, False, False],
+        [False, True, True, False],
+        [True, True, True, True],
     ]
 
 
