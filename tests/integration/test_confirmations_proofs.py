@@ -19,6 +19,7 @@ from frontdesk.web.confirmations.pages import OPERATIONS
 from frontdesk.web.endpoints import ANYBODY, Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import LINK_FIELD, LOOKING, PROOF_HEADER, Operation, Proof, Table, Who
+from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.visitors import COOKIE, MOST_COOKIES
 from tests.integration.confirming import ASKED, TOKENS, Desk, opened, opened_pages, problem, served_app
 from tests.integration.test_confirmations_pages import link_to, own, submitted
@@ -226,7 +227,8 @@ async def test_every_row_for_visitors_that_does_not_look_takes_the_proof(row: Op
         cookie, _ = await signed_in(desk)
         path, shown = row.path.replace("{id}", asked.id), desk
         if row not in [*OPERATIONS, *login.OPERATIONS]:  # served with others, and refused as early
-            served = [Served([row], None, visit=desk.app.visit)]
+            never = RepeatedCalls(None, None)  # type: ignore[arg-type]
+            served = [Served([row], None, visit=desk.app.visit, repeats=never)]
             app = endpoints.make_app(served, Hosts("127.0.0.1"), ("", ""))
             shown = replace(desk, http=await stack.enter_async_context(served_app(app)))
         bodies: list[Any] = [{}, {LINK_FIELD: None}, {"approves": True, "digest": asked.digest}]

@@ -171,6 +171,16 @@ async def test_token_looks_and_acts_until_it_is_revoked(doors: Doors) -> None:
     assert made.json()["token"] not in listed
 
 
+async def test_token_is_told_once_even_to_who_asks_again_with_the_same_key(doors: Doors) -> None:
+    program = doors.program(await doors.token(Role.ADMINISTRATOR))
+    said, key = {"name": "second", "role": "viewer"}, {"idempotency-key": "one"}
+    first = await program.post("/api/v1/passes/tokens", json=said, headers=key)
+    assert first.status_code == 200
+    again = await program.post("/api/v1/passes/tokens", json=said, headers=key)
+    assert first.json()["token"] not in again.text
+    assert again.status_code == 409
+
+
 async def test_token_signs_a_browser_in_which_ends_with_it(doors: Doors) -> None:
     browser = doors.browser()
     assert (await sign_in(browser, await doors.token(Role.VIEWER))).status_code == 200

@@ -60,7 +60,9 @@ _add("POST", "/audit/verify", Office.verify_audit, Need.LOOK_AT_ALL)
 _add("GET", "/settings", Office.show_settings, Need.LOOK_AT_ALL)
 
 
-RECEPTION = Table(who=Who.VISITOR)
+RECEPTION = Table(who=Who.VISITOR, keyed=True)
+SECRET = {"keeps_answer": False, "problems": (409,)}
+"""What is in the answer is told once."""
 
 
 def _admit(verb: str, path: str, method: Callable[..., Any], need: Need, **columns: Any) -> None:
@@ -68,6 +70,6 @@ def _admit(verb: str, path: str, method: Callable[..., Any], need: Need, **colum
 
 
 _admit("GET", "/passes", Reception.list_passes, Need.LOOK_AT_ALL)
-_admit("POST", "/passes/tokens", Reception.make_token, Need.ADMINISTER, problems=(409,))
-_admit("POST", "/passes/links", Reception.make_link, Need.ADMINISTER, problems=(409,))
+_admit("POST", "/passes/tokens", Reception.make_token, Need.ADMINISTER, **SECRET)
+_admit("POST", "/passes/links", Reception.make_link, Need.ADMINISTER, **SECRET)
 _admit("POST", "/passes/revoke", Reception.revoke_pass, Need.ADMINISTER)

@@ -94,7 +94,8 @@ async def serving(
             served += site.serve(pages)
             admitting = PassPages(site=pages, reception=confirmations.reception)
             served.append(Served(pass_pages.PAGES, admitting, visit=confirmations.visit))
-            served.append(Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit))
+            reception = Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit)
+            served.append(msgspec.structs.replace(reception, repeats=pages.repeats))
         hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes())
